@@ -10,14 +10,14 @@ from itertools import groupby
 from typing import Any
 
 from app.conversations.database import ConversationGoneError, Database
-from app.conversations.message import Ending, Failure, without_ending
+from app.conversations.message import Ending, without_ending
 from app.conversations.rows import NODE, change, dump, storable, to_node
 from app.conversations.tree import Document, Node, State
-from app.core.errors import StoreError
+from app.core.errors import AppError, StoreError
 
 ON_DISK_S = 1.0
 """Longest wait of a piece in seconds."""
-_NOT_BEGUN = Ending(failure=Failure("Tandem ended before the answer began.", "Send the prompt again."))
+_NOT_BEGUN = Ending(failure=AppError("Tandem ended before the answer began.", "Send the prompt again."))
 
 
 class Journal:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from app.core.errors import AppError
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
@@ -48,14 +49,6 @@ class Prefill:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """An error as it was shown."""
-
-    message: str
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
     """Why a message has no more text.
 
@@ -67,14 +60,15 @@ class Ending:
 
     reason: FinishReason | None = None
     repeats: int = 0
-    failure: Failure | None = None
+    failure: AppError | None = None
     at_limit: bool = False
 
     @property
     def numbers(self) -> dict[str, Any]:
         """Return it as numbers of a message, for `ending_in`."""
         reason = self.reason.value if self.reason is not None else None
-        error = asdict(self.failure) if self.failure is not None else None
+        failure = self.failure
+        error = {"message": failure.message, "hint": failure.hint} if failure is not None else None
         found = {"reason": reason, "repeats": self.repeats, "at_limit": self.at_limit, "error": error}
         return {name: value for name, value in found.items() if value}
 
@@ -88,7 +82,7 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
     failure = None
     if isinstance(error, dict) and isinstance(message := error.get("message"), str) and message.strip():
         hint = error.get("hint")
-        failure = Failure(message[:_MOST], hint[:_MOST] if isinstance(hint, str) else "")
+        failure = AppError(message[:_MOST], hint[:_MOST] if isinstance(hint, str) else "")
     return Ending(
         _REASONS.get(reason) if isinstance(reason, str) else None,
         repeats if type(repeats) is int and repeats > 0 else 0,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.conversations.message import Compaction, Ending, Failure, Message, Prefill, Role
+from app.conversations.message import Compaction, Ending, Message, Prefill, Role
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
@@ -175,7 +175,7 @@ class Conversation:
 
     def fail(self, error: AppError) -> Outcome:
         """Store why an answer failed, with the text it has."""
-        ending = Ending(failure=Failure(error.message, error.hint))
+        ending = Ending(failure=error)
         if self._running is not None and self._running.continues:
             return replace(self._end(self._running.start.state, ending), reverted=True)
         return self._end(State.FAILED, ending, stats={**ending.numbers, **self.models})

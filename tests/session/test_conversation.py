@@ -6,12 +6,12 @@ import sqlite3
 
 import pytest
 
-from app.conversations.message import UNKNOWN, Ending, Failure, Prefill, Role
+from app.conversations.message import UNKNOWN, Ending, Prefill, Role
 from app.conversations.tree import Node, State
 from app.engine.types import FinishReason
 from tests.session.scripted import BROKEN, ScriptedSession
 
-FAILED = Ending(failure=Failure("It broke.", "Fix it."))
+FAILED = {"error": {"message": "It broke.", "hint": "Fix it."}}
 
 
 def remove_elsewhere(chat: ScriptedSession) -> None:
@@ -93,7 +93,7 @@ def test_an_empty_answer_leaves_none_and_its_prompt_is_used_again(chat: Scripted
     assert (chat.texts(), last(chat).ending) == (["a"], Ending(FinishReason.CANCELLED))
     chat.session.send("a")
     chat.fails()
-    assert last(chat).ending == FAILED
+    assert last(chat).ending.numbers == FAILED
     chat.exchange("a", "b")
     assert len(chat.other.load(1).tree.nodes) == 2
 
@@ -103,7 +103,7 @@ def test_another_prompt_replaces_an_unanswered_one_as_a_branch(chat: ScriptedSes
     chat.session.send("c")
     chat.says("half")
     assert not chat.fails().counts
-    assert (last(chat).text, last(chat).state, last(chat).ending) == ("half", State.FAILED, FAILED)
+    assert (last(chat).text, last(chat).state, last(chat).ending.numbers) == ("half", State.FAILED, FAILED)
     chat.exchange("d", "e")
     assert chat.read == ["a", "b", "d"]
     assert chat.texts() == ["a", "b", "d", "e"]

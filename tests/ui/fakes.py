@@ -37,7 +37,7 @@ STATS = GenerationStats(
 
 
 class FakeEngine:
-    """Satisfies `app.session.engine.Engine`. `load` and `answer` only take note; the test sends the events.
+    """Satisfies `app.session.answering.Engine`. `load` and `answer` only take note; the test sends the events.
 
     Args:
         emit: The screen's side.

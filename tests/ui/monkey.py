@@ -100,7 +100,7 @@ class _Asked:
 
 
 class MonkeyEngine:
-    """Satisfies `app.session.engine.Engine`; does what it is asked for in order, when a session lets it."""
+    """Satisfies `app.session.answering.Engine`; does what it is asked for in order, when a session lets it."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self.emit = emit

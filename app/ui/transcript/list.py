@@ -12,7 +12,7 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.reading.rows import Row
-from app.ui.transcript.message import AnswerMessage, Problem, UserMessage, as_error, remark_on
+from app.ui.transcript.message import AnswerMessage, Problem, UserMessage, remark_on
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import Reasoning, Welcome
 from app.ui.transcript.window import Item, MessageWindow
@@ -23,7 +23,7 @@ def _branch_items(path: Sequence[Node]) -> Iterator[Item]:
     """Yield an item for each message; a prompt at the end is followed by the reason why it has no answer, if known."""
     for node in path:
         yield Item(node, is_answer=node.role is Role.ASSISTANT)
-    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or as_error(path[-1].ending)):
+    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or path[-1].ending.failure):
         yield Item(path[-1], is_answer=True)
 
 

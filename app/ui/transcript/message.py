@@ -74,8 +74,8 @@ def _empty_answer(*, thought: bool) -> str:
 
 def in_vain(ending: Ending, *, thought: bool = False) -> str:
     """Return why a regenerated or continued answer was discarded."""
-    if (error := as_error(ending)) is not None:
-        return error.sentences
+    if ending.failure is not None:
+        return ending.failure.sentences
     return f"Nothing came of it: {in_words(ending, empty=True, thought=thought)}."
 
 
@@ -91,12 +91,6 @@ def remark_on(node: Node) -> str:
         return _empty_answer(thought=thought) if empty else ""
     text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
     return text or _STATES.get(node.state, "")
-
-
-def as_error(ending: Ending) -> AppError | None:
-    """Return the error of a failed answer."""
-    failure = ending.failure
-    return AppError(failure.message, failure.hint) if failure is not None else None
 
 
 class UserMessage(MessageView):
@@ -251,5 +245,5 @@ class AnswerMessage(MessageView):
             await self.mount(Problem(self._error))
 
     def _set_ending(self, node: Node) -> None:
-        self._note, self._error = remark_on(node), as_error(node.ending)
+        self._note, self._error = remark_on(node), node.ending.failure
         self._is_final = node.ending.reason is FinishReason.CONTEXT
