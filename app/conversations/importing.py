@@ -13,11 +13,10 @@ from types import UnionType
 from typing import Any, NoReturn
 
 from app.conversations.export import FORMAT, MARKER, VERSION, unescape_markers
-from app.conversations.message import Role
-from app.conversations.rows import dump, storable
+from app.conversations.rows import ROLES, STATES, dump, storable
 from app.conversations.textfile import file_errors, marked_encoding
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
+from app.conversations.tree import Conversation, Document, Node, Summary, Tree
 from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
@@ -38,8 +37,6 @@ _SPEAKERS = {
 _NO_CONVERSATION = (
     'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You" and "## Answer"'
 )
-_ROLES = {role.value: role for role in Role}
-_STATES = {state.value: state for state in State}
 
 
 def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
@@ -186,13 +183,13 @@ def _conversation(raw: dict[str, Any], now: float) -> Conversation:
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
     role, state = raw.get("role"), raw.get("state", "complete")
-    if not isinstance(role, str) or role not in _ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         _refuse("a message is from neither system, user nor assistant")
-    if not isinstance(state, str) or state not in _STATES:
+    if not isinstance(state, str) or state not in STATES:
         _refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
     created, stats = _time(raw.get("created"), now), _document(raw.get("stats"), "stats")
-    node = Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], created, stats)
+    node = Node(number, parent, ROLES[role], text, reasoning, STATES[state], created, stats)
     return replace(node, state=node.ended_state)
 
 

@@ -19,8 +19,8 @@ SUMMARY = "id, title, named, pinned, created, updated"
 NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
 _EMPTY = "{}"
-_ROLES = {role.value: role for role in Role}
-_STATES = {state.value: state for state in State}
+ROLES = {role.value: role for role in Role}
+STATES = {state.value: state for state in State}
 
 
 def to_summary(row: Sequence[Any]) -> Summary:
@@ -32,7 +32,7 @@ def to_summary(row: Sequence[Any]) -> Summary:
 def to_node(row: Sequence[Any]) -> Node:
     """Return a message; its role or state may be one of a newer version."""
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
-    role, state = _ROLES.get(raw_role, Role.USER), _STATES.get(raw_state, State.CUT)
+    role, state = ROLES.get(raw_role, Role.USER), STATES.get(raw_state, State.CUT)
     numbers = {} if stats == _EMPTY else to_document(stats)
     return Node(number, parent, role, text, reasoning, state, created, numbers)
 
