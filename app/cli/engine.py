@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.cli.options import Options, Process
 from app.llama.cancel import CancelFlag
-from app.session.engine import Engine
+from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker, Loader, Progress
 from app.worker.events import Event
 from app.worker.request import LoadedPair

@@ -23,7 +23,7 @@ from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.child import SafeFiles
 from app.llama.fitting.fit_pair import DoesNotFitError
-from app.session.engine import Engine
+from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.isolated_engine import IsolatedEngine
