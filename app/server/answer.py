@@ -85,6 +85,7 @@ class End:
             "predicted_per_second": stats.predicted_per_second,
             "draft_n": stats.draft_n,
             "draft_n_accepted": stats.draft_n_accepted,
+            "draft_prompt_ms": stats.draft_prompt_ns * _MS,
         }
 
 

@@ -104,7 +104,8 @@ class Program:
             timings = chunk.get("timings") or timings
         ended = time.perf_counter()
         connection.close()
-        return Streamed(first - began, ended - first, int(timings["predicted_n"]), text, timings["predicted_ms"] / 1000)
+        engine_ms = timings["predicted_ms"] + timings.get("draft_prompt_ms", 0.0)
+        return Streamed(first - began, ended - first, int(timings["predicted_n"]), text, engine_ms / 1000)
 
     def close(self) -> None:
         self._process.send_signal(signal.SIGCONT)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,8 @@ _TIE = 1.03
 """Fewer threads are chosen if they are at most this much slower than the best; that leaves CPUs to other programs."""
 SAMPLE_S = 0.25
 """Seconds between two samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
-_STALE_S = 30.0
-"""An average over a longer time says nothing about the present."""
+_STALE_S, _GLANCE_S = 5.0, 0.05
+"""An average over more seconds says little about the present, so a short sample is taken instead."""
 _IGNORED = 0.45
 """CPUs that other programs may use before a thread yields. A program that could use a whole CPU gets half of it beside
 a thread of the model."""
@@ -135,6 +136,7 @@ class CpuYield:
         others: Returns the CPU seconds of other programs so far.
         clock: Monotonic seconds.
         least: Fewest threads to choose.
+        pause: Waits for so many seconds.
 
     Attributes:
         n_threads: Threads in use.
@@ -149,6 +151,7 @@ class CpuYield:
         clock: Callable[[], float],
         *,
         least: int = 1,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._apply = apply
         self._most = n_threads
@@ -157,7 +160,8 @@ class CpuYield:
         self._others = others
         self._clock = clock
         self.n_threads = n_threads
-        self._busy, self._is_fresh = 0.0, False
+        self._pause = pause
+        self._busy, self._is_fresh, self._was_stale = 0.0, False, False
         self._sampled_at, self._last_others = clock(), others()
 
     def is_contended(self) -> bool:
@@ -170,9 +174,14 @@ class CpuYield:
         elapsed = now - self._sampled_at
         if elapsed < SAMPLE_S:
             return
+        self._was_stale = elapsed > _STALE_S
+        if self._was_stale:
+            self._sampled_at, self._last_others = now, self._others()
+            self._pause(_GLANCE_S)
+            now = self._clock()
         others = self._others()
-        self._is_fresh = elapsed <= _STALE_S
-        self._busy = (others - self._last_others) / elapsed if self._is_fresh else 0.0
+        self._is_fresh = True
+        self._busy = (others - self._last_others) / (now - self._sampled_at)
         self._sampled_at, self._last_others = now, others
 
     def update(self) -> None:
@@ -184,7 +193,8 @@ class CpuYield:
         best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED))))
         # Move by half the difference, so that two programs that both yield do not oscillate.
         step = best - self.n_threads
-        chosen = self.n_threads + int(math.copysign(math.ceil(abs(step) / 2), step))
+        half = int(math.copysign(math.ceil(abs(step) / 2), step))
+        chosen = best if self._was_stale else self.n_threads + half
         if chosen != self.n_threads:
             log.info("other programs take %.1f of %d CPUs: %d threads", self._busy, self._n_cpus, chosen)
             self.n_threads = chosen

@@ -28,9 +28,17 @@ class Machine:
         self.now = 0.0
         self.others = 0.0
         self.applied: list[int] = []
+        self.load_now = 0.0
 
     def cpu_yield(self, n_threads: int) -> CpuYield:
-        return CpuYield(self.applied.append, n_threads, self.n_cpus, lambda: self.others, lambda: self.now)
+        return CpuYield(
+            self.applied.append,
+            n_threads,
+            self.n_cpus,
+            lambda: self.others,
+            lambda: self.now,
+            pause=lambda seconds: self.spend(seconds, self.load_now),
+        )
 
     def spend(self, seconds: float, others: float) -> None:
         self.now += seconds
@@ -111,15 +119,23 @@ def test_two_programs_that_yield_to_each_other_do_not_oscillate() -> None:
     assert [len(machine.applied) for machine in machines] == settled
 
 
-def test_samples_are_limited_in_rate_and_old_ones_are_ignored() -> None:
+def test_samples_are_limited_in_rate() -> None:
     machine = Machine(4)
     chosen = machine.cpu_yield(4)
     machine.spend(SAMPLE_S / 2, 4.0)
     chosen.update()
     assert machine.applied == []
-    machine.spend(600.0, 4.0)
+
+
+@pytest.mark.parametrize(("load_before", "load_now", "left"), [(4.0, 0.0, 4), (0.0, 4.0, 1)])
+def test_after_a_pause_only_the_present_counts(load_before: float, load_now: float, left: int) -> None:
+    machine = Machine(4)
+    chosen = machine.cpu_yield(4)
+    update_often(machine, chosen, 4, load_before)
+    machine.spend(10.0, load_before)
+    machine.load_now = load_now
     chosen.update()
-    assert machine.applied == [], "the average of ten minutes says nothing about the present"
+    assert chosen.n_threads == left
 
 
 def test_an_answer_yields_before_calibration_and_in_every_step() -> None:
