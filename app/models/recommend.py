@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from app.core.units import memory_size
 from app.engine.drafting_report import rate
@@ -219,6 +220,9 @@ class Standing:
     is_new: bool = False
 
 
+StandingT = TypeVar("StandingT", bound=Standing)
+
+
 def every_pair(catalog: Mapping[str, Pair], registered: Registered) -> dict[str, Pair]:
     """Return the pairs that were set up, then those of the catalog, whose entries are newer.
 
@@ -228,7 +232,7 @@ def every_pair(catalog: Mapping[str, Pair], registered: Registered) -> dict[str,
     return {name: one.pair for name, one in registered.pairs.items()} | newer
 
 
-def in_order(standings: Sequence[Standing], proposed: Sequence[Proposal]) -> list[Standing]:
+def in_order(standings: Sequence[StandingT], proposed: Sequence[Proposal]) -> list[StandingT]:
     """Sort pairs: set up, here, new, proposed, then fast ones by size, slow ones by speed, too big ones by need.
 
     Args:

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
-
-from textual.dom import DOMNode
+from typing import TypeVar
 
 _T = TypeVar("_T")
-
-
-def run_latest(node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
-    """Run a coroutine between the messages of a widget or the app, and cancel what still runs of its group.
-
-    A function, not its coroutine: one that is cancelled before it begins would warn that it was never awaited.
-    """
-    # Textual asks for a coroutine that is sent None, which no async function promises.
-    node.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
 
 
 async def in_thread(work: Callable[[], _T]) -> _T:

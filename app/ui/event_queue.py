@@ -16,26 +16,10 @@ from textual.css.query import NoMatches
 from textual.widget import MountError
 
 from app.engine.text.segments import Segment
-from app.worker.events import (
-    Event,
-    Failed,
-    Finished,
-    JobEnded,
-    JobProgressed,
-    Loaded,
-    LoadProgress,
-    Measuring,
-    Notice,
-    PairChanged,
-    PromptProgress,
-    Step,
-    StepDetails,
-)
+from app.worker.events import Event, LoadProgress, Measuring, PromptProgress, Step, StepDetails
 
 FrequentEvent = LoadProgress | Measuring | PromptProgress | Step
-"""Events that come many times a second."""
-SingleEvent = Loaded | PairChanged | Notice | Finished | Failed | JobProgressed | JobEnded
-"""Events that wake the screen."""
+"""Events that come many times a second; all others wake the screen."""
 
 
 @dataclass(slots=True)
@@ -81,7 +65,7 @@ class EventQueue:
         """Drop all events from now on."""
         self.closed, self._wake = True, None
 
-    def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | SingleEvent]:
+    def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | Event]:
         """Yield events, oldest first, with frequent ones as one batch wherever they follow each other.
 
         Args:
@@ -126,28 +110,16 @@ class EventHandler(Protocol):
     async def show(self, batch: Batch) -> None:
         """Show text and progress."""
 
-    async def handle(self, event: SingleEvent) -> None:
+    async def handle(self, event: Event) -> None:
         """Handle an event that is no progress."""
 
     def rest(self, next_s: float) -> None:
         """All events are handled; the next look is in so many seconds."""
 
 
-class Pace:
-    """Spaces drawing by the CPU time it takes. Belongs to the thread that draws."""
-
-    def __init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        """Forget the time spent while nothing was drawn."""
-        self._spent_s = time.thread_time()
-
-    def next_delay(self) -> float:
-        """Return the seconds until the next drawing, from the CPU time since the last call."""
-        now = time.thread_time()
-        spent, self._spent_s = now - self._spent_s, now
-        return min(max(FASTEST_S, spent / _SHARE), SLOWEST_S)
+def delay_after(spent_s: float) -> float:
+    """Return the seconds until the next drawing, from the CPU time of the last one."""
+    return min(max(FASTEST_S, spent_s / _SHARE), SLOWEST_S)
 
 
 class EventDispatcher:
@@ -171,13 +143,14 @@ class EventDispatcher:
         self._queue = queue
         self._handler = handler
         self._set_timer = set_timer
-        self._pace = Pace()
+        self._cpu_s = 0.0
+        """CPU time of this thread when it looked last."""
         self._looks = False
         self.overlay: EventHandler | None = None
 
     def start(self) -> None:
         """Look at the queue from now on; something was asked for."""
-        self._pace.start()
+        self._cpu_s = time.thread_time()
         self._look_soon()
 
     async def dispatch(self) -> None:
@@ -205,7 +178,8 @@ class EventDispatcher:
         handlers = [self._handler, *([self.overlay] if self.overlay is not None else [])]
         if not self._looks and any(handler.expects_events for handler in handlers):
             self._looks = True
-            delay = self._pace.next_delay()
+            now = time.thread_time()
+            delay, self._cpu_s = delay_after(now - self._cpu_s), now
             for handler in handlers:
                 handler.rest(delay)
             self._set_timer(delay, self._look)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from textual.binding import Binding
 from textual.keys import REPLACED_KEYS, key_to_character
@@ -43,3 +44,7 @@ def bind(
 ) -> Binding:
     """Return a binding that has an id for the user's own keys, and a tooltip for the list of keys."""
     return Binding(keys, action, name, id=identity, tooltip=tooltip, show=show, priority=priority)
+
+
+hidden = partial(bind, show=False)
+"""Return a binding that only the list of keys shows."""

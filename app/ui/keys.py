@@ -14,53 +14,31 @@ from textual.binding import ActiveBinding, BindingType
 from textual.content import Content
 from textual.screen import Screen
 
-from app.ui.key_names import CHOOSE, bind
+from app.ui.key_names import CHOOSE, bind, hidden
 from app.ui.widgets.words import Word, Words
+
+_DRAFTING = "Turn the draft on or off, also during an answer"
+_COPY_CODE = "Copy the last code of the answer"
+_SUSPEND = "Suspend Tandem; fg brings it back"
 
 PROGRAM_KEYS: list[BindingType] = [
     bind("ctrl+q", "quit", "quit", "app.quit", "Stop everything and leave", priority=True),
     bind("ctrl+p", "command_palette", "commands", "app.commands", "Look for a command", priority=True),
     bind("f1", "keys", "keys", "app.keys", "Show every key"),
     # Where nothing is selected: what edits text has it for copying.
-    bind("ctrl+c", "help_quit", "stop", "app.interrupt", "Stop the answer; once more, leave", show=False),
+    hidden("ctrl+c", "help_quit", "stop", "app.interrupt", "Stop the answer; once more, leave"),
 ]
-CAN_SUSPEND = sys.platform != "win32"
 # As in a shell, wherever the cursor is. Windows cannot suspend.
-if CAN_SUSPEND:
-    PROGRAM_KEYS.append(
-        bind(
-            "ctrl+z",
-            "suspend_process",
-            "suspend",
-            "app.suspend",
-            "Suspend Tandem; fg brings it back",
-            show=False,
-            priority=True,
-        )
-    )
+if sys.platform != "win32":
+    PROGRAM_KEYS.append(hidden("ctrl+z", "suspend_process", "suspend", "app.suspend", _SUSPEND, priority=True))
 
 CHAT_KEYS: list[BindingType] = [
     bind("escape", "leave_task", "leave it", "chat.leave_task", "Stop editing"),
     bind("escape", "stop", "stop", "chat.stop", "Stop the answer; its text stays"),
-    bind(
-        "ctrl+d",
-        "toggle_drafting",
-        "draft",
-        "chat.drafting",
-        "Turn the draft on or off, also during an answer",
-        priority=True,
-    ),
+    bind("ctrl+d", "toggle_drafting", "draft", "chat.drafting", _DRAFTING, priority=True),
     bind("ctrl+r", "again", "again", "chat.again", "Answer the last prompt again"),
-    bind("ctrl+g", "go_on", "continue", "chat.go_on", "Continue an answer that ended early", show=False),
-    bind(
-        "ctrl+e",
-        "edit_last",
-        "edit",
-        "chat.edit_last",
-        "Edit the last prompt, if nothing is typed",
-        show=False,
-        priority=True,
-    ),
+    hidden("ctrl+g", "go_on", "continue", "chat.go_on", "Continue an answer that ended early"),
+    hidden("ctrl+e", "edit_last", "edit", "chat.edit_last", "Edit the last prompt, if nothing is typed", priority=True),
     bind("ctrl+n", "restart", "new", "chat.new", "Begin a new conversation"),
     bind("ctrl+o", "conversations", "open", "chat.open", "Search and open a conversation"),
     bind("f2", "compare", "compare", "chat.compare", "Compare with and without the draft", priority=True),
@@ -69,24 +47,16 @@ CHAT_KEYS: list[BindingType] = [
     bind("f5", "toggle_panel", "numbers", "chat.panel", "Show numbers, more numbers, or none", priority=True),
     bind("f6", "pairs", "models", "chat.pairs", "Choose or add a pair of models", priority=True),
     bind("f7", "toggle_sidebar", "conversations", "chat.sidebar", "Show or hide the conversations", priority=True),
-    bind("ctrl+t", "toggle_thinking", "thinking", "chat.thinking", "Show or hide the reasoning", show=False),
-    bind(CHOOSE, "choose", "messages", "chat.choose", "Choose a message to change", show=False),
+    hidden("ctrl+t", "toggle_thinking", "thinking", "chat.thinking", "Show or hide the reasoning"),
+    hidden(CHOOSE, "choose", "messages", "chat.choose", "Choose a message to change"),
     bind("left", "round(-1)", "earlier", "chat.earlier_round", "Show an earlier verify step", priority=True),
     bind("right", "round(1)", "later", "chat.later_round", "Show a later verify step", priority=True),
-    bind("f8", "run_line('/copy')", "copy", "chat.copy", "Copy the answer", show=False, priority=True),
-    bind(
-        "ctrl+b",
-        "run_line('/copy code')",
-        "copy code",
-        "chat.copy_code",
-        "Copy the last code of the answer",
-        show=False,
-        priority=True,
-    ),
-    bind("pageup", "page(-1)", "page up", "chat.page_up", show=False, priority=True),
-    bind("pagedown", "page(1)", "page down", "chat.page_down", show=False, priority=True),
-    bind("ctrl+home", "beginning", "to the beginning", "chat.beginning", show=False, priority=True),
-    bind("ctrl+end", "follow", "to the end", "chat.follow", show=False, priority=True),
+    hidden("f8", "run_line('/copy')", "copy", "chat.copy", "Copy the answer", priority=True),
+    hidden("ctrl+b", "run_line('/copy code')", "copy code", "chat.copy_code", _COPY_CODE, priority=True),
+    hidden("pageup", "page(-1)", "page up", "chat.page_up", priority=True),
+    hidden("pagedown", "page(1)", "page down", "chat.page_down", priority=True),
+    hidden("ctrl+home", "beginning", "to the beginning", "chat.beginning", priority=True),
+    hidden("ctrl+end", "follow", "to the end", "chat.follow", priority=True),
 ]
 
 SHOWN_FIRST = (

@@ -92,6 +92,12 @@ def cut(content: Content, room: int) -> Content:
     return Content(kept, list(content[: len(kept)].spans)).truncate(max(0, room), ellipsis=True)
 
 
+def cell(content: Content, width: int) -> Content:
+    """One line in exactly so many cells."""
+    content = content.truncate(width, ellipsis=True)
+    return content.pad_right(max(0, width - content.cell_length))
+
+
 def size(count: int) -> str:
     """A number of bytes: 12 KB, 1.4 MB."""
     if count < 1000:
@@ -102,8 +108,3 @@ def size(count: int) -> str:
             return f"{value:.1f} {unit}" if value < 9.95 and unit != "KB" else f"{value:.0f} {unit}"
         count = round(value)
     return f"{count / 1000:.1f} GB"
-
-
-def n_in_common(a: str, b: str) -> int:
-    """Return how many characters two texts begin with alike."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -15,7 +15,7 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
-from app.ui.event_queue import Batch, EventQueue, Pace
+from app.ui.event_queue import Batch, EventQueue, delay_after
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import draft_name, draft_text, model_name, quantization, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
@@ -136,13 +136,9 @@ def test_the_queue_works_after_the_screen_has_closed() -> None:
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.2)
     monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 1.0)
-    clock = iter([0.0, 5.0, 5.001, 5.011, 6.011])
-    monkeypatch.setattr("app.ui.event_queue.time.thread_time", lambda: next(clock))
-    pace = Pace()
-    pace.start()
-    assert pace.next_delay() == 0.2
-    assert pace.next_delay() == pytest.approx(0.625)
-    assert pace.next_delay() == 1.0
+    assert delay_after(0.001) == 0.2
+    assert delay_after(0.01) == pytest.approx(0.625)
+    assert delay_after(1.0) == 1.0
 
 
 def test_native_output_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

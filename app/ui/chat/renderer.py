@@ -12,7 +12,7 @@ from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import with_keys
 from app.ui.chat.input_mode import InputMode
-from app.ui.event_queue import Batch, SingleEvent
+from app.ui.event_queue import Batch
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
 from app.worker.events import Event, Failed, Finished, Notice
@@ -163,7 +163,7 @@ class Renderer:
             self._noted = answer, activity
             answer.note(activity)
 
-    async def handle(self, event: SingleEvent) -> None:
+    async def handle(self, event: Event) -> None:
         match event:
             case Notice(text):
                 await self._screen.messages.notice(text)

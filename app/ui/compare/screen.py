@@ -21,11 +21,12 @@ from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
-from app.ui.event_queue import Batch, EventHandler, SingleEvent
+from app.ui.event_queue import Batch, EventHandler
 from app.ui.keys import KeyBar
-from app.ui.text import n_in_common, percent
+from app.ui.text import percent
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.rows_view import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class CompareScreen(SubScreen[None]):
             self.panes[self._turn.side].add(batch.segments, stats)
         self._show_activity(activity)
 
-    async def handle(self, event: SingleEvent) -> None:
+    async def handle(self, event: Event) -> None:
         match event:
             case JobProgressed(what=RunBegan() as turn):
                 self._turn = turn
@@ -260,7 +261,7 @@ class CompareScreen(SubScreen[None]):
         """Mark the first word that differs."""
         baseline, *others = self.panes.items()
         places = {
-            name: n_in_common(baseline[1].text, pane.text)
+            name: n_leading(x == y for x, y in zip(baseline[1].text, pane.text, strict=False))
             for name, pane in others
             if result.differences.get(name) is not None
         }

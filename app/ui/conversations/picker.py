@@ -14,8 +14,6 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from app.conversations.search import Excerpt
-from app.conversations.tree import Summary
 from app.core.printable import printable
 from app.session.library import Library
 from app.ui.base_screen import SubScreen
@@ -40,31 +38,16 @@ class TitleInput(QuietInput):
         bind("escape", "leave", "cancel", "title.leave", "Keep the old title"),
     ]
 
-    @dataclass
-    class Ended(Message):
-        """A title was entered; None keeps the old one."""
-
-        title: str | None
-
-    def __init__(self) -> None:
-        super().__init__("empty: from the first prompt")
-
-    @on(Input.Changed)
-    def _keep_to_ourselves(self, event: Input.Changed) -> None:
-        event.stop()
-
-    @on(Input.Submitted)
-    def _take(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.post_message(self.Ended(self.value))
+    class Left(Message):
+        """The old title stays."""
 
     def action_leave(self) -> None:
-        self.post_message(self.Ended(None))
+        self.post_message(self.Left())
 
     def on_blur(self) -> None:
         # Anyone who looks something up in another window goes on with it; see `app.ui.base_screen`.
         if self.app.app_focus and self.screen.focused is not self:
-            self.post_message(self.Ended(None))
+            self.action_leave()
 
 
 class ConversationPicker(Vertical):
@@ -112,7 +95,7 @@ class ConversationPicker(Vertical):
         with Horizontal(classes="searching"):
             yield Static(MARK, classes="mark")
             yield SearchInput(self._placeholder)
-        yield TitleInput()
+        yield TitleInput("empty: from the first prompt")
         yield ConversationList(select_at_once=self._select_at_once)
 
     def on_mount(self) -> None:
@@ -141,7 +124,7 @@ class ConversationPicker(Vertical):
     def _take(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self.post_message(self.Chosen(row.conversation, row.message))
+            self.post_message(self.Chosen(row.summary.id, row.hit.message if row.hit is not None else None))
 
     @on(ConversationList.Changed)
     def _on_changed(self) -> None:
@@ -152,35 +135,36 @@ class ConversationPicker(Vertical):
     def action_pin(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self._library.pin(row.conversation, not row.pinned)
-            self.show(row.conversation)
+            self._library.pin(row.summary.id, not row.summary.pinned)
+            self.show(row.summary.id)
 
     def action_rename(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self._renamed = row.conversation
-            self.title_input.value = row.title
+            self._renamed = row.summary.id
+            self.title_input.value = row.summary.title
             self.add_class("-renames")
             self.title_input.focus()
 
-    @on(TitleInput.Ended)
-    def _end_renaming(self, event: TitleInput.Ended) -> None:
+    @on(Input.Submitted)
+    @on(TitleInput.Left)
+    def _end_renaming(self, event: Input.Submitted | TitleInput.Left) -> None:
         renamed, self._renamed = self._renamed, None
         if renamed is None:
             return
         self.remove_class("-renames")
         if self.title_input.has_focus:
             self.search_input.focus()
-        if event.title is not None:
-            self._library.rename(renamed, event.title)
+        if isinstance(event, Input.Submitted):
+            self._library.rename(renamed, event.value)
             self.show(renamed)
 
     def action_delete(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self._library.delete(row.conversation)
+            self._library.delete(row.summary.id)
             self.show()
-            title = f'"{printable(row.title)}"' if row.title else "it"
+            title = f'"{printable(row.summary.title)}"' if row.summary.title else "it"
             back = key("found.undelete", "ctrl+_")
             self.post_message(Hint.Requested(f"Deleted {title}; {back} restores it."))
             self.post_message(self.Changed())
@@ -207,23 +191,18 @@ class ConversationPicker(Vertical):
     def update(self) -> None:
         """Show changes; keep the chosen row of a search."""
         row = self.conversations.row if self.has_focus_within else None
-        self.show(row.conversation if row is not None else self._library.conversation)
+        self.show(row.summary.id if row is not None else self._library.conversation)
 
     def show(self, chosen: int | None = None) -> None:
         """Show the found conversations, with one of them chosen; None keeps the index."""
         query, current = self.search_input.value, self._library.conversation
         known = {summary.id: summary for summary in self._library.summaries()}
-        found: list[tuple[Summary, Excerpt | None, int | None]]
         if query.strip():
-            hits = [hit for hit in self._library.search(query) if hit.conversation in known]
-            found = [(known[hit.conversation], hit.excerpt, hit.message) for hit in hits]
+            hits = {hit.conversation: hit for hit in self._library.search(query) if hit.conversation in known}
+            rows = [ConversationRow(known[one], one == current, hit) for one, hit in hits.items()]
         else:
-            found = [(summary, None, None) for summary in list(known.values())[:_MOST]]
-        rows = [
-            ConversationRow(one.id, one.title, one.updated, one.pinned, one.id == current, excerpt, message)
-            for one, excerpt, message in found
-        ]
-        ids = [row.conversation for row in rows]
+            rows = [ConversationRow(summary, one == current) for one, summary in list(known.items())[:_MOST]]
+        ids = [row.summary.id for row in rows]
         index = ids.index(chosen) if chosen in ids else self.conversations.index
         self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")
         self.refresh_bindings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,11 +24,15 @@ from app.ui.key_names import key
 from app.ui.keys import KeyBar
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
-from app.ui.models.state import PairReport, SetupProgress
+from app.ui.models.state import SetupProgress
+from app.ui.text import cell
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import SourceInput
 from app.ui.widgets.path_completion import PathCompletion
+
+if TYPE_CHECKING:
+    from app.models.setup import Prepared
 
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf file"
 _ROLE, _SIZE = 8, 11
@@ -96,8 +100,8 @@ class AddPairScreen(SubScreen[str | None]):
             self.set_focus(self.draft)
         elif self._check is None or self._check.error is not None:
             self._start_check()
-        elif self._check.report is not None:
-            self._add(self._check.report)
+        elif self._check.prepared is not None:
+            self._add(self._check.prepared)
 
     def action_next(self) -> None:
         """Complete the path in the field, or go to the other field."""
@@ -126,9 +130,9 @@ class AddPairScreen(SubScreen[str | None]):
             self._timer.pause()
         self._show()
 
-    def _add(self, report: PairReport) -> None:
-        if report.remedy is not None:
-            self.hint.say(report.remedy.value)
+    def _add(self, prepared: Prepared) -> None:
+        if prepared.check.remedy is not None:
+            self.hint.say(prepared.check.remedy.value)
             return
         try:
             name = self._service.add_checked()
@@ -142,8 +146,8 @@ class AddPairScreen(SubScreen[str | None]):
         if check is not None and check.error is not None:
             error = check.error
             lines = [Content(printable(error.message)), Content.styled(printable(error.hint), "$quiet")]
-        elif check is not None and check.report is not None:
-            lines = list(report_lines(check.report, self.findings.size.width))
+        elif check is not None and check.prepared is not None:
+            lines = list(report_lines(check.prepared, check.fit, self.findings.size.width))
         elif check is not None:
             now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress))
             lines = [Content.styled(line, "$quiet") for line in now if line]
@@ -161,29 +165,30 @@ class ModelFileSuggester(Suggester):
         return await asyncio.to_thread(self._paths.continued, value)
 
 
-def report_lines(report: PairReport, room: int) -> Iterator[Content]:
+def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     """Yield the models, whether they are compatible, and details, in lines of `room` cells."""
-    names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in report.models]
+    check, n_missing = prepared.check, prepared.download_bytes
+    facts = [facts for facts in (check.target, check.draft) if facts is not None]
+    names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in facts]
     width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_ON_DISK)))
-    for model, name in zip(report.models, names, strict=True):
-        cut = name.truncate(width, ellipsis=True)
-        named = Content.assemble(f"{model.role:{_ROLE}}", cut.pad_right(width - cut.cell_length))
-        yield named.stylize(f"${model.role}") + f"{gigabytes(model.size):>{_SIZE}}" + _ON_DISK * model.on_disk
+    for (role, files), name in zip(prepared.models, names, strict=True):
+        named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
+        yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
     yield Content("")
-    if report.problems:
-        yield from (Content(printable(problem)) for problem in report.problems)
+    if check.problems:
+        yield from (Content(printable(problem)) for problem in check.problems)
     else:
-        verb = "download" if report.download_bytes else "add"
+        verb = "download" if n_missing else "add"
         enter = key("line.submit", "enter").capitalize()
-        yield Content(f"{'Compatible.' if len(report.models) > 1 else 'Usable.'} Press {enter} to {verb}.")
+        yield Content(f"{'Compatible.' if len(names) > 1 else 'Usable.'} Press {enter} to {verb}.")
     yield Content("")
-    facts = (
-        report.fit,
-        f"license {report.license}" if report.license else "",
-        "Gated model: your account has access." if report.gated else "",
-        f"{gigabytes(report.download_bytes)} to download, {gigabytes(report.free_bytes)} of disk free"
-        if report.download_bytes
-        else "",
-        *report.warnings,
+    is_gated = any(files.gated for _, files in prepared.models)
+    disk = f"{gigabytes(n_missing)} to download, {gigabytes(prepared.free_bytes)} of disk free"
+    texts = (
+        fit,
+        f"license {prepared.pair.license}" if prepared.pair.license else "",
+        "Gated model: your account has access." if is_gated else "",
+        disk if n_missing else "",
+        *check.warnings,
     )
-    yield from (Content.styled(printable(fact), "$quiet") for fact in facts if fact)
+    yield from (Content.styled(printable(text), "$quiet") for text in texts if text)

@@ -11,7 +11,7 @@ from app.core.printable import printable
 from app.core.units import gigabytes
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
-from app.ui.text import MARK, percent, side_by_side
+from app.ui.text import MARK, cell, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
 
 _SECTIONS = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
@@ -39,11 +39,6 @@ class PairList(ChoiceList[PairCard | None]):
         self._question = ""
         self._picked: str | None = None
         """Name of the pair that stays chosen, "" for the row that adds one; None while the first one is."""
-
-    @property
-    def card(self) -> PairCard | None:
-        """The chosen pair; None for the row that adds one."""
-        return self.row
 
     @property
     def _chosen_name(self) -> str:
@@ -85,7 +80,7 @@ class PairList(ChoiceList[PairCard | None]):
         self.choose_pair(card.name if card is not None else "")
 
     def lines(self, at: int, width: int) -> list[Content]:
-        card, is_chosen = self.rows[at], self.is_chosen(at)
+        card, is_chosen = self.rows[at], at == self.index
         lines = [Content.styled(line and f" {line}", "$quiet") for line in self._above(at)]
         lines.append(self._line(card, width, chosen=is_chosen).truncate(width, ellipsis=True))
         if is_chosen:
@@ -127,23 +122,20 @@ class PairList(ChoiceList[PairCard | None]):
         if card is None:
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
         name_width = self._name_width
-        name = _cell(Content.styled(printable(card.name), "bold" if chosen else ""), name_width)
+        name = cell(Content.styled(printable(card.name), "bold" if chosen else ""), name_width)
         columns: list[Content | str] = [mark, name]
         speed = _SPEED + len(_GAP) if width >= _WIDE else 0
         room = width - len(mark) - name_width - _SIZE - _STATUS - _FIT - 4 * len(_GAP) - speed - 1
         if room >= _FEWEST_MODELS:
-            columns += [_GAP, _cell(models_text(card, colored=chosen, room=room), room)]
+            columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
         status = status_text(card, self._state.setups.get(card.name))
         if width >= _MEDIUM:
-            columns += [_cell(Content(status), _STATUS), _GAP, _cell(Content(card.word), _FIT)]
+            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.word), _FIT)]
         else:
             columns.append(status or card.word)
         if speed:
-            columns += [
-                _GAP,
-                Content.styled(printable(card.speed), "$quiet"),
-            ]
+            columns += [_GAP, Content.styled(printable(card.speed), "$quiet")]
         line = Content.assemble(*columns)
         return line.stylize("$quiet") if card.is_too_big and not chosen else line
 
@@ -164,7 +156,7 @@ class PairList(ChoiceList[PairCard | None]):
             yield from _before_setup(card, setup)
         if setup is not None:
             yield from _setup_result(card, setup)
-            if isinstance(setup.error, HubError) and not isinstance(setup.error, CacheError) and not card.on_disk:
+            if isinstance(setup.error, HubError) and not isinstance(setup.error, CacheError) and not card.here:
                 ready = next((one.name for one in self._state.cards if one.needs_no_download), "")
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
@@ -212,12 +204,12 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
         return "loaded"
     if card.is_default:
         return "default"
-    return "ready" if card.set_up else "downloaded" if card.on_disk else ""
+    return "ready" if card.set_up else "downloaded" if card.here else ""
 
 
 def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
     """Return what to ask before a pair is set up; "" if nothing, or if it was asked."""
-    if card.on_disk or setup is not None:
+    if card.here or setup is not None:
         return ""
     if card.is_too_big:
         does = f"download {gigabytes(card.download_bytes)}" if card.download_bytes else "set it up"
@@ -227,12 +219,12 @@ def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
 
 def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Content]:
     """Yield what enter would do with a pair that is not set up."""
-    if setup is not None and setup.stage is Stage.CHECKED and setup.report is not None:
-        yield Content.styled(_download_question(setup.report.download_bytes), "bold")
-        yield Content(f"{gigabytes(setup.report.free_bytes)} free on disk.")
+    if setup is not None and setup.stage is Stage.CHECKED and setup.prepared is not None:
+        yield Content.styled(_download_question(setup.prepared.download_bytes), "bold")
+        yield Content(f"{gigabytes(setup.prepared.free_bytes)} free on disk.")
     elif setup is not None:
         return
-    elif card.on_disk:
+    elif card.here:
         yield Content(f"Press {_enter()} to open it; nothing is downloaded.")
     elif card.download_bytes:
         yield Content(f"Press {_enter()} to download {gigabytes(card.download_bytes)}.")
@@ -251,7 +243,7 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
         yield Content(f"Stopped. Press {_enter()} to resume.")
     if setup.stage is Stage.READY and not card.is_open:
         yield Content(f"Ready. Press {_enter()} to open it.")
-    for warning in setup.report.warnings if setup.report is not None else ():
+    for warning in setup.prepared.check.warnings if setup.prepared is not None else ():
         yield Content.styled(printable(warning), "$quiet")
 
 
@@ -262,7 +254,3 @@ def _download_question(n_bytes: int) -> str:
 
 def _enter() -> str:
     return key("pairs.choose", "enter").capitalize()
-
-
-def _cell(content: Content, width: int) -> Content:
-    return content.truncate(width, ellipsis=True).pad_right(max(0, width - content.cell_length))

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
 from app.core.regular_file import is_file
 from app.models.catalog import Pair
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_texts, size_text, title_of, with_files
-from app.models.recommend import Proposal, Standing, every_pair, in_order, propose, weigh, why
+from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.session.snapshot import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
-from app.ui.models.tasks import MachineFacts, PairEnvironment, PairTask, inspected
+from app.ui.models.tasks import PairEnvironment, PairTask, inspect
 
 if TYPE_CHECKING:
-    from app.models.setup import Prepared, Setup
+    from app.models.setup import Prepared
 
 
 class PairService:
@@ -29,7 +30,11 @@ class PairService:
 
     def __init__(self, environment: PairEnvironment) -> None:
         self._environment = environment
-        self._facts = MachineFacts()
+        self._machine = ""
+        """This machine in one line; "" until it is known."""
+        self._room: Room | None = None
+        self._cached: Set[HubModel] = frozenset()
+        """Models that are on this machine."""
         self._inspector: threading.Thread | None = None
         self._stale = True
         self._cards: tuple[PairCard, ...] = ()
@@ -38,9 +43,8 @@ class PairService:
         self._registered = Registered()
         self._added: dict[str, Pair] = {}
         """Pairs that were added, or opened by their files, in this run."""
-        self._open: tuple[Pair | None, bool] = (None, False)
-        """The pair that the chat asked for, and whether it is loaded or loading."""
-        self._open_name = ""
+        self._seen: tuple[object, ...] = ()
+        """What the cards were made for: the chat's pair, whether it is loaded, and the stage of each setup."""
         self._setups: dict[str, PairTask] = {}
         self._check: PairTask | None = None
         self._tasks: list[PairTask] = []
@@ -57,15 +61,17 @@ class PairService:
         """Return the current state."""
         # Read first: work that ends meanwhile is seen by the next call.
         busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
+        setups = {name: task.progress for name, task in self._setups.items()}
         is_open = self._environment.phase() is not Phase.UNLOADED
         current, _ = self._environment.current() or (None, None)
-        if self._stale or (current, is_open) != self._open:
-            self._stale, self._open = False, (current, is_open)
-            self._read()
+        seen = (current, is_open, *(setup.stage for setup in setups.values()))
+        if self._stale or seen != self._seen:
+            self._stale, self._seen = False, seen
+            self._read(current, is_open=is_open)
         return PairsState(
-            machine=self._facts.machine,
+            machine=self._machine,
             cards=self._cards,
-            setups={name: task.progress for name, task in self._setups.items()},
+            setups=setups,
             check=self._check.progress if self._check is not None else None,
             problems=tuple(self._problems),
             busy=busy,
@@ -74,7 +80,8 @@ class PairService:
     def set_up(self, name: str, *, confirmed: bool = False) -> None:
         """Set a pair up, or resume; unless `confirmed`, ask before a download."""
         before = self._setups.get(name)
-        prepared = before.prepared if before is not None and before.progress.stage is Stage.CHECKED else None
+        progress = before.progress if before is not None else None
+        prepared = progress.prepared if progress is not None and progress.stage is Stage.CHECKED else None
         self._start(self._pairs[name], prepared, confirmed=confirmed)
 
     def cancel_setup(self, name: str) -> None:
@@ -95,7 +102,8 @@ class PairService:
     def check_sources(self, target: str, draft: str) -> None:
         """Check two models, given as sources; `draft` may be ""."""
         self.cancel_check()
-        self._check = self._run(lambda: _pair_of(target, draft), None, installs=False)
+        pair = partial(_pair_of, target, draft)
+        self._check = self._run(PairTask(self._environment, pair, self._room, installs=False))
 
     def cancel_check(self) -> None:
         """Cancel the check and forget its result."""
@@ -105,7 +113,7 @@ class PairService:
 
     def add_checked(self) -> str:
         """Set up the pair that was checked; return its name. May raise AppError."""
-        prepared = self._check.prepared if self._check is not None else None
+        prepared = self._check.progress.prepared if self._check is not None else None
         if prepared is None or prepared.check.problems:
             raise PairError("There is no checked pair to add.", "Check two models first.")
         asked = prepared.pair
@@ -145,37 +153,30 @@ class PairService:
     def _inspect(self) -> None:
         sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
-        self._facts = inspected(self._environment, on_hub)
-        self._stale = True
-
-    def _make_setup(self) -> Setup:
-        from app.models.setup import Setup
-
-        return Setup(self._environment.registry, self._environment.demo_file)
-
-    def _mark_stale(self) -> None:
+        self._machine, self._room, self._cached = inspect(self._environment, on_hub)
         self._stale = True
 
     def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-        self._setups[pair.name] = self._run(lambda: pair, prepared, confirmed=confirmed)
+        task = PairTask(self._environment, lambda: pair, self._room, prepared, confirmed=confirmed)
+        self._setups[pair.name] = self._run(task)
 
-    def _run(
-        self, pair: Callable[[], Pair], prepared: Prepared | None, *, installs: bool = True, confirmed: bool = False
-    ) -> PairTask:
-        task = PairTask(
-            pair, self._make_setup, self._mark_stale, self._facts.room, prepared, installs=installs, confirmed=confirmed
-        )
+    def _run(self, task: PairTask) -> PairTask:
         self._tasks.append(task)
         task.start()
         return task
 
     # The list
 
-    def _read(self) -> None:
-        """Read the catalog and the registry, and order the cards."""
+    def _read(self, current: Pair | None, *, is_open: bool) -> None:
+        """Read the catalog and the registry, and order the cards.
+
+        Args:
+            current: The pair that the chat was asked for.
+            is_open: Whether it is loaded or loading.
+        """
         self._problems = []
         known: dict[str, Pair] = {}
         try:
@@ -190,26 +191,21 @@ class PairService:
         except AppError as error:
             self._problems.append(error)
         self._pairs = self._added | every_pair(known, self._registered)
-        self._find_open()
-        room, sized = self._facts.room, [self._sized(name) for name in self._pairs]
-        proposed = propose(sized, room) if room is not None else []
-        standings = [self._standing(pair) for pair in sized]
-        self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
+        open_name = self._listed(current) if current is not None else ""
+        sized = [self._sized(name) for name in self._pairs]
+        proposed = propose(sized, self._room) if self._room is not None else []
+        cards = [self._card(pair, proposed, is_open=is_open and pair.name == open_name) for pair in sized]
+        self._cards = tuple(in_order(cards, proposed))
 
-    def _find_open(self) -> None:
-        """Find the name of the pair that the chat asked for; list it if it was opened by its files."""
-        self._open_name = ""
-        pair, _ = self._environment.current() or (None, None)
-        if pair is None:
-            return
+    def _listed(self, pair: Pair) -> str:
+        """Return the name of the chat's pair; list it if it was opened by its files."""
         names = [name for name, other in self._pairs.items() if other.sources == pair.sources]
         name = pair.name if pair.name in names else next(iter(names), "")
         if not name:
             name = free_name(replace(pair, name=pair_name(pair.target)), self._pairs)
             self._added[name] = replace(pair, name=name)
             self._pairs = self._added | self._pairs
-        if self._open[1]:
-            self._open_name = name
+        return name
 
     def _files(self, name: str) -> SetUp | None:
         """Return the files of a pair that can be opened."""
@@ -222,41 +218,30 @@ class PairService:
     def _prepared(self, name: str) -> Prepared | None:
         """Return the last answer of Hugging Face about a pair in this run."""
         task = self._setups.get(name)
-        return task.prepared if task is not None else None
+        return task.progress.prepared if task is not None else None
 
     def _sized(self, name: str) -> Pair:
         """Return the pair with sizes from its files or headers, as far as they are known."""
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
-    def _standing(self, sized: Pair) -> Standing:
-        name, room = sized.name, self._facts.room
-        files = self._files(name)
-        return Standing(
-            sized,
-            weigh(sized, room) if room is not None else None,
+    def _card(self, pair: Pair, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
+        name, files, room = pair.name, self._files(pair.name), self._room
+        target, draft = pair_texts(pair, files)
+        return PairCard(
+            pair=pair,
+            proposal=weigh(pair, room) if room is not None else None,
             set_up=files is not None,
             here=files is not None or all(map(self._is_on_disk, self._pairs[name].sources)),
             is_default=name == self._registered.default,
             is_new=name in self._added,
-        )
-
-    def _card(self, one: Standing, proposed: Sequence[Proposal]) -> PairCard:
-        pair, name, files = one.pair, one.pair.name, self._files(one.pair.name)
-        target, draft = pair_texts(pair, files)
-        return PairCard(
-            pair=pair,
-            proposal=one.proposal,
             target=target,
             draft=draft,
             size=size_text(pair),
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=self._facts.room.drafting(pair) if self._facts.room is not None else "",
-            on_disk=one.here,
+            gain=room.drafting(pair) if room is not None else "",
             download_bytes=self._download_bytes(name),
-            set_up=one.set_up,
-            is_default=one.is_default,
-            is_open=name == self._open_name,
+            is_open=is_open,
         )
 
     def _is_on_disk(self, source: ModelSource) -> bool:
@@ -266,7 +251,7 @@ class PairService:
             case DemoModel():
                 return self._environment.demo_is_installed()
             case HubModel():
-                return source in self._facts.cached
+                return source in self._cached
 
     def _download_bytes(self, name: str) -> int | None:
         """Return the bytes to download; None if the catalog does not know."""

@@ -100,7 +100,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @on(PairList.Selected)
     def _take(self) -> None:
-        card, setup = self.pairs.card, self._setup
+        card, setup = self.pairs.row, self._setup
         if card is None and self.filter_input.value and not self._state.machine:
             self.hint.say("Still checking this machine; more pairs follow in a moment.")
         elif card is None:
@@ -138,14 +138,14 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.hint.say(f"Choose a pair with {choose}; {leave} quits.")
 
     def action_cancel(self) -> None:
-        card, setup = self.pairs.card, self._setup
+        card, setup = self.pairs.row, self._setup
         if card is not None and setup is not None and setup.running:
             self._awaited = None
             self._service.cancel_setup(card.name)
             self._timer.resume()
 
     def action_make_default(self) -> None:
-        card = self.pairs.card
+        card = self.pairs.row
         if card is None:
             return
         try:
@@ -167,7 +167,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             case "cancel":
                 return (self._setup is not None and self._setup.running) or None
             case "make_default":
-                return (self.pairs.card is not None and self.pairs.card.set_up) or None
+                return (self.pairs.row is not None and self.pairs.row.set_up) or None
         return True
 
     @property
@@ -178,7 +178,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     @property
     def _setup(self) -> SetupProgress | None:
         """Setup of the chosen pair."""
-        return self._state.setups.get(self.pairs.card.name) if self.pairs.card is not None else None
+        return self._state.setups.get(self.pairs.row.name) if self.pairs.row is not None else None
 
     def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
         self._awaited = card.name

@@ -8,14 +8,13 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
-from app.models.catalog import Pair
-from app.models.compatibility import Remedy
 from app.models.progress import Progress
-from app.models.recommend import Fit, Proposal
+from app.models.recommend import Fit, Standing
 from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
+    from app.models.setup import Prepared
     from app.worker.engine_worker import Loader
 
 
@@ -31,40 +30,6 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReport:
-    """A model as its header describes it; `size` in bytes."""
-
-    role: str
-    name: str
-    quant: str
-    size: int
-    on_disk: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PairReport:
-    """Result of checking two models before anything is downloaded.
-
-    Attributes:
-        models: The target and, if there is one, the draft.
-        problems: Why they are incompatible; empty if they are compatible.
-        remedy: How to solve the problems.
-        fit: Whether both fit into memory, and why; "" until the machine is known.
-        gated: Whether Hugging Face asks to accept terms, and this account did.
-    """
-
-    models: tuple[ModelReport, ...]
-    problems: tuple[str, ...] = ()
-    remedy: Remedy | None = None
-    warnings: tuple[str, ...] = ()
-    fit: str = ""
-    license: str = ""
-    gated: bool = False
-    download_bytes: int = 0
-    free_bytes: int = 0
-
-
 _NO_TRANSFER = Progress((), 0.0, None)
 
 
@@ -74,14 +39,16 @@ class SetupProgress:
 
     Attributes:
         transfer: The downloads.
-        report: Result of the check, once there is one.
+        prepared: Result of the check, once there is one.
+        fit: Whether the pair fits into memory, and why; "" until the machine is known.
         error: Why the setup failed.
         header_progress: Progress of reading model headers; "" if none are read.
     """
 
     stage: Stage
     transfer: Progress = _NO_TRANSFER
-    report: PairReport | None = None
+    prepared: Prepared | None = None
+    fit: str = ""
     error: AppError | None = None
     header_progress: str = ""
 
@@ -106,34 +73,25 @@ class SetupProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class PairCard:
+class PairCard(Standing):
     """A pair and how it suits this machine. Texts may come from outside and are not yet printable.
 
     Attributes:
-        proposal: The pair weighed against this machine; None until the machine is known.
         target: Name of the target with its quantization.
         draft: Name of the draft as far as it differs from the target; "" without one.
         size: Size of both models, as text.
         why: Why this pair is recommended, as a sentence; "" if it is not.
         gain: Measured effect of drafting, as a sentence; "" if unknown.
-        on_disk: Whether its files are on this machine.
         download_bytes: Bytes to download; None if only Hugging Face knows.
-        set_up: Whether it can be opened at once.
-        is_default: Whether Tandem opens with it.
         is_open: Whether the chat uses or loads it.
     """
 
-    pair: Pair
-    proposal: Proposal | None
-    target: str
+    target: str = ""
     draft: str = ""
     size: str = ""
     why: str = ""
     gain: str = ""
-    on_disk: bool = False
     download_bytes: int | None = 0
-    set_up: bool = False
-    is_default: bool = False
     is_open: bool = False
 
     @property
@@ -160,7 +118,7 @@ class PairCard:
 
     @property
     def needs_no_download(self) -> bool:
-        return self.on_disk or self.set_up or self.is_open
+        return self.here or self.set_up or self.is_open
 
     def matches(self, words: Sequence[str]) -> bool:
         texts = (self.name, self.pair.title, self.target, self.draft, self.pair.good_at, self.pair.license)

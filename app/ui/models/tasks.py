@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from app.models.recommend import Room, weigh
 from app.models.registry import Registry, SetUp
 from app.models.source import HubModel
 from app.session.snapshot import Phase
-from app.ui.models.state import LoadRequest, ModelReport, PairReport, SetupProgress, Stage
+from app.ui.models.state import LoadRequest, SetupProgress, Stage
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared, Setup
@@ -53,45 +53,34 @@ class PairEnvironment:
     phase: Callable[[], Phase] = lambda: Phase.READY
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
-    """The machine and the model files on it; `room` is None and `machine` "" until they are known.
+def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, Room | None, Set[HubModel]]:
+    """Return the machine in one line, its memory if known, and which of these models it has.
 
-    Attributes:
-        cached: Models that are on this machine.
+    A load in progress would take memory meanwhile.
     """
-
-    machine: str = ""
-    room: Room | None = None
-    cached: frozenset[HubModel] = frozenset()
-
-
-def inspected(environment: PairEnvironment, sources: frozenset[HubModel]) -> MachineFacts:
-    """Inspect the machine, and look for these models on it. A load in progress would take memory meanwhile."""
     from app.models.hub.cache import cached_file
 
     while environment.phase() is Phase.LOADING:
         time.sleep(_POLL_S)
-    room, cached = None, frozenset[HubModel]()
+    room, cached = None, set[HubModel]()
     try:
         machine, room = environment.machine()
     except Exception as error:
         log.exception("the machine could not be inspected")
         machine = error.message if isinstance(error, AppError) else "could not be inspected"
     try:
-        cached = frozenset(source for source in sources if cached_file(source) is not None)
+        cached = {source for source in sources if cached_file(source) is not None}
     except Exception:
         log.exception("model files could not be found")
-    return MachineFacts(machine, room, cached)
+    return machine, room, cached
 
 
 class PairTask(threading.Thread):
     """Check a pair, then set it up.
 
     Args:
+        environment: Has the registry and the demo.
         pair: Returns the pair; called on the thread, may raise AppError.
-        make_setup: Creates a setup; called on the thread.
-        changed: Called on the thread when more is known of the pair, and when it is ready.
         room: Memory for models, if known.
         prepared: Result of an earlier `Setup.prepare`.
         installs: Whether to set it up after the check.
@@ -100,9 +89,8 @@ class PairTask(threading.Thread):
 
     def __init__(
         self,
+        environment: PairEnvironment,
         pair: Callable[[], Pair],
-        make_setup: Callable[[], Setup],
-        changed: Callable[[], None],
         room: Room | None,
         prepared: Prepared | None = None,
         *,
@@ -110,12 +98,10 @@ class PairTask(threading.Thread):
         confirmed: bool = False,
     ) -> None:
         super().__init__(name="pair", daemon=True)
-        self.progress = SetupProgress(Stage.CHECKING)
-        self.prepared = prepared
+        self.progress = SetupProgress(Stage.CHECKING, prepared=prepared)
         self._confirmed = confirmed
+        self._environment = environment
         self._pair = pair
-        self._make_setup = make_setup
-        self._changed = changed
         self._room = room
         self._installs = installs
         self._setup: Setup | None = None
@@ -130,8 +116,10 @@ class PairTask(threading.Thread):
             self.progress = self.progress.ended(Stage.STOPPED)
 
     def run(self) -> None:
+        from app.models.setup import Setup
+
         try:
-            self._setup = self._make_setup()
+            self._setup = Setup(self._environment.registry, self._environment.demo_file)
             if self._cancelled.is_set():
                 self._setup.cancel()
             self._work(self._setup)
@@ -145,16 +133,16 @@ class PairTask(threading.Thread):
             self._fail(AppError(reason, "Please report it; downloaded files are kept."))
 
     def _work(self, setup: Setup) -> None:
-        self.prepared = self.prepared or setup.prepare(self._pair(), self._report_headers)
-        report = _pair_report(self.prepared, self._room)
-        checked = SetupProgress(Stage.CHECKED, report=report)
-        if self._installs and (self._confirmed or not report.download_bytes):
+        prepared = self.progress.prepared or setup.prepare(self._pair(), self._report_headers)
+        proposal = weigh(prepared.sized, self._room) if self._room is not None else None
+        fit = f"{proposal.word}: {proposal.reason}" if proposal is not None else ""
+        checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=fit)
+        if self._installs and (self._confirmed or not prepared.download_bytes):
             self._report(replace(checked, stage=Stage.DOWNLOADING))
-            self._install(setup, self.prepared)
+            self._install(setup, prepared)
             return
         if self._installs:
-            setup.refuse(self.prepared)
-            self._changed()
+            setup.refuse(prepared)
         self._report(checked)
 
     def _install(self, setup: Setup, prepared: Prepared) -> None:
@@ -165,7 +153,6 @@ class PairTask(threading.Thread):
                 case Progress():
                     self._report(replace(self.progress, transfer=event))
                 case Ready():
-                    self._changed()
                     self.progress = replace(self.progress, stage=Stage.READY)
 
     def _fail(self, error: AppError) -> None:
@@ -179,25 +166,3 @@ class PairTask(threading.Thread):
 
     def _report_headers(self, line: str) -> None:
         self._report(replace(self.progress, header_progress=line))
-
-
-def _pair_report(prepared: Prepared, room: Room | None) -> PairReport:
-    """Describe a checked pair; its fit only if `room` is known."""
-    facts = {"target": prepared.check.target, "draft": prepared.check.draft}
-    models = tuple(
-        ModelReport(role, one.name, one.quant, files.size, on_disk=files.path is not None)
-        for role, files in prepared.models
-        if (one := facts[role]) is not None
-    )
-    proposal = weigh(prepared.sized, room) if room is not None else None
-    return PairReport(
-        models=models,
-        problems=prepared.check.problems,
-        remedy=prepared.check.remedy,
-        warnings=prepared.check.warnings,
-        fit=f"{proposal.word}: {proposal.reason}" if proposal is not None else "",
-        license=prepared.pair.license,
-        gated=any(files.gated for _, files in prepared.models),
-        download_bytes=prepared.download_bytes,
-        free_bytes=prepared.free_bytes,
-    )

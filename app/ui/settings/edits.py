@@ -51,11 +51,6 @@ class SettingView:
         return is_sampling and self.origin is Origin.DEFAULT
 
 
-def value_text(setting: Setting, value: Value) -> str:
-    """Return a value in one line."""
-    return " ".join(printable(setting.display(value)).split())
-
-
 class SettingEdits:
     """Settings as views, and changes to them for all conversations or for one.
 
@@ -102,17 +97,20 @@ class SettingEdits:
             return f"{setting.name} applies to all conversations; {key('settings.scope', 'tab')} changes the scope."
         return ""
 
-    def parse(self, setting: Setting, text: str) -> tuple[Value, str]:
-        """Return a typed value and why it is invalid; "" if it is valid."""
+    def parse(self, setting: Setting | None, text: str) -> tuple[Value, str]:
+        """Return a typed value and why it is invalid; "" if it is valid.
+
+        Args:
+            setting: The setting; None for the name of a new preset.
+            text: What was typed.
+        """
+        if setting is None:
+            return text.strip(), "" if is_preset_name(text) else "Choose a name other than none."
         try:
             value = setting.kind.parse(text)
         except (ValueError, OverflowError):
             return None, f"Expected {setting.kind.allowed}."
-        return value, self.refusal(setting, value)
-
-    def refusal(self, setting: Setting, value: Value) -> str:
-        """Return why a setting cannot have a value; "" if it can."""
-        return printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value, self.scope))
+        return value, printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value, self.scope))
 
     def set(self, setting: Setting, value: Value) -> str:
         """Set a valid value."""
@@ -131,10 +129,6 @@ class SettingEdits:
         """Remove the changed value."""
         problem = self._try(lambda: self._live.reset(setting.name))
         return problem or " ".join(printable(one.text) for one in self._live.problems)
-
-    def preset_problem(self, text: str) -> str:
-        """Return why a preset cannot have this name; "" if it can."""
-        return "" if is_preset_name(text) else "Choose a name other than none."
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""
@@ -172,17 +166,17 @@ class SettingEdits:
         return ""
 
 
-def next_value(view: SettingView, by: int) -> tuple[Value] | None:
-    """Return the next value in a tuple; None if there is none."""
+def next_value(view: SettingView, by: int) -> str:
+    """Return the next value as it is typed; "" if there is none."""
     kind = view.setting.kind
     if view.options:
         now = kind.show(view.value)
         at = view.options.index(now) + by if now in view.options else 0
-        return (kind.parse(view.options[at % len(view.options)]),)
+        return view.options[at % len(view.options)]
     if isinstance(kind, Number) and isinstance(view.value, int | float):
         value = max(kind.low, min(kind.high, round(view.value + by * kind.step, 6)))
-        return (int(value) if kind.whole else value,)
-    return None
+        return kind.show(int(value) if kind.whole else value)
+    return ""
 
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:

@@ -16,13 +16,14 @@ from textual.widgets import Input, Static
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.models.pair_info import PairInfo
-from app.settings.kinds import Text, Value
+from app.settings.kinds import Text
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
+from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys import KeyBar
-from app.ui.settings.edits import PRESET, SettingEdits, SettingView, next_value
+from app.ui.settings.edits import PRESET, SettingEdits, next_value
 from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.text import MARK
 from app.ui.widgets.header import HeaderLine
@@ -128,7 +129,7 @@ class SettingsScreen(SubScreen[bool]):
         self.editor = ValueEditor()
         self._editor_pane = Vertical(Static(id="edited"), self.editor, Static(id="error"), id="editor")
         self._editor_pane.display = False
-        self._edited: SettingView | None = None
+        self._edited: Setting | None = None
         """The setting in the editor; None if it has the name of a new preset."""
         self._waiting = live.waiting
         self._chosen = ""
@@ -175,7 +176,7 @@ class SettingsScreen(SubScreen[bool]):
         elif refusal := self._edits.not_in_scope(view.setting):
             self.hint.say(refusal)
         else:
-            self._open_editor(view.name, view)
+            self._open_editor(view.name, view.setting)
             self.editor.begin(view.setting.kind.show(view.value), is_text=isinstance(view.setting.kind, Text))
 
     @on(SettingList.Changed)
@@ -198,7 +199,7 @@ class SettingsScreen(SubScreen[bool]):
     def _is_editing(self) -> bool:
         return self._editor_pane.display
 
-    def _open_editor(self, label: str, edited: SettingView | None) -> None:
+    def _open_editor(self, label: str, edited: Setting | None) -> None:
         self._edited = edited
         self.query_one("#edited", Static).update(Content(label))
         self._show_error("")
@@ -215,29 +216,26 @@ class SettingsScreen(SubScreen[bool]):
             self._open_editor(PRESET, None)
             self.editor.begin("", "name of the preset")
 
-    def _parse(self, text: str) -> tuple[Value, str]:
-        """Return the typed value and why it is invalid; "" if it is valid."""
-        if self._edited is None:
-            return text.strip(), self._edits.preset_problem(text)
-        return self._edits.parse(self._edited.setting, text)
-
     def _show_error(self, text: str) -> None:
         self.query_one("#error", Static).update(Content(text))
 
     @on(ValueEditor.Changed)
     def _on_typed(self, event: ValueEditor.Changed) -> None:
         if self._is_editing:
-            self._show_error(self._parse(event.text_area.text)[1])
+            self._show_error(self._edits.parse(self._edited, event.text_area.text)[1])
 
     def action_save_value(self) -> None:
-        text = self.editor.text
-        value, error = self._parse(text)
+        self._save(self._edited, self.editor.text, self._show_error)
+
+    def _save(self, setting: Setting | None, text: str, refuse: Callable[[str], None]) -> None:
+        """Save a valid value, or a preset; else show why not."""
+        value, error = self._edits.parse(setting, text)
         if error:
-            self._show_error(error)
+            refuse(error)
             return
-        edited = self._edited
-        self._close_editor()
-        self._after_change(self._edits.set(edited.setting, value) if edited else self._edits.save_preset(text))
+        if self._is_editing:
+            self._close_editor()
+        self._after_change(self._edits.set(setting, value) if setting else self._edits.save_preset(text))
 
     # Actions
 
@@ -281,13 +279,10 @@ class SettingsScreen(SubScreen[bool]):
         view = self.settings.row
         if view is None:
             return
-        stepped = next_value(view, by)
-        if stepped is None:
-            self.hint.say(f"Press {key('settings.change', 'enter')} to change it.")
-        elif refusal := self._edits.refusal(view.setting, stepped[0]):
-            self.hint.say(refusal)
+        if text := next_value(view, by):
+            self._save(view.setting, text, self.hint.say)
         else:
-            self._after_change(self._edits.set(view.setting, stepped[0]))
+            self.hint.say(f"Press {key('settings.change', 'enter')} to change it.")
 
     def _after_change(self, message: str) -> None:
         self.hint.say(message)

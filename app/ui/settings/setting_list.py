@@ -10,8 +10,8 @@ from app.conversations.titles import in_brief
 from app.core.printable import printable
 from app.settings.layers import Origin
 from app.settings.table import TABLES
-from app.ui.settings.edits import SettingView, value_text
-from app.ui.text import MARK, cut
+from app.ui.settings.edits import SettingView
+from app.ui.text import MARK, cell, cut
 from app.ui.widgets.choice_list import ChoiceList
 
 RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
@@ -49,9 +49,9 @@ class SettingList(ChoiceList[SettingView]):
     def lines(self, at: int, width: int) -> list[Content]:
         view, table = self.rows[at], self.rows[at].setting.table
         lines = self._title_lines(at)
-        lines.append(_line(view, width, chosen=self.is_chosen(at)).truncate(width))
+        lines.append(_line(view, width, chosen=at == self.index).truncate(width))
         is_last = at + 1 == len(self.rows) or self.rows[at + 1].setting.table != table
-        if self.is_chosen(at):
+        if at == self.index:
             room = max(1, min(width, _DETAILS_WIDTH) - _INDENT - 1)
             for paragraph in details(view):
                 lines += [Content(" " * _INDENT) + line for line in paragraph.wrap(room)]
@@ -88,10 +88,12 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
     name = Content.styled(f"{label:<{_NAME}}", "bold" if chosen else "")
     is_changed = view.origin not in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR)
     color = _COLORS.get(setting.table, "$foreground") if is_changed else "$quiet"
-    value = Content.styled(value_text(setting, view.value), color)
+    value = Content.styled(" ".join(printable(setting.display(view.value)).split()), color)
     origin = f"{'after reload, ' * view.waits}{view.origin.value}"
     if width >= _WIDE:
-        before = Content.assemble(mark, name, _GAP, _cell(value, _VALUE), _GAP, (f"{origin:<{_ORIGIN}}", "$quiet"))
+        before = Content.assemble(
+            mark, name, _GAP, cell(cut(value, _VALUE), _VALUE), _GAP, (f"{origin:<{_ORIGIN}}", "$quiet")
+        )
         room = width - before.cell_length - len(_GAP)
         text = "" if chosen else in_brief(_capital(setting.text), room)
         line = Content.assemble(before, _GAP, cut(Content.styled(text, "$quiet"), room))
@@ -99,7 +101,8 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
         room = width - len(mark) - _NAME - 2 * len(_GAP) - 1
         if room - len(origin) < min(value.cell_length, _FEWEST):
             origin = ""
-        line = Content.assemble(mark, name, _GAP, _cell(value, max(0, room - len(origin))), _GAP, (origin, "$quiet"))
+        room = max(0, room - len(origin))
+        line = Content.assemble(mark, name, _GAP, cell(cut(value, room), room), _GAP, (origin, "$quiet"))
     return line.stylize("$quiet") if view.idle else line
 
 
@@ -130,11 +133,6 @@ def _matches(view: SettingView, words: Sequence[str]) -> bool:
     setting = view.setting
     text = " ".join((setting.name, setting.text, TABLES[setting.table], view.origin.value, *setting.flags)).lower()
     return all(word in text for word in words)
-
-
-def _cell(content: Content, cells: int) -> Content:
-    content = cut(content, cells)
-    return content.pad_right(max(0, cells - content.cell_length))
 
 
 def _capital(text: str) -> str:

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from textual.app import App
 
 from app.core.program import find_program
-from app.ui.background import in_thread, run_latest
+from app.ui.background import in_thread
 from app.ui.widgets.hint import Hint
 
 _ESCAPE = "\x1b"
@@ -34,15 +35,12 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
         # A selection may contain half of a surrogate pair.
         whole = text.encode("utf-8", "replace").decode()
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
-
-        async def copy() -> None:
-            await _copy(app, whole, what or length)
-
-        run_latest(app, copy, "copy")
+        # A function: a coroutine that is cancelled before it begins would warn that it was never awaited.
+        app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
-    is_copied = await in_thread(lambda: copy_by_program(text)) or _send_to_terminal(app, text)
+    is_copied = await in_thread(partial(copy_by_program, text)) or _send_to_terminal(app, text)
     line = f"Copied {what}." if is_copied else f"Too long for the terminal's clipboard: {what}."
     for hint in app.screen.query(Hint):
         hint.say(line)

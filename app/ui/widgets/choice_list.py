@@ -24,6 +24,10 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     Args:
         select_at_once: Whether the first click takes a row; otherwise it chooses it, and a second one takes it.
+
+    Attributes:
+        rows: All rows; change them with `show_rows`.
+        index: Index of the chosen row; change it with `choose`.
     """
 
     ALLOW_SELECT = False
@@ -47,8 +51,8 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     def __init__(self, *, select_at_once: bool = False) -> None:
         super().__init__()
         self._select_at_once = select_at_once
-        self._rows: Sequence[RowT] = ()
-        self._chosen = 0
+        self.rows: Sequence[RowT] = ()
+        self.index = 0
         self._ends: list[int] = []
         """The line below each row."""
         self._drawn: dict[int, list[Content]] = {}
@@ -68,21 +72,9 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         return 0
 
     @property
-    def rows(self) -> Sequence[RowT]:
-        return self._rows
-
-    @property
     def row(self) -> RowT | None:
         """The chosen row; None if there are no rows."""
-        return self._rows[self._chosen] if self._rows else None
-
-    @property
-    def index(self) -> int:
-        """Index of the chosen row."""
-        return self._chosen
-
-    def is_chosen(self, at: int) -> bool:
-        return at == self._chosen
+        return self.rows[self.index] if self.rows else None
 
     @property
     def page(self) -> int:
@@ -92,36 +84,32 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     def show_rows(self, rows: Sequence[RowT], chosen: int, empty: str = "") -> None:
         """Show rows, with one of them chosen, or the text `empty` if there are none."""
-        follows = chosen != self._chosen or self._is_chosen_visible
-        self._rows, self._chosen, self._empty = rows, max(0, min(len(rows) - 1, chosen)), empty
-        self._measure()
+        follows = chosen != self.index or self._is_chosen_visible
+        self.rows, self.index, self._empty = rows, max(0, min(len(rows) - 1, chosen)), empty
+        self.redraw()
         if follows:
             self._scroll_to_chosen()
         self.post_message(self.Changed())
 
     def choose(self, at: int) -> None:
-        self._chosen = max(0, min(len(self._rows) - 1, at))
-        self._measure()
+        self.index = max(0, min(len(self.rows) - 1, at))
+        self.redraw()
         self._scroll_to_chosen()
         self.post_message(self.Changed())
 
     def move(self, by: int) -> None:
         """Choose the row `by` rows below."""
-        self.choose(self._chosen + by)
-
-    def redraw(self) -> None:
-        """Draw the rows again."""
-        self._measure()
+        self.choose(self.index + by)
 
     def on_resize(self) -> None:
-        self._measure()
+        self.redraw()
         self._scroll_to_chosen()
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
         at = bisect_right(self._ends, self.scroll_offset.y + event.y)
-        if at < len(self._rows):
-            taken = self._select_at_once or at == self._chosen
+        if at < len(self.rows):
+            taken = self._select_at_once or at == self.index
             self.choose(at)
             if taken:
                 self.post_message(self.Selected())
@@ -135,7 +123,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
             line = self._drawn[at][y - self._top_of(at)]
         else:
             empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT - 1)) if self._empty else []
-            line = Content(" " * _INDENT) + empty[y] if not self._rows and y < len(empty) else Content()
+            line = Content(" " * _INDENT) + empty[y] if not self.rows and y < len(empty) else Content()
         return Visual.to_strips(self, line or Content(" "), width, 1, self.visual_style, pad=True)[0]
 
     @property
@@ -149,22 +137,23 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     @property
     def _is_chosen_visible(self) -> bool:
         top = self.scroll_offset.y
-        return self._chosen >= len(self._ends) or top <= self._top_of(self._chosen) < top + self._height
+        return self.index >= len(self._ends) or top <= self._top_of(self.index) < top + self._height
 
     def _top_of(self, at: int) -> int:
         return self._ends[at - 1] if at else 0
 
-    def _measure(self) -> None:
+    def redraw(self) -> None:
+        """Measure the rows and draw them again."""
         width = self._width
         self._drawn.clear()
-        self._ends = list(accumulate(self.height(at, width) for at in range(len(self._rows)))) if width else []
+        self._ends = list(accumulate(self.height(at, width) for at in range(len(self.rows)))) if width else []
         self.virtual_size = Size(width, self._ends[-1] if self._ends else 0)
         self.refresh()
 
     def _scroll_to_chosen(self) -> None:
-        if self._chosen < len(self._ends):
-            top, end = self._top_of(self._chosen), self._ends[self._chosen]
+        if self.index < len(self._ends):
+            top, end = self._top_of(self.index), self._ends[self.index]
             if end - top > self._height:
-                top += self.n_above(self._chosen)
+                top += self.n_above(self.index)
             y = min(top, max(self.scroll_offset.y, end - self._height))
             self.scroll_to(y=y, animate=False, immediate=True)

@@ -23,7 +23,8 @@ _MOST_DRAWN = 500
 """Rows whose drawn lines are stored."""
 
 
-def _n_leading(matches: Iterable[bool]) -> int:
+def n_leading(matches: Iterable[bool]) -> int:
+    """Return how many come before the first that is not so."""
     return sum(1 for _ in takewhile(bool, matches))
 
 
@@ -54,7 +55,7 @@ class RowsView(Widget):
         """Replace all rows from the one numbered `start` on."""
         width = self.size.width
         before = self._height(width)
-        same = _n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
+        same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
         start += same
         drawn = self._drawn.get(start)
         for number in range(start, len(self.rows)):
@@ -67,7 +68,7 @@ class RowsView(Widget):
         after, top = self._height(width), self._top(start)
         if drawn and start < len(self.rows):
             # Only the last lines of a growing paragraph look different.
-            top += _n_leading(old == new for old, new in zip(drawn, self._lines(start), strict=False))
+            top += n_leading(old == new for old, new in zip(drawn, self._lines(start), strict=False))
         region = Region(0, top, self.outer_size.width, max(before, after) + 1 - top)
         self.refresh(region, layout=after != before)
 

@@ -103,6 +103,6 @@ def test_the_screen_asks_before_it_downloads_again(setting: Setting) -> None:
 
     asking = setting.job("mine")
     assert asking.stage is Stage.CHECKED
-    assert asking.report is not None
-    assert asking.report.download_bytes >= len(true)
-    assert f"{FILE} was damaged here; it is downloaded again." in asking.report.warnings
+    assert asking.prepared is not None
+    assert asking.prepared.download_bytes >= len(true)
+    assert f"{FILE} was damaged here; it is downloaded again." in asking.prepared.check.warnings

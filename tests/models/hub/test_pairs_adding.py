@@ -18,14 +18,17 @@ from tests.models.hub.pairs_setting import DEMO, Setting, tiny_file
 
 def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path: Path) -> None:
     inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
-    report = inquiry.report
-    assert report is not None
-    assert [(m.role, m.name, m.quant, m.on_disk) for m in report.models] == [
-        ("target", "big", "Q4_K_M", False),
-        ("draft", "small", "Q8_0", False),
+    prepared = inquiry.prepared
+    assert prepared is not None
+    assert [(role, files.path, files.gated) for role, files in prepared.models] == [
+        ("target", None, False),
+        ("draft", None, False),
     ]
-    assert (report.problems, report.license, report.gated) == ((), "mit", False)
-    assert report.download_bytes == sum(model.size for model in report.models)
+    target, draft = prepared.check.target, prepared.check.draft
+    assert draft is not None
+    assert (target.name, target.quant, draft.name, draft.quant) == ("big", "Q4_K_M", "small", "Q8_0")
+    assert (prepared.check.problems, prepared.pair.license) == ((), "mit")
+    assert prepared.download_bytes == sum(files.size for _, files in prepared.models)
     assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
 
     name = setting.service.add_checked()
@@ -49,9 +52,9 @@ def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
 
 def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:
     path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
-    report = setting.ask(str(path)).report
-    assert report is not None
-    assert (report.download_bytes, report.models[0].on_disk) == (0, True)
+    prepared = setting.ask(str(path)).prepared
+    assert prepared is not None
+    assert (prepared.download_bytes, prepared.target.path) == (0, path)
     name = setting.service.add_checked()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)
@@ -61,9 +64,9 @@ def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub,
     tokens, types = Array(STRING, ["x", "y", "z"]), Array(I32, [1, 1, 1])
     other = tiny(tmp_path / "o", "other.gguf", tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
     hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
-    report = setting.ask(TARGET, "owner/other-GGUF").report
-    assert report is not None
-    assert report.problems
+    prepared = setting.ask(TARGET, "owner/other-GGUF").prepared
+    assert prepared is not None
+    assert prepared.check.problems
     with pytest.raises(PairError):
         setting.service.add_checked()
     assert setting.service.state().setups == {}

@@ -120,7 +120,7 @@ def test_models_that_another_program_downloaded_are_found(setting: Setting, monk
         setting.service.refresh()
         setting.until(lambda: not setting.service.state().busy)
         card = setting.card("mine")
-        assert (card.on_disk, card.set_up) == (on_disk, False)
+        assert (card.here, card.set_up) == (on_disk, False)
         found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
     assert card.download_bytes == 0
 

@@ -22,7 +22,7 @@ from tests.models.hub.pairs_setting import MINE, TARGET_SIZE, WAIT_S, Setting, t
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     card = setting.card("mine")
-    assert (card.target, card.draft, card.on_disk, card.set_up, card.size) == (
+    assert (card.target, card.draft, card.here, card.set_up, card.size) == (
         "big Q4_K_M",
         "small",
         False,
@@ -36,7 +36,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     assert job.share == 1.0
     assert {file.role for file in job.transfer.files} == {"target", "draft"}
     card = setting.card("mine")
-    assert (card.on_disk, card.set_up, card.is_default) == (True, True, True)
+    assert (card.here, card.set_up, card.is_default) == (True, True, True)
     assert card.size == "3 MB"
     assert setting.registry.read().pairs["mine"].pair.license == "mit"
     assert setting.service.state().cards[0].name == "mine"
@@ -50,9 +50,9 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
 
     job = setting.job("mine")
     assert job.stage is Stage.CHECKED
-    assert job.report is not None
-    assert job.report.download_bytes > TARGET_SIZE
-    assert job.report.free_bytes > 0
+    assert job.prepared is not None
+    assert job.prepared.download_bytes > TARGET_SIZE
+    assert job.prepared.free_bytes > 0
     assert setting.card("mine").size == "3 MB"
     assert not list(tmp_path.rglob("blobs/*"))
 
@@ -83,7 +83,7 @@ def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: 
     inquiry = setting.service.state().check
     assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, "")
     assert inquiry is not None
-    assert inquiry.report is not None
+    assert inquiry.prepared is not None
 
 
 def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
@@ -140,7 +140,7 @@ def test_without_a_hub_there_is_an_error_and_the_demo_works(setting: Setting, hu
     assert "cannot be reached" in job.error.message
     assert job.error.hint
 
-    assert setting.card("demo").on_disk
+    assert setting.card("demo").here
     assert setting.set_up("demo").stage is Stage.READY
     setting.service.state()
     setting.service.load_request("demo")
@@ -161,8 +161,8 @@ def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None
 
     job = service.state().setups["demo"]
     assert job.stage is Stage.READY
-    assert job.report is not None
-    assert any("Running without a draft. The draft cannot be written." in line for line in job.report.warnings)
+    assert job.prepared is not None
+    assert any("Running without a draft. The draft cannot be written." in line for line in job.prepared.check.warnings)
     service.load_request("demo")
     assert setting.opened[-1][1].target.path == setting.demo
     assert service.close(WAIT_S)

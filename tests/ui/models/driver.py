@@ -70,7 +70,7 @@ class Window(Driver):
     @property
     def chosen(self) -> str:
         """The name of the chosen pair; "" if it is the line that adds one."""
-        card = self.setup.pairs.card
+        card = self.setup.pairs.row
         return card.name if card is not None else ""
 
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
+from app.engine.vocab import VocabInfo
 from app.models.catalog import Pair
+from app.models.compatibility import PairCheck
+from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
+from app.models.resolve import Resolved
+from app.models.setup import Prepared
 from app.models.source import DemoModel, HubModel
 from app.session.chat_settings import ChatSettings
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, ModelReport, PairCard, PairReport, PairsState, SetupProgress, Stage
+from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
@@ -39,7 +46,7 @@ def made(
     pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested_with)
     proposal = Proposal(pair, fit, reason=reason)
     is_here = not download_bytes
-    return PairCard(pair, proposal, target, draft, size, on_disk=is_here, download_bytes=download_bytes)
+    return PairCard(pair, proposal, target=target, draft=draft, size=size, here=is_here, download_bytes=download_bytes)
 
 
 CODER = made(
@@ -126,18 +133,33 @@ BEGUN = SetupProgress(
     ),
 )
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
-REPORT = PairReport(
-    models=(
-        ModelReport("target", "Big One", "Q4_K_M", 20 * GB),
-        ModelReport("draft", "Small One", "Q8_0", GB, on_disk=True),
-    ),
-    warnings=("The draft is old.",),
-    fit="tight: only 0.4 GB to spare",
-    license="apache-2.0",
-    gated=True,
+
+
+def facts(name: str, quant: str) -> ModelFacts:
+    """Return a model as its header describes it."""
+    vocab = VocabInfo("llama", ())
+    return ModelFacts(name, "llama", quant, None, 0, 0, 0, 0, GraphWidths(0, 0, 0, 0, 0, 0), vocab, True, True)
+
+
+def resolved(role: str, size: int, path: Path | None = None) -> Resolved:
+    """Return the files of a model that asks to accept its terms."""
+    return Resolved(HubModel(f"owner/{role}"), f"owner/{role}", "", (), path, size, "", gated=True)
+
+
+PREPARED = Prepared(
+    pair=Pair("checked", "", HubModel("owner/target"), HubModel("owner/draft"), license="apache-2.0"),
+    target=resolved("target", 20 * GB),
+    draft=resolved("draft", GB, Path("small.gguf")),
+    check=PairCheck(facts("Big One", "Q4_K_M"), facts("Small One", "Q8_0"), warnings=("The draft is old.",)),
     download_bytes=20 * GB,
     free_bytes=100 * GB,
 )
+CHECKED = SetupProgress(Stage.CHECKED, prepared=PREPARED, fit="tight: only 0.4 GB to spare")
+
+
+def with_check(**changes: Any) -> Prepared:
+    """Return the checked pair with another result."""
+    return replace(PREPARED, check=replace(PREPARED.check, **changes))
 
 
 class FakePairs(PairService):
@@ -164,7 +186,7 @@ class FakePairs(PairService):
         """Set the progress of a pair's setup."""
         self.now = replace(self.now, setups={**self.now.setups, name: setup})
         if setup.stage is Stage.READY:
-            self.change(name, on_disk=True, set_up=True, download_bytes=0)
+            self.change(name, here=True, set_up=True, download_bytes=0)
 
     def report_check(self, check: SetupProgress) -> None:
         """Set the progress of the check of two models."""
@@ -207,7 +229,7 @@ class FakePairs(PairService):
         self._refuse()
         self.calls.append(("add_checked",))
         pair = Pair("added", "owner/big + owner/small", HubModel("owner/big"), HubModel("owner/small"))
-        added = PairCard(pair, None, "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
+        added = PairCard(pair, None, target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
         self.now = replace(self.now, cards=(added, *self.now.cards))
         self.report("added", SetupProgress(Stage.DOWNLOADING))
         return "added"

@@ -12,7 +12,7 @@ from app.models.compatibility import Remedy
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
-from tests.ui.models.fake_pairs import REPORT
+from tests.ui.models.fake_pairs import CHECKED, with_check
 
 
 async def test_repositories_are_checked_before_they_are_downloaded() -> None:
@@ -28,7 +28,7 @@ async def test_repositories_are_checked_before_they_are_downloaded() -> None:
             SetupProgress(Stage.CHECKING, header_progress="Looking at big.gguf: 1.2 MB of its header")
         )
         await window.shows("Looking at big.gguf: 1.2 MB of its header")
-        window.pairs.report_check(SetupProgress(Stage.CHECKED, report=REPORT))
+        window.pairs.report_check(CHECKED)
         await window.shows("Compatible. Press Enter to download.")
         for text in (
             "Big One Q4_K_M",
@@ -66,9 +66,7 @@ async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> N
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.arguments("check_sources"))
         problems = ('Token 5 is "x" in one and "y" in the other.',)
-        window.pairs.report_check(
-            SetupProgress(Stage.CHECKED, report=replace(REPORT, problems=problems, remedy=remedy))
-        )
+        window.pairs.report_check(replace(CHECKED, prepared=with_check(problems=problems, remedy=remedy)))
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
         await window.shows(told)

@@ -23,7 +23,7 @@ async def test_only_the_chosen_pair_shows_more() -> None:
 async def test_the_open_pair_is_chosen_at_first() -> None:
     default, is_open = (
         replace(DEMO, set_up=True, is_default=True),
-        replace(SMALL, on_disk=True, set_up=True, is_open=True),
+        replace(SMALL, here=True, set_up=True, is_open=True),
     )
     async with open_setup(FakePairs(default, is_open, CODER, machine=""), first_run=False) as window:
         assert window.chosen == "llama-8b"
@@ -43,7 +43,7 @@ def test_the_name_of_the_target_is_shortened_before_the_draft() -> None:
 
 async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so() -> None:
     async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
-        await window.until(lambda: window.setup.pairs.card is None)
+        await window.until(lambda: window.setup.pairs.row is None)
         assert "Checking what this machine can run" in window.text
         assert "coder-32b" not in window.text
         window.pairs.now = replace(window.pairs.now, machine="An abacus")
@@ -94,7 +94,7 @@ async def test_typing_filters() -> None:
         assert "qwen3-32b" in window.text
         assert "Add another pair" in window.text
         window.type("", "down", "down", "down")
-        await window.until(lambda: window.setup.pairs.card is None)
+        await window.until(lambda: window.setup.pairs.row is None)
         await window.press("backspace")
         await window.until(lambda: window.chosen == "coder-32b")
         await window.press(*["backspace"] * 7)

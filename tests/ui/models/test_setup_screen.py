@@ -10,9 +10,23 @@ from app.core.errors import AppError, CacheError, PairError
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
-from app.ui.models.state import ModelReport, PairCard, SetupProgress, Stage
+from app.ui.models.state import PairCard, SetupProgress, Stage
 from tests.ui.models.driver import open_setup
-from tests.ui.models.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, HUGE, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
+from tests.ui.models.fake_pairs import (
+    BEGUN,
+    CARDS,
+    CHECKED,
+    CODER,
+    DEMO,
+    GB,
+    HUGE,
+    MACHINE,
+    OFFLINE,
+    SMALL,
+    FakePairs,
+    facts,
+    with_check,
+)
 
 LONG = "a-name-longer-than-its-column"
 SLOW = Proposal(SMALL.pair, Fit.FITS, reason="about 2 tok/s", slow=True)
@@ -130,7 +144,7 @@ async def test_an_unknown_size_is_looked_up_before_the_question() -> None:
         await window.shows("Press Enter to look up its size")
         await window.press("enter")
         assert window.pairs.arguments("set_up") == [["coder-32b"]]
-        window.pairs.report("coder-32b", SetupProgress(Stage.CHECKED, report=REPORT))
+        window.pairs.report("coder-32b", CHECKED)
         await window.shows("Download 20.0 GB? Enter yes, Esc no")
         await window.shows("100.0 GB free on disk.")
         await window.press("enter")
@@ -167,19 +181,15 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as window:
         assert window.text.count(markup) >= 6
         await window.press("enter", "enter")
-        job = SetupProgress(Stage.FAILED, report=replace(REPORT, warnings=(evil,)), error=AppError(evil, evil))
+        job = SetupProgress(Stage.FAILED, prepared=with_check(warnings=(evil,)), error=AppError(evil, evil))
         window.pairs.report("evil", job)
         await window.until(lambda: window.text.count(markup) >= 9)
         await window.press("ctrl+a")
         window.type("a/b", "enter", "enter")
         await window.until(lambda: window.pairs.arguments("check_sources"))
-        model = ModelReport("target", evil, evil, GB)
-        window.pairs.report_check(
-            SetupProgress(
-                Stage.CHECKED,
-                report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), fit=evil, license=evil),
-            )
-        )
+        prepared = with_check(target=facts(evil, evil), problems=(evil,), warnings=(evil,))
+        prepared = replace(prepared, pair=replace(prepared.pair, license=evil))
+        window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared, fit=evil))
         await window.until(lambda: window.text.count(markup) >= 6)
         assert "\x1b" not in window.text
         assert "\u202e" not in window.text
@@ -188,7 +198,7 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
 
 
 async def test_ctrl_d_makes_the_default() -> None:
-    pairs = FakePairs(replace(CODER, set_up=True, on_disk=True, is_default=True), replace(DEMO, set_up=True))
+    pairs = FakePairs(replace(CODER, set_up=True, here=True, is_default=True), replace(DEMO, set_up=True))
     async with open_setup(pairs) as window:
         await window.press("down", "ctrl+d")
         await window.shows("Tandem now opens with demo.")
@@ -201,7 +211,7 @@ async def test_ctrl_d_makes_the_default() -> None:
 
 async def test_the_recommended_pair_is_on_top_and_chosen() -> None:
     best = replace(SMALL, why="llama-8b is the largest that fits.", proposal=Proposal(SMALL.pair, Fit.FITS, speed=12.0))
-    async with open_setup(FakePairs(replace(CODER, on_disk=True), best, DEMO)) as window:
+    async with open_setup(FakePairs(replace(CODER, here=True), best, DEMO)) as window:
         await window.until(lambda: window.chosen == "llama-8b")
         rows = [row.strip() for row in window.rows]
         order = [rows.index(title) for title in ("★ Recommended for this machine", "On this machine")]
@@ -211,7 +221,7 @@ async def test_the_recommended_pair_is_on_top_and_chosen() -> None:
 
 
 async def test_the_open_pair_is_chosen_and_cannot_be_opened_again() -> None:
-    is_open = replace(SMALL, on_disk=True, set_up=True, is_open=True, is_default=True)
+    is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
     async with open_setup(FakePairs(is_open, replace(DEMO, set_up=True), CODER), first_run=False) as window:
         assert "loaded" in next(row for row in window.rows if "llama-8b" in row)
         assert "Currently loaded." in window.text
@@ -235,7 +245,7 @@ async def test_the_open_pair_is_chosen_and_cannot_be_opened_again() -> None:
         (replace(SMALL, is_open=True, download_bytes=None), None, "Currently loaded."),
         (
             replace(DEMO, is_open=True),
-            SetupProgress(Stage.READY, report=replace(REPORT, warnings=("It is large.",))),
+            SetupProgress(Stage.READY, prepared=with_check(warnings=("It is large.",))),
             "It is large.",
         ),
         (CODER, SetupProgress(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")), "Make room."),
@@ -250,7 +260,7 @@ async def test_the_chosen_pair_has_its_details(card: PairCard, setup: SetupProgr
 
 
 async def test_files_that_are_gone_are_an_error() -> None:
-    async with open_setup(FakePairs(replace(CODER, set_up=True, on_disk=True))) as window:
+    async with open_setup(FakePairs(replace(CODER, set_up=True, here=True))) as window:
         window.pairs.refuses = PairError("The files are gone.", "Bring them back.")
         await window.press("enter")
         await window.shows("The files are gone. Bring them back.")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from app.core.errors import HubError
-from app.ui.models.state import ModelReport, PairReport, SetupProgress, Stage
+from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
-from tests.ui.models.fake_pairs import BEGUN, FakePairs
+from tests.ui.models.fake_pairs import BEGUN, FakePairs, facts, resolved, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
@@ -33,7 +34,7 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
 
 
 async def downloading(window: Window) -> None:
-    window.pairs.change("llama-8b", on_disk=True, set_up=True, is_default=True)
+    window.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
     window.pairs.report("coder-32b", BEGUN)
     await window.shows("MB/s")
     await window.shows("default")
@@ -68,26 +69,26 @@ async def adding(window: Window) -> None:
     await window.until(lambda: window.is_adding and window.app.focused is not None and window.app.focused.id == "draft")
     window.type("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q8_0", "enter")
     await window.until(lambda: window.pairs.arguments("check_sources"))
-    models = (
-        ModelReport("target", "Qwen2.5 Coder 32B Instruct", "Q4_K_M", 19_851_000_000),
-        ModelReport("draft", "Qwen2.5 Coder 0.5B Instruct", "Q8_0", 675_710_848, on_disk=True),
-    )
-    report = PairReport(
-        models,
+    prepared = with_check(
+        target=facts("Qwen2.5 Coder 32B Instruct", "Q4_K_M"),
+        draft=facts("Qwen2.5 Coder 0.5B Instruct", "Q8_0"),
         warnings=("The draft was trained for 4,096 tokens of context, the target for 32,768.",),
-        fit="fits: 1.9 GB to spare on RTX 4090",
-        license="apache-2.0",
-        gated=True,
+    )
+    prepared = replace(
+        prepared,
+        target=resolved("target", 19_851_000_000),
+        draft=resolved("draft", 675_710_848, Path("draft.gguf")),
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
-    window.pairs.report_check(SetupProgress(Stage.CHECKED, report=report))
+    fit = "fits: 1.9 GB to spare on RTX 4090"
+    window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared, fit=fit))
     await window.shows("Compatible.")
 
 
 async def open_pair(window: Window) -> None:
-    window.pairs.change("demo", set_up=True, on_disk=True, is_default=True)
-    window.pairs.change("llama-8b", set_up=True, on_disk=True, is_open=True)
+    window.pairs.change("demo", set_up=True, here=True, is_default=True)
+    window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
     await window.until(lambda: any("llama-8b" in row and "loaded" in row for row in window.rows))
     window.setup.pairs.choose_pair("llama-8b")
     await window.press("enter")
