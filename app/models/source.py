@@ -110,7 +110,7 @@ def home_expanded(text: str) -> Path:
     """Expand `~`; an unknown user stays the name of a folder."""
     try:
         return Path(text).expanduser()
-    except RuntimeError:
+    except (RuntimeError, ValueError):
         return Path(text)
 
 

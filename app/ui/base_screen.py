@@ -6,13 +6,17 @@ from collections.abc import Collection
 from typing import ClassVar, TypeVar
 
 from textual import events, on
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding
 from textual.geometry import Offset
+from textual.getters import query_one
 from textual.screen import Screen
 from textual.widget import Widget
 
-from app.ui.keys import in_order
+from app.ui.keys import KeyBar, in_order
+from app.ui.widgets.header import HeaderLine
+from app.ui.widgets.hint import Hint
 
 _T = TypeVar("_T")
 
@@ -48,7 +52,7 @@ class BaseScreen(Screen[_T]):
 
 
 class SubScreen(BaseScreen[_T]):
-    """A screen on top of the chat."""
+    """A screen on top of the chat: its heading, its own widgets, a line for messages, and its keys."""
 
     DEFAULT_CSS = """
     SubScreen.-low HeaderLine {
@@ -56,8 +60,29 @@ class SubScreen(BaseScreen[_T]):
     }
     """
 
+    HEADING = ""
     SHOWN_FIRST: ClassVar[tuple[str, ...]] = ()
     """Ids of the bindings for the key bar, most important first."""
+
+    hint = query_one(Hint)
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine(self.HEADING)
+        yield from self.compose_body()
+        yield Hint()
+        yield KeyBar()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the widgets between the heading and the messages."""
+        yield from ()
+
+    @on(Hint.Requested)
+    def _say(self, event: Hint.Requested) -> None:
+        self.hint.say(event.text)
+
+    def action_leave(self) -> None:
+        """Go back to the screen below."""
+        self.dismiss(None)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from textual.app import App
@@ -23,63 +22,54 @@ _STEPS = 20
 _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
 
-@dataclass(frozen=True, slots=True)
-class _Palette:
-    background: str
-    raised: str
-    foreground: str
-    quiet: str
-    rule: str
-    draft: str
-    target: str
-
-
-_DARK = _Palette("#14171a", "#272d32", "#d9dcde", "#858d94", "#30363b", "#45c9b4", "#eeb04d")
-_LIGHT = _Palette("#fcfbf8", "#e9e6df", "#23282c", "#656d74", "#d8d5cf", "#007872", "#985800")
-
-
-def _scrollbars(rule: str, quiet: str, background: str) -> dict[str, str]:
-    """Return colors for scrollbars as quiet as lines."""
-    return {
-        "scrollbar": rule,
-        "scrollbar-hover": quiet,
-        "scrollbar-active": quiet,
-        "scrollbar-background": background,
-        "scrollbar-background-hover": background,
-        "scrollbar-background-active": background,
-    }
-
-
-def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
-    p = palette
+def _theme(name: str, *, dark: bool, background: str, raised: str, foreground: str, **own: str) -> Theme:
+    """Return a theme of Tandem; `own` are its colors that Textual does not know."""
+    quiet = own["quiet"]
     return Theme(
         name=name,
         dark=dark,
-        primary=p.quiet,
-        secondary=p.quiet,
-        accent=p.foreground,
-        foreground=p.foreground,
-        background=p.background,
-        surface=p.background,
-        panel=p.raised,
+        primary=quiet,
+        secondary=quiet,
+        accent=foreground,
+        foreground=foreground,
+        background=background,
+        surface=background,
+        panel=raised,
         variables={
-            "text": p.foreground,
-            "draft": p.draft,
-            "target": p.target,
-            "quiet": p.quiet,
-            "rule": p.rule,
-            **_scrollbars(p.rule, p.quiet, p.background),
-            "input-cursor-background": p.foreground,
-            "input-cursor-foreground": p.background,
-            "link-color": p.foreground,
-            "link-color-hover": p.background,
-            "link-background-hover": p.foreground,
+            **own,
+            "text": foreground,
+            "scrollbar-corner-color": background,
+            "input-cursor-background": foreground,
+            "input-cursor-foreground": background,
+            "link-color": foreground,
+            "link-color-hover": background,
+            "link-background-hover": foreground,
         },
     )
 
 
-DARK = _theme("tandem-dark", _DARK, dark=True)
-LIGHT = _theme("tandem-light", _LIGHT, dark=False)
+DARK = _theme(
+    "tandem-dark",
+    dark=True,
+    background="#14171a",
+    raised="#272d32",
+    foreground="#d9dcde",
+    quiet="#858d94",
+    rule="#30363b",
+    draft="#45c9b4",
+    target="#eeb04d",
+)
+LIGHT = _theme(
+    "tandem-light",
+    dark=False,
+    background="#fcfbf8",
+    raised="#e9e6df",
+    foreground="#23282c",
+    quiet="#656d74",
+    rule="#d8d5cf",
+    draft="#007872",
+    target="#985800",
+)
 _NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
 
 
@@ -134,12 +124,17 @@ def theme_colors(theme: Theme) -> dict[str, str]:
         for place in ("input-selection", "screen-selection"):
             colors |= {f"{place}-background": chosen.hex, f"{place}-foreground": ink}
     if "draft" in theme.variables:
-        return colors
-    palette, rule = _DARK if theme.dark else _LIGHT, background.blend(foreground, _RULE).hex
-    for name in ("draft", "target", "quiet"):
-        colors[name] = readable(Color.parse(getattr(palette, name)), background).hex
-    own_background = theme.to_color_system().generate()["background"]
-    return {**colors, "rule": rule, **_scrollbars(rule, colors["quiet"], own_background)}
+        own = theme.variables
+    else:
+        shipped = (DARK if theme.dark else LIGHT).variables
+        own = {name: readable(Color.parse(shipped[name]), background).hex for name in ("draft", "target", "quiet")}
+        own["rule"] = background.blend(foreground, _RULE).hex
+        colors |= own
+    # Scrollbars as quiet as lines.
+    rule, quiet, behind = own["rule"], own["quiet"], theme.to_color_system().generate()["background"]
+    for state, color in (("", rule), ("-hover", quiet), ("-active", quiet)):
+        colors |= {f"scrollbar{state}": color, f"scrollbar-background{state}": behind}
+    return colors
 
 
 def _grounds(theme: Theme) -> tuple[Color, Color]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from app.conversations.tree import Conversation
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.models.source import home_expanded
 from app.ui.background import in_thread
 from app.ui.commands.command import Chat, Command, Commands, Takes
 from app.ui.key_names import key
@@ -67,10 +68,7 @@ async def _save(chat: Chat, name: str) -> None:
     conversation = chat.library.with_conversation(lambda store, number: store.load(number))
     if conversation is None:
         raise AppError("Nothing to save yet.")
-    try:
-        file = Path(name).expanduser()
-    except (RuntimeError, ValueError):
-        file = Path(name)
+    file = home_expanded(name)
     if not file.name:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _SUFFIX.fullmatch(file.suffix):
@@ -133,15 +131,20 @@ async def _help(chat: Chat, _: str) -> None:
     await chat.messages.show_text(table([Content.styled(name, "$foreground"), Content(does)] for name, does in texts))
 
 
+def _action(name: str) -> Callable[[Chat, str], None]:
+    """Return a command that does what a key of the chat does."""
+    return lambda chat, _: getattr(chat, f"action_{name}")()
+
+
 COMMANDS = Commands(
     [
-        Command("new", "start a new conversation", lambda chat, _: chat.action_restart()),
-        Command("open", "search and open a conversation", lambda chat, _: chat.action_conversations()),
-        Command("again", "regenerate the last answer", lambda chat, _: chat.action_again()),
-        Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
+        Command("new", "start a new conversation", _action("restart")),
+        Command("open", "search and open a conversation", _action("conversations")),
+        Command("again", "regenerate the last answer", _action("again")),
+        Command("stop", "stop the answer; its text stays", _action("stop")),
         Command("copy", "copy the answer or its last code", _copy, Takes.WORDS, "[code]", choices=("code",)),
         Command("save", "save this conversation as Markdown or .json", _save, Takes.PATH, "FILE"),
-        Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
+        Command("models", "choose or add a pair of models", _action("pairs")),
         Command("title", "rename this conversation", _title, Takes.TEXT, "[TEXT]"),
         Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),
         Command("summary", "change the summary of earlier messages", _summary),
@@ -151,17 +154,20 @@ COMMANDS = Commands(
 )
 
 
+_PALETTE = (
+    ("New", "Start a new conversation", "restart"),
+    ("Compare", "One prompt with and without the draft", "compare"),
+    ("Tokens", "Show the source of each token", "toggle_tokens"),
+    ("Numbers", "Show or hide the numbers", "toggle_panel"),
+    ("Conversations", "Search, rename, pin or delete", "conversations"),
+    ("Messages", "Choose a message to edit or answer again", "choose"),
+    ("Settings", "See and change every setting", "settings"),
+    ("Models", "Choose, download or add a pair of models", "pairs"),
+)
+
+
 def chat_commands(screen: Chat) -> Iterator[SystemCommand]:
     """Yield the entries of the palette that have something to do now."""
-    yield SystemCommand("New", "Start a new conversation", screen.action_restart)
-    yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
-    yield SystemCommand("Tokens", "Show the source of each token", screen.action_toggle_tokens)
-    yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
-    if screen.check_action("conversations", ()):
-        yield SystemCommand("Conversations", "Search, rename, pin or delete", screen.action_conversations)
-    if screen.library.conversation is not None:
-        yield SystemCommand("Messages", "Choose a message to edit or answer again", screen.action_choose)
-    if screen.check_action("settings", ()):
-        yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
-    if screen.check_action("pairs", ()):
-        yield SystemCommand("Models", "Choose, download or add a pair of models", screen.action_pairs)
+    for name, text, action in _PALETTE:
+        if screen.check_action(action, ()) and (action != "choose" or screen.library.conversation is not None):
+            yield SystemCommand(name, text, partial(_action(action), screen, ""))

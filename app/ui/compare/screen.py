@@ -22,10 +22,8 @@ from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_queue import Batch, EventHandler
-from app.ui.keys import KeyBar
 from app.ui.text import percent
 from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.hint import Hint
 from app.ui.widgets.rows_view import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
 
@@ -46,6 +44,7 @@ class CompareScreen(SubScreen[None]):
         listen: Sends events of the engine to a handler; None ends that.
     """
 
+    HEADING = "Compare"
     BINDING_GROUP_TITLE = "Comparison"
     CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,7 +63,6 @@ class CompareScreen(SubScreen[None]):
     SHOWN_FIRST = ("compare.stop", "compare.leave", "compare.switch")
 
     result = query_one(Result)
-    hint = query_one(Hint)
 
     def __init__(self, engine: Engine, comparable: Comparable, listen: Callable[[EventHandler | None], None]) -> None:
         super().__init__()
@@ -84,14 +82,11 @@ class CompareScreen(SubScreen[None]):
         self._is_stopping = False
         self._turn = RunBegan("", WARM_UP)
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine("Compare")
+    def compose_body(self) -> ComposeResult:
         yield PromptLines(self._comparable.request)
         yield Container(*self.panes.values(), id="panes")
         yield VerticalGroup(*(pane.row for pane in self.panes.values()), id="sides")
         yield Result()
-        yield Hint()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).pair = self._comparable.pair

@@ -19,9 +19,7 @@ from app.session.library import Library
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
 from app.ui.key_names import bind, key
-from app.ui.keys import KeyBar
 from app.ui.text import MARK
-from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
 
@@ -209,15 +207,11 @@ class ConversationPicker(Vertical):
 
 
 class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
-    """Choose a conversation; the result is what was chosen, or None to go on as before.
-
-    Args:
-        library: Has them.
-    """
+    """Choose a conversation; the result is what was chosen, or None to go on as before."""
 
     AUTO_FOCUS = "SearchInput"
     CSS_PATH = "screen.tcss"
-    BINDING_GROUP_TITLE = "Conversations"
+    HEADING = BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
         bind("escape", "leave", "back", "found.leave", "Back to the chat"),
     ]
@@ -234,29 +228,18 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     )
 
     conversations = query_one(ConversationList)
-    hint = query_one(Hint)
 
     def __init__(self, library: Library) -> None:
         super().__init__()
         self._library = library
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine("Conversations")
+    def compose_body(self) -> ComposeResult:
         yield ConversationPicker(self._library, "type to search all messages")
-        yield Hint()
-        yield KeyBar()
 
     @on(ConversationPicker.Chosen)
     def _take(self, event: ConversationPicker.Chosen) -> None:
         self.dismiss(event)
 
-    @on(Hint.Requested)
-    def _hint(self, event: Hint.Requested) -> None:
-        self.hint.say(event.text)
-
     @property
     def idle_keys(self) -> Collection[str]:
         return ("found.open",) if self.conversations.row is None else ()
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

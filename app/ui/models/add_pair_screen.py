@@ -21,13 +21,10 @@ from app.core.printable import printable
 from app.core.units import gigabytes
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys import KeyBar
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
 from app.ui.models.state import SetupProgress
 from app.ui.text import cell
-from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import SourceInput
 from app.ui.widgets.path_completion import PathCompletion
 
@@ -44,6 +41,7 @@ _NO_DRAFT = "none: n-gram drafting only"
 class AddPairScreen(SubScreen[str | None]):
     """Enter two models, check them, and add them; the result is the name of the new pair."""
 
+    HEADING = "Add models"
     BINDING_GROUP_TITLE = "Another pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
@@ -57,7 +55,6 @@ class AddPairScreen(SubScreen[str | None]):
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)
     findings = query_one("#findings", Static)
-    hint = query_one(Hint)
 
     def __init__(self, pairs: PairService) -> None:
         super().__init__()
@@ -65,16 +62,13 @@ class AddPairScreen(SubScreen[str | None]):
         self._checked: tuple[str, str] | None = None
         """The sources that were checked last."""
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine("Add models")
+    def compose_body(self) -> ComposeResult:
         yield Static(Content(_EXAMPLES), id="examples")
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
                 yield SourceInput(placeholder, id=role, suggester=ModelFileSuggester())
         yield Static(id="findings")
-        yield Hint()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
@@ -107,9 +101,6 @@ class AddPairScreen(SubScreen[str | None]):
         """Complete the path in the field, or go to the other field."""
         if not (isinstance(self.focused, SourceInput) and self.focused.accept_suggestion()):
             self.focus_next()
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
     @property
     def _sources(self) -> tuple[str, str]:

@@ -52,16 +52,11 @@ class FitOptionLine(HorizontalGroup):
     """One option; `key` takes it, "" if it needs a download."""
 
     def __init__(self, option: FitOption, key: str) -> None:
-        super().__init__(classes="-takeable" if key else "")
-        self._option = option
-        self._key = key
-
-    def compose(self) -> ComposeResult:
-        option = self._option
-        yield Static(self._key, classes="key")
-        text = f"{printable(option.what)}, {option.gain}"
         more = f"\n{printable(option.command)}" if option.command else ""
-        yield Static(Content.assemble(text, (f"\n{printable(option.cost)}{more}", "$quiet")), classes="option")
+        text = (f"{printable(option.what)}, {option.gain}", (f"\n{printable(option.cost)}{more}", "$quiet"))
+        parts = Static(key, classes="key"), Static(Content.assemble(*text), classes="option")
+        super().__init__(*parts, classes="-takeable" if key else "")
+        self._option = option
 
     def on_click(self, event: events.Click) -> None:
         event.stop()

@@ -33,7 +33,7 @@ class PairList(ChoiceList[PairCard | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._state = PairsState()
+        self.state = PairsState()
         self._name_width = 0
         self._words: list[str] = []
         self._question = ""
@@ -46,9 +46,9 @@ class PairList(ChoiceList[PairCard | None]):
 
     def show(self, state: PairsState) -> None:
         """Show the pairs; those to download only once the machine is known."""
-        if self._state.machine and self._picked is None:
+        if self.state.machine and self._picked is None:
             self._picked = self._chosen_name or None
-        self._state = state
+        self.state = state
         # Hidden pairs count too, so that no column moves when they appear.
         names = (Content(printable(card.name)).cell_length for card in state.cards)
         self._name_width = min(_NAME, max(names, default=0))
@@ -98,15 +98,15 @@ class PairList(ChoiceList[PairCard | None]):
         """Return the lines above a row, such as the title of its section."""
         card, before = self.rows[at], self.rows[at - 1] if at else None
         if card is None:
-            return () if self._state.machine else ("", _CHECKING)
+            return () if self.state.machine else ("", _CHECKING)
         if before is not None and _section(before) == _section(card):
             return ()
         return ("", _section(card)) if at else (_section(card),)
 
     def _update(self) -> None:
         """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
-        cards = [card for card in self._state.cards if card.matches(self._words)]
-        if not self._state.machine:
+        cards = [card for card in self.state.cards if card.matches(self._words)]
+        if not self.state.machine:
             cards = [card for card in cards if _section(card) in (LOCAL, DEMO)]
         cards.sort(key=lambda card: _SECTIONS.index(_section(card)))
         names = [*(card.name for card in cards), ""]
@@ -129,7 +129,7 @@ class PairList(ChoiceList[PairCard | None]):
         if room >= _FEWEST_MODELS:
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
-        status = status_text(card, self._state.setups.get(card.name))
+        status = status_text(card, self.state.setups.get(card.name))
         if width >= _MEDIUM:
             columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.word), _FIT)]
         else:
@@ -143,7 +143,7 @@ class PairList(ChoiceList[PairCard | None]):
         if card is None:
             yield Content.styled("Any two compatible GGUF models, from Hugging Face or from disk.", "$quiet")
             return
-        setup = self._state.setups.get(card.name)
+        setup = self.state.setups.get(card.name)
         if len(card.name) > _NAME:
             yield Content(printable(card.name))
         if card.pair.title != card.name:
@@ -157,7 +157,7 @@ class PairList(ChoiceList[PairCard | None]):
         if setup is not None:
             yield from _setup_result(card, setup)
             if isinstance(setup.error, HubError) and not isinstance(setup.error, CacheError) and not card.here:
-                ready = next((one.name for one in self._state.cards if one.needs_no_download), "")
+                ready = next((one.name for one in self.state.cards if one.needs_no_download), "")
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
         recommendation = "" if setup is not None or card.set_up else card.why

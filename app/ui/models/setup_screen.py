@@ -16,15 +16,12 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys import KeyBar
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import UPDATE_S, DownloadBars
 from app.ui.models.pair_list import PairList, question_before_setup
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, side_by_side
-from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, PairFilter
 
 EXPLANATION = "A big model answers; a small draft model makes it faster."
@@ -39,6 +36,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         can_leave: Whether there is a chat to return to.
     """
 
+    HEADING = "Choose models"
     BINDING_GROUP_TITLE = "Pairs"
     AUTO_FOCUS = "PairFilter"
     CSS_PATH = "setup.tcss"
@@ -55,26 +53,21 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     filter_input = query_one(PairFilter)
     pairs = query_one(PairList)
     bars = query_one(DownloadBars)
-    hint = query_one(Hint)
 
     def __init__(self, pairs: PairService, *, can_leave: bool) -> None:
         super().__init__()
         self._service = pairs
         self._can_leave = can_leave
-        self._state = PairsState()
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine("Choose models")
+    def compose_body(self) -> ComposeResult:
         yield Static(id="machine")
         with Horizontal(id="search"):
             yield Static(MARK, classes="mark")
             yield PairFilter("type to filter")
         yield PairList()
         yield DownloadBars()
-        yield Hint()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
@@ -101,7 +94,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     @on(PairList.Selected)
     def _take(self) -> None:
         card, setup = self.pairs.row, self._setup
-        if card is None and self.filter_input.value and not self._state.machine:
+        if card is None and self.filter_input.value and not self.pairs.state.machine:
             self.hint.say("Still checking this machine; more pairs follow in a moment.")
         elif card is None:
             self.action_add()
@@ -178,7 +171,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     @property
     def _setup(self) -> SetupProgress | None:
         """Setup of the chosen pair."""
-        return self._state.setups.get(self.pairs.row.name) if self.pairs.row is not None else None
+        return self.pairs.state.setups.get(self.pairs.row.name) if self.pairs.row is not None else None
 
     def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
         self._awaited = card.name
@@ -210,18 +203,15 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self._show(state)
 
     def _show(self, state: PairsState) -> None:
-        self._state = state
         self.pairs.show(state)
         self._show_machine()
-        self.bars.setup = self._setup
-        self.refresh_bindings()
         self._open_if_awaited()
 
     def on_resize(self) -> None:
         self._show_machine()
 
     def _show_machine(self) -> None:
-        state, room = self._state, self.size.width - self.machine.gutter.width
+        state, room = self.pairs.state, self.size.width - self.machine.gutter.width
         facts = f"This machine: {printable(state.machine)}".split(_BETWEEN)
         line = side_by_side(facts, room, _BETWEEN) if state.machine else "Checking this machine …"
         problems = (Content(printable(one.sentences)) for one in state.problems)
@@ -230,7 +220,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _open_if_awaited(self) -> None:
         """Open the awaited pair unless the user chats with another one during its download."""
-        setup = self._state.setups.get(self._awaited or "")
+        setup = self.pairs.state.setups.get(self._awaited or "")
         if setup is None or setup.running:
             return
         name, self._awaited = self._awaited, None

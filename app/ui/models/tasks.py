@@ -6,10 +6,10 @@ not answer must not keep the program from ending.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from app.models.setup import Prepared, Setup
 
 _POLL_S = 0.1
-log = logging.getLogger("tandem.pairs")
-log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +64,9 @@ def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, 
     try:
         machine, room = environment.machine()
     except Exception as error:
-        log.exception("the machine could not be inspected")
         machine = error.message if isinstance(error, AppError) else "could not be inspected"
-    try:
+    with suppress(Exception):
         cached = {source for source in sources if cached_file(source) is not None}
-    except Exception:
-        log.exception("model files could not be found")
     return machine, room, cached
 
 
@@ -128,7 +123,6 @@ class PairTask(threading.Thread):
         except AppError as error:
             self._fail(error)
         except Exception as error:
-            log.exception("unexpected failure in a setup")
             reason = f"Unexpected error: {type(error).__name__}: {error}"
             self._fail(AppError(reason, "Please report it; downloaded files are kept."))
 

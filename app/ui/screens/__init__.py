@@ -1,4 +1,1 @@
-"""One screen a file, its style sheet beside it.
-
-on_top opens those that come on top of the chat; own_keys holds the user's keys against those of all of them.
-"""
+"""The chat screen, the list of keys, the user's own keys, and the command palette."""

@@ -60,15 +60,8 @@ class KeyListScreen(SubScreen[None]):
             if actions:
                 table.add_row(Text(title, "bold"))
                 for together in actions.values():
-                    table.add_row(Text(_keys(together)), Text(_does(together[0])))
+                    keys = dict.fromkeys(binding.key_display or shown(binding.key) for binding in together)
+                    does = together[0].tooltip or together[0].description
+                    table.add_row(Text(", ".join(keys)), Text(f"{does[:1].upper()}{does[1:]}"))
                 table.add_row()
         return table
-
-
-def _keys(together: list[Binding]) -> str:
-    return ", ".join(dict.fromkeys(binding.key_display or shown(binding.key) for binding in together))
-
-
-def _does(binding: Binding) -> str:
-    does = binding.tooltip or binding.description
-    return f"{does[:1].upper()}{does[1:]}"

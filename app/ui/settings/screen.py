@@ -22,12 +22,9 @@ from app.settings.live import LiveSettings
 from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys import KeyBar
 from app.ui.settings.edits import PRESET, SettingEdits, next_value
 from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.text import MARK
-from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, TextEditor
 
 
@@ -88,7 +85,7 @@ class SettingsScreen(SubScreen[bool]):
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 
-    BINDING_GROUP_TITLE = "Settings"
+    HEADING = BINDING_GROUP_TITLE = "Settings"
     AUTO_FOCUS = "SettingFilter"
     CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -109,7 +106,6 @@ class SettingsScreen(SubScreen[bool]):
     )
 
     filter_input = query_one(SettingFilter)
-    hint = query_one(Hint)
 
     def __init__(
         self,
@@ -136,8 +132,7 @@ class SettingsScreen(SubScreen[bool]):
         """Name of the chosen setting."""
         self._asks_to_reload = False
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine("Settings")
+    def compose_body(self) -> ComposeResult:
         with Horizontal(id="search"):
             yield Static(MARK, classes="mark")
             yield SettingFilter("type to filter")
@@ -145,8 +140,6 @@ class SettingsScreen(SubScreen[bool]):
         yield self.settings
         yield self._editor_pane
         yield Static(f"{RELOAD} takes effect after a reload", id="legend")
-        yield Hint()
-        yield KeyBar()
 
     def on_mount(self) -> None:
         self._show()
