@@ -66,11 +66,7 @@ class EventQueue:
         self.closed, self._wake = True, None
 
     def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | Event]:
-        """Yield events, oldest first, with frequent ones as one batch wherever they follow each other.
-
-        Args:
-            expects: Returns whether to yield an event; the others are dropped.
-        """
+        """Yield expected events, oldest first, with frequent ones that follow each other as one batch; drop others."""
         # First, so that an event that arrives meanwhile wakes the screen again.
         self._woken = False
         batch: Batch | None = None
@@ -123,15 +119,9 @@ def delay_after(spent_s: float) -> float:
 
 
 class EventDispatcher:
-    """Looks at the queue while a handler expects events.
+    """Passes queued events to a handler while it expects any.
 
-    Args:
-        queue: Holds the events.
-        handler: Gets all events but those of `overlay`.
-        set_timer: Calls something after so many seconds.
-
-    Attributes:
-        overlay: Handler of a screen on top of the chat; gets the events of its own requests.
+    A screen on top of the chat may set `overlay`, which gets the events of its own requests.
     """
 
     def __init__(

@@ -21,12 +21,7 @@ def name_by(own: Callable[[], Mapping[str, str]]) -> None:
 
 
 def key(identity: str, shipped: str) -> str:
-    """Return the first key of a binding as the screen shows it.
-
-    Args:
-        identity: The id of the binding.
-        shipped: Its default key.
-    """
+    """Return the first key of the binding with this id as the screen shows it; `shipped` is the default."""
     return shown(_own().get(identity, shipped).partition(",")[0])
 
 

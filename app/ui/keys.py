@@ -133,12 +133,9 @@ class KeyBar(Words):
 def in_order(
     bindings: dict[str, ActiveBinding], first: Sequence[str], idle: Collection[str] = ()
 ) -> dict[str, ActiveBinding]:
-    """Return the bindings of a screen, those for its last line first.
+    """Sort bindings by the place of their ids in `first`; the others come last.
 
-    Args:
-        bindings: The active ones.
-        first: Ids for the last line, most important first.
-        idle: Ids without anything to do. They are dimmed, not disabled: pressing one may say why.
+    Those in `idle` have nothing to do. They are dimmed, not disabled: pressing one may say why.
     """
 
     def rank(item: tuple[str, ActiveBinding]) -> int:

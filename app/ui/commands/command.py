@@ -70,11 +70,7 @@ class Command:
 
 
 class Commands:
-    """The commands of the chat.
-
-    Args:
-        known: In the order in which help lists them.
-    """
+    """The commands of the chat, in the order in which help lists them."""
 
     def __init__(self, known: Iterable[Command]) -> None:
         self.known: Mapping[str, Command] = {command.name: command for command in known}

@@ -127,7 +127,9 @@ class CompareScreen(SubScreen[None]):
             pane.scroll_text(lines)
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._markdown)
+        comparison = Comparison(self._rounds, self._differences)
+        markdown = comparison_markdown(comparison, self._comparable.request, self._comparable.pair)
+        self.app.copy_to_clipboard(markdown)
         self.hint.say("Copied the comparison.")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -146,12 +148,6 @@ class CompareScreen(SubScreen[None]):
     @property
     def _can_stop(self) -> bool:
         return self.expects_events and not self._is_stopping
-
-    @property
-    def _markdown(self) -> str:
-        return comparison_markdown(
-            Comparison(self._rounds, self._differences), self._comparable.request, self._comparable.pair
-        )
 
     # Events; see `app.ui.event_queue.EventHandler`
 

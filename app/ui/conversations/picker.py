@@ -49,13 +49,7 @@ class TitleInput(QuietInput):
 
 
 class ConversationPicker(Vertical):
-    """Find a conversation; open, rename, pin or delete it.
-
-    Args:
-        library: Has them.
-        placeholder: Text of the empty search line.
-        select_at_once: Whether the first click opens a conversation.
-    """
+    """Find a conversation; open, rename, pin or delete it. With `select_at_once` the first click opens it."""
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [

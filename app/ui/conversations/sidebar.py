@@ -17,11 +17,7 @@ from app.ui.widgets.words import Word, Words
 
 
 class Sidebar(Vertical):
-    """Show the list once the store is open, after the first frame.
-
-    Args:
-        library: Has the conversations.
-    """
+    """Show the list once the store is open, after the first frame."""
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -171,12 +171,7 @@ class PairService:
     # The list
 
     def _read(self, current: Pair | None, *, is_open: bool) -> None:
-        """Read the catalog and the registry, and order the cards.
-
-        Args:
-            current: The pair that the chat was asked for.
-            is_open: Whether it is loaded or loading.
-        """
+        """Read the catalog and the registry, and order the cards; `is_open` means that the chat uses `current`."""
         self._problems = []
         known: dict[str, Pair] = {}
         try:

@@ -29,12 +29,7 @@ _BETWEEN = " · "
 
 
 class SetupScreen(SubScreen[LoadRequest | None]):
-    """Choose a pair; the result is a request to load it, or None.
-
-    Args:
-        pairs: The pairs.
-        can_leave: Whether there is a chat to return to.
-    """
+    """Choose a pair; the result is a request to load it, or None to return to the chat, if `can_leave`."""
 
     HEADING = "Choose models"
     BINDING_GROUP_TITLE = "Pairs"

@@ -22,11 +22,7 @@ _KEY_WIDTH = 22
 
 
 class KeyListScreen(SubScreen[None]):
-    """List keys by place; Textual's own editing keys come last.
-
-    Args:
-        bindings: The active bindings of the screen below.
-    """
+    """List the keys of the screen below by place; Textual's own editing keys come last."""
 
     DEFAULT_CSS = """
     KeyListScreen { background: $background; color: $foreground; }

@@ -55,11 +55,6 @@ class SettingEdits:
     """Settings as views, and changes to them for all conversations or for one.
 
     A change returns a message; "" for none.
-
-    Args:
-        live: The settings.
-        themes: Names of the themes.
-        pair: The loaded pair, or None.
     """
 
     def __init__(self, live: LiveSettings, themes: Sequence[str] = (), pair: PairInfo | None = None) -> None:
@@ -98,12 +93,7 @@ class SettingEdits:
         return ""
 
     def parse(self, setting: Setting | None, text: str) -> tuple[Value, str]:
-        """Return a typed value and why it is invalid; "" if it is valid.
-
-        Args:
-            setting: The setting; None for the name of a new preset.
-            text: What was typed.
-        """
+        """Return a typed value, or name of a new preset without a setting, and why it is invalid; "" if it is valid."""
         if setting is None:
             return text.strip(), "" if is_preset_name(text) else "Choose a name other than none."
         try:

@@ -24,13 +24,7 @@ _TIMEOUT_S = 2.0
 
 
 def copy_text(app: App[Any], text: str, what: str = "") -> None:
-    """Copy a text and say so in the hint line.
-
-    Args:
-        app: The application.
-        text: What to copy.
-        what: Name of the text; by default its length.
-    """
+    """Copy a text and say so in the hint line, by its name or else its length."""
     if text:
         # A selection may contain half of a surrogate pair.
         whole = text.encode("utf-8", "replace").decode()

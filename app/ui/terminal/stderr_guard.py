@@ -16,13 +16,10 @@ MAX_LOG_BYTES = 1 << 20
 
 @contextmanager
 def guarded_stderr(log_file: Path) -> Iterator[None]:
-    """Send file descriptor 2 to a file, while Python's own standard error keeps the terminal.
+    """Send file descriptor 2 to a file, or nowhere without it, while Python's own standard error keeps the terminal.
 
     Textual draws on `sys.__stderr__` (Linux and macOS), so both Python names move to a duplicate: of standard output
     where standard error is not the terminal, so that `tandem 2>file` still has a screen.
-
-    Args:
-        log_file: Receives the output; without it the output is dropped.
     """
     sys.stderr.flush()
     saved = os.dup(2)

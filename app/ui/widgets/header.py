@@ -21,11 +21,7 @@ _OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 
 
 class HeaderLine(Widget):
-    """The loaded pair in its two colors.
-
-    Args:
-        title: Shown until the pair is loaded.
-    """
+    """The loaded pair in its two colors; a title until it is loaded."""
 
     pair: reactive[PairInfo | None] = reactive(None)
 

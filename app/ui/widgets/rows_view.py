@@ -169,12 +169,7 @@ _LONGEST_ROW = 4_000
 
 
 class Passage(RowsView):
-    """Text that is complete, without the blank line below it.
-
-    Args:
-        text: Text without terminal control characters.
-        classes: Classes of the widget, with spaces between them.
-    """
+    """Text that is complete and has no terminal control characters, without the blank line below it."""
 
     def __init__(self, text: str | Content = "", classes: str = "") -> None:
         super().__init__()
