@@ -111,9 +111,9 @@ class PairTask(threading.Thread):
             self.progress = self.progress.ended(Stage.STOPPED)
 
     def run(self) -> None:
-        from app.models.setup import Setup
-
         try:
+            from app.models.setup import Setup
+
             self._setup = Setup(self._environment.registry, self._environment.demo_file)
             if self._cancelled.is_set():
                 self._setup.cancel()
