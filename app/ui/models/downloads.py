@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widgets import Static
 
 from app.core.printable import printable
@@ -54,27 +53,27 @@ class DownloadLines(Static):
         super().__init__()
         self._pairs = pairs
         self._watched: tuple[str, ...] = ()
-        self._timer: Timer | None = None
         self.display = False
+
+    def on_mount(self) -> None:
+        self._timer = self.set_interval(_QUIET_UPDATE_S, self._update, pause=True)
 
     def watch_downloads(self) -> None:
         """Show downloads until they end."""
-        self.stop()
         self._watched = tuple(name for name, setup in self._pairs.state().setups.items() if setup.running)
         if self._watched:
-            self._timer = self.set_interval(_QUIET_UPDATE_S, self._update)
+            self._timer.resume()
             self._update()
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
+        self._timer.pause()
         self.display = False
 
     def _update(self) -> None:
         setups = self._pairs.state().setups
         watched = {name: setups[name] for name in self._watched if name in setups}
-        if self._timer is not None and not any(setup.running for setup in watched.values()):
-            self._timer.stop()
+        if not any(setup.running for setup in watched.values()):
+            self._timer.pause()
         shown = {name: setup for name, setup in watched.items() if setup.stage is not Stage.STOPPED}
         width = self.app.size.width - self.gutter.width
         self.display = bool(shown)

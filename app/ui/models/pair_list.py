@@ -36,7 +36,7 @@ class PairList(ChoiceList[PairCard | None]):
         self.state = PairsState()
         self._name_width = 0
         self._words: list[str] = []
-        self._question = ""
+        self.question = ""
         self._picked: str | None = None
         """Name of the pair that stays chosen, "" for the row that adds one; None while the first one is."""
 
@@ -61,14 +61,9 @@ class PairList(ChoiceList[PairCard | None]):
         self._update()
         self._picked = self._chosen_name or None
 
-    @property
-    def question(self) -> str:
-        """The question about the chosen pair; "" for none. Choosing another pair removes it."""
-        return self._question
-
-    @question.setter
-    def question(self, question: str) -> None:
-        self._question = question
+    def ask(self, question: str) -> None:
+        """Ask a question about the chosen pair, or "" for none. Choosing another pair removes it."""
+        self.question = question
         self.choose_pair(self._chosen_name)
 
     def choose_pair(self, name: str) -> None:
@@ -114,7 +109,7 @@ class PairList(ChoiceList[PairCard | None]):
         if chosen not in names:
             chosen = next((card.name for card in cards if card.is_open), names[0])
         if chosen != self._chosen_name:
-            self._question = ""
+            self.question = ""
         self.show_rows([*cards, None], names.index(chosen))
 
     def _line(self, card: PairCard | None, width: int, *, chosen: bool) -> Content:
@@ -148,8 +143,8 @@ class PairList(ChoiceList[PairCard | None]):
             yield Content(printable(card.name))
         if card.pair.title != card.name:
             yield Content(printable(card.pair.title))
-        if self._question:
-            yield Content.styled(printable(self._question), "bold")
+        if self.question:
+            yield Content.styled(printable(self.question), "bold")
         elif card.is_open:
             yield Content("Currently loaded.")
         elif not card.set_up:
@@ -161,7 +156,7 @@ class PairList(ChoiceList[PairCard | None]):
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
         recommendation = "" if setup is not None or card.set_up else card.why
-        is_in_question = card.reason and card.reason in self._question
+        is_in_question = card.reason and card.reason in self.question
         facts = (
             f"{card.word}: {card.reason}" if card.word and not is_in_question else "",
             f"for {card.pair.good_at}" if card.pair.good_at else "",

@@ -100,7 +100,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         elif setup is not None and setup.running:
             self.hint.say(f"Already running; {key('pairs.cancel', 'ctrl+x')} stops it.")
         elif not self.pairs.question and (question := question_before_setup(card, setup)):
-            self.pairs.question = question
+            self.pairs.ask(question)
         else:
             self._set_up(card, confirmed=bool(self.pairs.question) or setup is not None)
 
@@ -116,7 +116,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     def _go_back(self) -> None:
         """Undo the last step: the question, the filter, or opening this screen."""
         if self.pairs.question:
-            self.pairs.question = ""
+            self.pairs.ask("")
         elif self.filter_input.value:
             self.filter_input.value = ""
         elif self._can_leave:
@@ -170,7 +170,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
         self._awaited = card.name
-        self.pairs.question = ""
+        self.pairs.ask("")
         self._service.set_up(card.name, confirmed=confirmed)
         self._timer.resume()
 
