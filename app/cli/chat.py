@@ -95,11 +95,11 @@ def chat(args: argparse.Namespace) -> int:
             app.run()
     finally:
         code = app.return_code or 0
-        if app.unwritten is not None:
-            code = code or app.unwritten.exit_code
+        if (unwritten := app.session.library.unwritten) is not None:
+            code = code or unwritten.exit_code
             # The terminal may be gone.
             with suppress(OSError):
-                print(f"tandem: {printable(app.unwritten.sentences)}", file=sys.stderr)
+                print(f"tandem: {printable(unwritten.sentences)}", file=sys.stderr)
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under a running call, and wait for a stalled download.

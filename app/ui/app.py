@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,6 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.conversations.titles import fit
-from app.core.errors import AppError
 from app.session.answering import EngineFactory
 from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
@@ -130,28 +129,20 @@ class TandemApp(App[None]):
         if not self.is_headless:
             _collect_young_objects_only()
         if self._tuning is not None:
-            for sentence in [*self._notices, *self._take_keys(self._tuning.live.content.keys)]:
+            if requested := self._tuning.live.content.keys:
+                # It imports every screen.
+                from app.ui.screens.keymap import valid_keys
+
+                keys, errors = valid_keys(requested)
+                self.set_keymap(keys)
+                self._notices += errors
+            for sentence in self._notices:
                 library.say(sentence)
 
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
         Thread(target=_preload_markdown, daemon=True).start()
-
-    def _take_keys(self, requested: Mapping[str, str]) -> list[str]:
-        """Apply the user's keys; return the invalid ones as sentences. Imports every screen if there are any."""
-        if not requested:
-            return []
-        from app.ui.screens.keymap import valid_keys
-
-        keys, errors = valid_keys(requested)
-        self.set_keymap(keys)
-        return errors
-
-    @property
-    def unwritten(self) -> AppError | None:
-        """Why the last messages were not saved; None if they were."""
-        return self.session.library.unwritten
 
     def action_keys(self) -> None:
         """Show the keys of the current screen."""

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from app.conversations.store import Store
 from app.core.errors import AppError
-from app.ui.app import TandemApp
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.compare.driver import open_comparison
@@ -74,7 +73,6 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
 
 async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
-        assert isinstance(chat.pilot.app, TandemApp)
         store = chat.screen.library.store
         assert store is not None
         await chat.send("go")
@@ -83,8 +81,9 @@ async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path
         await chat.shows("words")
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
-        assert chat.pilot.app.unwritten is not None
-        assert "cannot be written. The latest messages are lost." in chat.pilot.app.unwritten.message
+        unwritten = chat.screen.session.library.unwritten
+        assert unwritten is not None
+        assert "cannot be written. The latest messages are lost." in unwritten.message
 
 
 async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
