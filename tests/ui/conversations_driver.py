@@ -56,4 +56,4 @@ async def filled(chat: Chat) -> ConversationPicker:
 
 def chosen(picker: ConversationPicker) -> str:
     row = picker.conversations.row
-    return row.title if row is not None else ""
+    return row.summary.title if row is not None else ""

@@ -30,7 +30,7 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
         whole = text.encode("utf-8", "replace").decode()
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
         # A function: a coroutine that is cancelled before it begins would warn that it was never awaited.
-        app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)
+        app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)  # type: ignore[arg-type]
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:

@@ -42,8 +42,8 @@ class PathCompletion:
         typed = _slashed(typed)
         head, slash, tail = typed.rpartition("/")
         prefix = tail.casefold()
-        entries = _entries(self.base / home_expanded(head + slash or "."))
-        entries = [entry for entry in entries if prefix in entry.name.casefold()]
+        folder = self.base / home_expanded(head + slash or ".")
+        entries = [entry for entry in _entries(folder) if prefix in entry.name.casefold()]
         entries = [entry for entry in entries if tail.startswith(".") or not entry.name.startswith(".")]
         entries.sort(key=lambda e: (not e.name.casefold().startswith(prefix), not e.is_dir(), e.name.casefold()))
         names = (e.name + "/" * e.is_dir() for e in entries if e.is_dir() or self._is_offered(e))

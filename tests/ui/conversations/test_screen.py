@@ -145,9 +145,9 @@ async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
         await chat.shows('Deleted "mountains"; ctrl+_')
         row = screen.conversations.row
         assert row is not None
-        assert row.title == "rivers"
+        assert row.summary.title == "rivers"
         await chat.pilot.press("ctrl+underscore")
-        await chat.until(lambda: screen.conversations.row and screen.conversations.row.title == "mountains")
+        await chat.until(lambda: screen.conversations.row and screen.conversations.row.summary.title == "mountains")
 
 
 async def test_deleting_the_open_one_begins_again(file: Path) -> None:
@@ -169,7 +169,7 @@ async def test_pinned_ones_stand_first(file: Path) -> None:
         await chat.shows("pinned")
         row = screen.conversations.row
         assert row is not None
-        assert row.title == "rivers"
+        assert row.summary.title == "rivers"
         lines = [line for line in chat.rows if "rivers" in line or "mountains" in line]
         assert "rivers" in lines[0]
 

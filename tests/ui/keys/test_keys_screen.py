@@ -106,4 +106,4 @@ async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: 
         await chat.pilot.press("ctrl+x", "escape")
         await chat.until(lambda: "found.delete" in live(chat.pilot.app))
         assert screen.conversations.row is not None
-        assert screen.conversations.row.title == "mountains"
+        assert screen.conversations.row.summary.title == "mountains"
