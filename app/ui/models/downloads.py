@@ -60,6 +60,7 @@ class DownloadLines(Static):
 
     def watch_downloads(self) -> None:
         """Show downloads until they end."""
+        self.stop()
         self._watched = tuple(name for name, setup in self._pairs.state().setups.items() if setup.running)
         if self._watched:
             self._timer.resume()
