@@ -54,7 +54,7 @@ def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Pa
     path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
     prepared = setting.ask(str(path)).prepared
     assert prepared is not None
-    assert (prepared.download_bytes, prepared.target.path) == (0, path)
+    assert (prepared.download_bytes, prepared.models[0][1].path) == (0, path)
     name = setting.service.add_checked()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)

@@ -26,6 +26,7 @@ _LITERAL = {
     "cli/run.py": {"ctrl+c"},
     "cli/bench.py": {"ctrl+c"},
     "cli/race_session.py": {"ctrl+c"},
+    "cli/serve.py": {"ctrl+c"},
     "cli/tune.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     "cli/setup.py": {"enter"},

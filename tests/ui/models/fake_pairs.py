@@ -141,15 +141,16 @@ def facts(name: str, quant: str) -> ModelFacts:
     return ModelFacts(name, "llama", quant, None, 0, 0, 0, 0, GraphWidths(0, 0, 0, 0, 0, 0), vocab, True, True)
 
 
-def resolved(role: str, size: int, path: Path | None = None) -> Resolved:
-    """Return the files of a model that asks to accept its terms."""
-    return Resolved(HubModel(f"owner/{role}"), f"owner/{role}", "", (), path, size, "", gated=True)
+def models(target_size: int, draft_size: int) -> tuple[tuple[str, Resolved], ...]:
+    """Return the files of two models that ask to accept their terms; the draft is here."""
+    target = Resolved(HubModel("owner/target"), "owner/target", "", (), None, target_size, gated=True)
+    draft = Resolved(HubModel("owner/draft"), "owner/draft", "", (), Path("draft.gguf"), draft_size)
+    return ("target", target), ("draft", draft)
 
 
 PREPARED = Prepared(
     pair=Pair("checked", "", HubModel("owner/target"), HubModel("owner/draft"), license="apache-2.0"),
-    target=resolved("target", 20 * GB),
-    draft=resolved("draft", GB, Path("small.gguf")),
+    models=models(20 * GB, GB),
     check=PairCheck(facts("Big One", "Q4_K_M"), facts("Small One", "Q8_0"), warnings=("The draft is old.",)),
     download_bytes=20 * GB,
     free_bytes=100 * GB,

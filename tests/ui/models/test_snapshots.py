@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -12,7 +11,7 @@ from textual.pilot import Pilot
 from app.core.errors import HubError
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
-from tests.ui.models.fake_pairs import BEGUN, FakePairs, facts, resolved, with_check
+from tests.ui.models.fake_pairs import BEGUN, FakePairs, facts, models, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
@@ -76,8 +75,7 @@ async def adding(window: Window) -> None:
     )
     prepared = replace(
         prepared,
-        target=resolved("target", 19_851_000_000),
-        draft=resolved("draft", 675_710_848, Path("draft.gguf")),
+        models=models(19_851_000_000, 675_710_848),
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
