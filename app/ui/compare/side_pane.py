@@ -34,26 +34,36 @@ Figures = tuple[str, ...]
 
 def running_figures(stats: GenerationStats) -> Figures:
     """Return the figures of a running answer."""
-    speed, accepted = stats.tokens_per_second, stats.acceptance_rate
-    per_step = stats.mean_accepted_length if stats.draft_n else None
-    return (
-        rate(speed) if speed is not None else "",
-        f"{percent(accepted)} accepted" if accepted is not None else "",
-        counted(stats.predicted_n, "token"),
-        f"TTFT {stats.first_token_ns / 1e9:.2f} s" if stats.first_token_ns else "",
-        f"{per_step:.1f} tokens/step" if per_step is not None else "",
+    return _figures(
+        stats.predicted_n,
+        stats.tokens_per_second,
+        stats.acceptance_rate,
+        stats.first_token_ns / 1e9 if stats.first_token_ns else None,
+        stats.mean_accepted_length if stats.draft_n else None,
     )
 
 
 def median_figures(measured: Measured, last: Run) -> Figures:
     """Return the medians of all rounds."""
-    speed, accepted, first = measured.tokens_per_second, measured.acceptance_text, measured.first_token_text
+    speed, first_ms = measured.tokens_per_second, measured.first_token_ms
+    return _figures(
+        last.stats.predicted_n,
+        speed.median if speed is not None else None,
+        measured.acceptance,
+        first_ms.median / 1e3 if first_ms is not None else None,
+        measured.tokens_per_verify if measured.acceptance is not None else None,
+    )
+
+
+def _figures(
+    tokens: int, speed: float | None, acceptance: float | None, first_s: float | None, per_step: float | None
+) -> Figures:
     return (
-        rate(speed.median) if speed is not None else "",
-        accepted and f"{accepted} accepted",
-        counted(last.stats.predicted_n, "token"),
-        first and f"TTFT {first}",
-        measured.step_text and f"{measured.step_text} tokens/step",
+        rate(speed) if speed is not None else "",
+        f"{percent(acceptance)} accepted" if acceptance is not None else "",
+        counted(tokens, "token"),
+        f"TTFT {first_s:.2f} s" if first_s is not None else "",
+        f"{per_step:.1f} tokens/step" if per_step is not None else "",
     )
 
 
