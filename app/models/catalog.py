@@ -25,13 +25,7 @@ from app.models.source import (
 )
 from app.settings.table import nearest
 
-_TEXTS = {
-    "title": "title",
-    "family": "family",
-    "good_at": "good_at",
-    "licence": "license",
-    "tested_with": "tested_with",
-}
+_TEXTS = {key: key for key in ("title", "family", "good_at", "tested_with")} | {"licence": "license"}
 """Fields of `Pair` by their keys."""
 _NUMBERS = ("memory_gb", "bytes_per_token", "context")
 _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
