@@ -23,6 +23,24 @@ def test_the_name_in_the_header_is_used_if_the_file_name_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Qwen2.5-Coder-32B-Instruct"),
+        ("qwen2.5-coder-7b-q8_0.gguf", "qwen2.5-coder-7b"),
+        ("SmolLM2-135M-Instruct.Q4_1.98362432.draft-q2_k.gguf", "SmolLM2-135M-Instruct"),
+        ("Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", "Qwen3-30B-A3B"),
+        ("gpt-oss-20b-mxfp4.gguf", "gpt-oss-20b"),
+        ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside"),
+        ("model.gguf", "From Inside"),
+        ("Q4_0.gguf", "Q4_0"),
+    ],
+)
+def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
+    assert known_as(file, "From Inside") == name
+    assert known_as(file, name) == name
+
+
+@pytest.mark.parametrize(
     ("target", "draft", "rest"),
     [
         ("Big-7B", "Big-0.5B", "0.5B"),

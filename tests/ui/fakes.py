@@ -20,9 +20,11 @@ from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadP
 from app.worker.request import AnswerRequest, LoadedPair
 
 TARGET = ModelInfo(
-    "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064, 32768
+    "Qwen2.5-Coder-32B-Instruct", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K_M", 19_900_000_000, 152064, 32768
 )
-DRAFT = ModelInfo("Qwen2.5 Coder 0.5B", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768)
+DRAFT = ModelInfo(
+    "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768
+)
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
 STATS = GenerationStats(
     prompt_n=1700,

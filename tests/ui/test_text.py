@@ -14,54 +14,30 @@ import pytest
 from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
+from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
 from app.ui.event_queue import Batch, EventQueue, delay_after
 from app.ui.terminal.stderr_guard import guarded_stderr
-from app.ui.text import draft_name, draft_text, model_name, quantization, sparkline, tokens
+from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
 
-def model(file: str, quantization: str = "Q8_0", name: str = "From Inside") -> ModelInfo:
-    return ModelInfo(name, file, quantization, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Qwen2.5-Coder-32B-Instruct"),
-        ("qwen2.5-coder-7b-q8_0.gguf", "qwen2.5-coder-7b"),
-        ("SmolLM2-135M-Instruct.Q4_1.98362432.draft-q2_k.gguf", "SmolLM2-135M-Instruct"),
-        ("Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", "Qwen3-30B-A3B"),
-        ("gpt-oss-20b-mxfp4.gguf", "gpt-oss-20b"),
-        ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside"),
-        ("model.gguf", "From Inside"),
-        ("Q4_0.gguf", "Q4_0"),
-    ],
-)
-def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
-    assert model_name(model(file)) == name
-
-
-@pytest.mark.parametrize(
-    ("native", "shown"),
-    [("Q4_K - Medium", "Q4_K_M"), ("Q3_K - Small", "Q3_K_S"), ("Q2_K - Medium", "Q2_K"), ("Q8_0", "Q8_0")],
-)
-def test_quantizations_are_spelt_as_in_file_names(native: str, shown: str) -> None:
-    assert quantization(model("x.gguf", native)) == shown
+def model(file: str) -> ModelInfo:
+    return ModelInfo(known_as(file, ""), file, "Q8_0", 1, 1)
 
 
 def test_a_draft_is_called_by_what_differs() -> None:
     assert draft_name(TARGET, DRAFT) == "0.5B"
-    assert draft_name(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == ""
+    assert draft_name(TARGET, replace(TARGET, quantization="Q2_K")) == ""
     assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
 
 
 def test_a_draft_with_the_name_of_its_target_is_told_apart() -> None:
-    assert draft_text(TARGET, DRAFT) == f"0.5B {quantization(DRAFT)}"
-    assert draft_text(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == "Q2_K"
+    assert draft_text(TARGET, DRAFT) == f"0.5B {DRAFT.quantization}"
+    assert draft_text(TARGET, replace(TARGET, quantization="Q2_K")) == "Q2_K"
     twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
-    assert model_name(twin) != model_name(TARGET) or draft_text(TARGET, twin) == twin.file
+    assert draft_text(TARGET, twin) == twin.file
     assert draft_text(TARGET, TARGET) == "the same file"
 
 

@@ -18,7 +18,7 @@ from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
-from app.ui.text import cut, percent, quantization, tokens
+from app.ui.text import cut, percent, tokens
 
 Lines = Iterator[tuple[bool, Content]]
 """Lines that stand together, and whether each is shown without details."""
@@ -172,7 +172,7 @@ def _prompt(numbers: Numbers) -> Lines:
 def _models(pair: PairInfo) -> Iterator[Content]:
     for label, model, style in (("target", pair.target, "$target"), ("draft", pair.draft, "$draft")):
         if model is not None:
-            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantization(model))}"
+            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(model.quantization)}"
             yield _row(label, Content.styled(size, style))
     yield _row("device", Content.styled(printable(pair.device), "$quiet"))
     for at, taken in enumerate(pair.memory):

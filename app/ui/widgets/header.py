@@ -12,7 +12,7 @@ from app.core.printable import printable
 from app.core.units import GIB, gigabytes, memory_size
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
-from app.ui.text import draft_name, draft_text, model_name, quantization
+from app.ui.text import draft_name, draft_text
 
 _BRAND = " Tandem   "
 _GAP = 2
@@ -76,5 +76,5 @@ def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
 
 
 def _target(pair: PairInfo, *, brief: bool) -> Content:
-    name = model_name(pair.target)
-    return Content.styled(printable(name if brief else f"{name} {quantization(pair.target)}"), "$target")
+    name = pair.target.name
+    return Content.styled(printable(name if brief else f"{name} {pair.target.quantization}"), "$target")
