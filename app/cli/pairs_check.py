@@ -192,11 +192,6 @@ def parameters(n: int) -> str:
 def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[dict[str, Any]]:
     """Yield compatible drafts as JSON objects, the catalog's first; each header costs a few megabytes.
 
-    Args:
-        target: The model that they draft for.
-        pairs: The catalog.
-        watch: Returns the receiver of the progress of one request by its subject.
-
     Raises:
         HubError: Nothing was found before Hugging Face stopped answering.
         Interrupted: Canceled.

@@ -135,17 +135,10 @@ def race(
     prefix: Sequence[int] = (),
     number: int = 0,
 ) -> Iterator[RaceEvent]:
-    """Let every side answer once a round; an error of a side ends the race.
+    """Let every side answer once a round, with a seed if it samples; an error of a side ends the race.
 
-    Args:
-        pair: The pair that answers.
-        sides: The sides.
-        request: What to answer; each side sets its own `drafting`. Sampling needs a seed.
-        round_numbers: Numbers of the rounds. In `WARM_UP`, each side answers with a few tokens, which do not count.
-        cancelled: Stops in the middle of a run.
-        rounds: Receives each round that every side finished.
-        prefix: Beginning of the prompt that both models have read before a run; () for empty caches.
-        number: Request number of the events.
+    In round `WARM_UP`, each side answers with a few tokens, which do not count. `rounds` receives each round that
+    every side finished. Before a run, both models have read `prefix`, the beginning of the prompt, and nothing else.
     """
     short = replace(request, max_tokens=min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS))
     for round_number in round_numbers:
