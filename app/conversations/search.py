@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.conversations.database import Database
+from app.conversations.rows import storable
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM = 3
@@ -38,12 +39,6 @@ class Hit:
     excerpt: Excerpt
 
 
-def terms(query: str) -> tuple[str, ...]:
-    """Split a query at spaces."""
-    text = query.encode("utf-8", "replace").decode().replace("\0", " ")
-    return tuple(term[:_LONGEST_TERM] for term in text.split()[:_MOST_TERMS])
-
-
 def excerpt(text: str, words: Sequence[str]) -> Excerpt:
     """Return about 80 characters around the first hit, on one line; the beginning without a hit."""
     pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
@@ -60,7 +55,8 @@ def excerpt(text: str, words: Sequence[str]) -> Excerpt:
 
 def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     """Return the conversations with a message, or a title, that holds every term, by last message."""
-    words = terms(query)
+    terms = storable(query).replace("\0", " ").split()[:_MOST_TERMS]
+    words = [term[:_LONGEST_TERM] for term in terms]
     if not words:
         return ()
     # The full-text index has no words of fewer than three letters, and no titles.

@@ -21,7 +21,8 @@ NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
 _DECIMAL_BELOW = 9.95
-_SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "ngram": "n-gram", "off": "off"}
+SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "ngram": "n-gram", "off": "off"}
+"""Names of the sources of a step's draft."""
 _CLAUSE_END = re.compile("[:;]")
 
 
@@ -97,16 +98,11 @@ def accepted(n_accepted: float, n_drafted: float) -> str:
     return f"{acceptance(n_accepted, n_drafted)} accepted"
 
 
-def source_name(source: Source | Literal["off"]) -> str:
-    """Return the source of a step's draft: "draft model", "n-gram" or "off"."""
-    return _SOURCES[source]
-
-
 def drafted_by(model_share: float) -> str:
     """Return the sources of the submitted drafts, given the share of their tokens that a draft model proposed."""
     if model_share <= 0:
-        return _SOURCES["ngram"]
-    return _SOURCES["model"] if model_share >= 1 else "draft model and n-gram"
+        return SOURCES["ngram"]
+    return SOURCES["model"] if model_share >= 1 else "draft model and n-gram"
 
 
 def brief_reason(status: DraftingStatus) -> str:
@@ -114,7 +110,7 @@ def brief_reason(status: DraftingStatus) -> str:
     reason = status.reason
     if not reason:
         return ""
-    whole = reason if reason.startswith(MODEL_OFF) else f"{_SOURCES[status.source]}: {reason}"
+    whole = reason if reason.startswith(MODEL_OFF) else f"{SOURCES[status.source]}: {reason}"
     clauses = (_CLAUSE_END.split(text, maxsplit=1)[0] for text in (reason, whole))
     return next(text for text in (whole, reason, *clauses) if len(text) <= BRIEF)
 

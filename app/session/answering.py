@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Prefill, Role
 from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError
+from app.core.errors import AppError, ContextOverflowError, UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, Comparable, answer_request
 from app.session.conversation import Conversation
+from app.session.snapshot import DraftState
 from app.settings.thinking import Thinking
 from app.worker.events import Event
 from app.worker.request import AnswerRequest, with_seed
@@ -108,12 +109,16 @@ class Answering:
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
 
-    def comparable(self, typed: str, pair: PairInfo) -> Comparable | None:
-        """Return the typed prompt, or else the last one, ready to be compared; None without one."""
+    def comparable(self, typed: str, pair: PairInfo | None, drafting: DraftState) -> Comparable:
+        """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
         settings, last = self._settings(), self._conversation.turn.prompt
+        if settings.drafting is None:
+            raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
+        if not drafting.is_available:
+            raise UsageError(f"There is nothing to compare. {drafting.reason}")
         prompt = typed.strip() or (last.text if last is not None else "")
-        if not prompt:
-            return None
+        if not prompt or pair is None:
+            raise UsageError("There is no prompt to compare yet; type one.")
         request = self._request_for(prompt, None if typed.strip() else last)
         most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
         request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)

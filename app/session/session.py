@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill, Role
 from app.conversations.tree import Node, State
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.session.answering import Answering, Engine
@@ -141,10 +141,8 @@ class Session:
 
     def edit(self, prompt: int, text: str) -> bool:
         """Ask another text as a branch beside a prompt; the same text is answered again."""
-        if not self._can_answer:
-            return False
         old = self.conversation.tree.nodes.get(prompt)
-        if old is None or old.role is not Role.USER:
+        if not self._can_answer or old is None or old.role is not Role.USER:
             return False
         if old.text == text:
             return self.regenerate(prompt)
@@ -198,14 +196,7 @@ class Session:
 
     def comparable(self, typed: str) -> Comparable:
         """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
-        if self.settings.drafting is None:
-            raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
-        if not self.drafting.is_available:
-            raise UsageError(f"There is nothing to compare. {self.drafting.reason}")
-        found = self._answering.comparable(typed, self.pair) if self.pair is not None else None
-        if found is None:
-            raise UsageError("There is no prompt to compare yet; type one.")
-        return found
+        return self._answering.comparable(typed, self.pair, self.drafting)
 
     # Commands: conversations and branches
 

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, acceptance, rate_number, source_name
+from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, SOURCES, acceptance, rate_number
 from app.models.pair_info import PairInfo
 from app.session.snapshot import DraftState
 from app.settings.placement import CPU
@@ -150,8 +150,8 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     if numbers.draft_length is not None:
         yield False, _row("draft length", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
     if (share := numbers.model_share) is not None:
-        sources = [f"{_partial(share)} {source_name('model')}"] * (share > 0)
-        sources += [f"{_partial(1 - share)} {source_name('ngram')}"] * (share < 1)
+        sources = [f"{_partial(share)} {SOURCES['model']}"] * (share > 0)
+        sources += [f"{_partial(1 - share)} {SOURCES['ngram']}"] * (share < 1)
         for label, text in zip(("source", ""), sources, strict=False):
             yield False, _row(label, Content.styled(text, "$draft"))
 
@@ -264,6 +264,6 @@ class StatusLine(Widget):
         if shown.doing or shown.drafting is None:
             return _SOURCES.get(shown.next_draft.source, shown.next_draft.source)
         if shown.live:
-            return NO_DRAFT if shown.drafting.source == "off" else source_name(shown.drafting.source)
+            return NO_DRAFT if shown.drafting.source == "off" else SOURCES[shown.drafting.source]
         numbers = shown.numbers
         return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT_USED
