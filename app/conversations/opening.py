@@ -35,11 +35,8 @@ _DAY_S = 24 * 3600.0
 def open_file(file: Path) -> tuple[Database, str]:
     """Open the database, creating it if it is absent; replace a damaged one by its backup.
 
-    Returns:
-        The database, and a notice if the file was damaged, else "".
-
-    Raises:
-        StoreError: The file cannot be written, is busy, or belongs to a newer Tandem.
+    Returns also a notice if the file was damaged, else "". Raises StoreError if the file cannot be written, is busy, or
+    belongs to a newer Tandem.
     """
     with store_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -73,13 +70,9 @@ def is_unused(file: Path) -> bool:
 
 
 def check_file(file: Path) -> int | None:
-    """Check every page without changing anything, for `tandem doctor`.
+    """Check every page for `tandem doctor`; return the number of conversations, or None without a file.
 
-    Returns:
-        The number of conversations; None without a file.
-
-    Raises:
-        StoreError: The file is damaged, cannot be read, or is from a newer Tandem.
+    Nothing is changed. Raises StoreError if the file is damaged, cannot be read, or is from a newer Tandem.
     """
     with store_errors(file):
         try:

@@ -65,8 +65,7 @@ class Store:
     def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
         """Open the file, creating it if it is absent; mark answers that a crash cut.
 
-        Raises:
-            StoreError: It cannot be written, or is from a newer Tandem.
+        Raises StoreError if it cannot be written, or is from a newer Tandem.
         """
         return cls(file, now)
 
@@ -83,8 +82,7 @@ class Store:
     def close(self) -> None:
         """Write pending text, purge deleted conversations, and close the file; unfinished answers count as cut.
 
-        Raises:
-            StoreError: The disk refuses.
+        Raises StoreError if the disk refuses.
         """
         unfinished = [journal for journal in self._journals if not journal.ended]
         self._journals.clear()

@@ -54,16 +54,10 @@ _INVALID_ON_WINDOWS = re.compile(
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace a file atomically.
+    """Replace a file atomically; a durable write is flushed to disk, so that it survives a power cut.
 
     A new file is private to its owner; an existing one keeps its permissions, and a link stays a link. The folder must
-    exist.
-
-    Args:
-        durable: Flush to disk, so that it survives a power cut.
-
-    Raises:
-        OSError: It cannot be written; the old content is unchanged.
+    exist. Raises OSError if it cannot be written; the old content is unchanged.
     """
     path = Path(os.path.realpath(path))
     exists = os.path.lexists(path)
@@ -108,8 +102,7 @@ def _fill(descriptor: int, data: bytes, *, durable: bool = True) -> None:
 def replace(new: Path, path: Path) -> None:
     """Rename a file, also over another one.
 
-    Raises:
-        OSError: The disk refuses, or on Windows another program holds one of them for long.
+    Raises OSError if the disk refuses, or on Windows if another program holds one of them for long.
     """
     end = time.monotonic() + _RETRY_S
     while True:

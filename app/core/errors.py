@@ -55,11 +55,7 @@ class HubError(AppError):
 
 
 class WaitError(HubError):
-    """Rate limited, or another failure that may pass.
-
-    Attributes:
-        after_s: Seconds that Hugging Face asks to wait; None if it does not say.
-    """
+    """Rate limited, or another failure that may pass; `after_s` is the wait that Hugging Face asks for, if any."""
 
     def __init__(self, message: str, hint: str = "", after_s: float | None = None) -> None:
         super().__init__(message, hint)
@@ -99,11 +95,7 @@ class ModelLoadError(AppError):
 
 
 class NoMemoryError(ModelLoadError):
-    """Memory ran out while a model was loaded.
-
-    Attributes:
-        device: The device by llama.cpp's name, or "cpu"; "" if unknown.
-    """
+    """Memory ran out while a model was loaded; `device` is its name in llama.cpp, "cpu", or "" if unknown."""
 
     def __init__(self, message: str, hint: str = "", device: str = "") -> None:
         super().__init__(message, hint)

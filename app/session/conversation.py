@@ -97,14 +97,10 @@ class Conversation:
     # Answers
 
     def ask(self, text: str, instead_of: int | None = None) -> bool:
-        """Add a prompt and begin its answer.
+        """Add a prompt and begin its answer; return whether the store took it.
 
-        Args:
-            text: The prompt; the unanswered last one is used again if it has the same text.
-            instead_of: Id of a prompt that gets this one as a branch beside it.
-
-        Returns:
-            Whether the store took it.
+        The unanswered last prompt is used again if it has the same text. The prompt becomes a branch beside
+        `instead_of`.
         """
         self.library.open_store()
         return self.library.do(lambda store: self._ask(store, text, instead_of)) is not None

@@ -170,12 +170,9 @@ class BatchTimer:
         return len(self.shares[size]) < _SURE and costs[size] < _IMPLAUSIBLE * smaller
 
     def measure(self, size: int, *, times: int) -> None:
-        """Time a batch size.
+        """Time a batch size so many times, once more if the first two disagree; 0 spends as little time as possible.
 
         Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
-
-        Args:
-            times: Measurements, one more if the first two disagree; 0 spends as little time as possible.
         """
         shares = self.shares.setdefault(size, [])
         if not times:

@@ -35,16 +35,10 @@ class CostProfile:
 
 
 def expand(costs: Mapping[int, float], n: int) -> list[float]:
-    """Return the costs of all batch sizes from 1 to n, interpolated linearly.
+    """Return the costs of all batch sizes from 1 to n, interpolated linearly; index 0 is unused.
 
-    Beyond the largest measured size, each token adds the mean cost of a token up to there.
-
-    Args:
-        costs: Measured costs by batch size; 1 is required.
-        n: Largest batch size.
-
-    Returns:
-        A list of n + 1 costs; index 0 is unused.
+    The cost of size 1 is required. Beyond the largest measured size, each token adds the mean cost of a token up to
+    there.
     """
     known = sorted(costs)
     out = [0.0]

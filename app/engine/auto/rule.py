@@ -86,15 +86,7 @@ def best_length(
 
     Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft) over n. T is the cheapest batch of at least that size.
 
-    Args:
-        costs: Costs of batches.
-        n_past: Tokens in the cache.
-        n_max: Longest draft, at least one token.
-        draft_ns: Nanoseconds of a drafted token.
-        acceptance: a.
-
-    Returns:
-        The speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
+    Returns the speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
     """
     single = costs.target_ns(1, n_past)
     steps, tokens, product = [], 1.0, 1.0

@@ -73,10 +73,8 @@ def measure_threads(
     The cache is left empty.
 
     Args:
-        cache: Cache of the model on the CPU.
         text: A prompt of real text, at least 32 tokens.
         use: Sets the number of threads.
-        candidates: Numbers of threads to try.
         cancelled: Stops between two batches.
 
     Yields:

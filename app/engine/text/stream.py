@@ -60,9 +60,8 @@ class TextStream:
     def flush(self, *, ended: bool = True) -> list[Segment]:
         """Return the segments held back, when no more tokens follow.
 
-        Args:
-            ended: Whether the answer is complete, so that an incomplete character is shown as U+FFFD. If the answer
-                may be continued, incomplete characters and headers are left out, because the model writes them again.
+        At the end of a complete answer, an incomplete character is shown as U+FFFD. If the answer may be continued,
+        incomplete characters and headers are left out, because the model writes them again.
         """
         ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
         for segment in self._ends.flush():
