@@ -19,8 +19,8 @@ from app.hardware.conditions import conditions
 from app.hardware.fit import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
 from app.hardware.slow_causes import Situation
-from app.llama.fitting.device_rooms import memory_rooms, with_remote
 from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
+from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.models.catalog import Catalog
 from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished

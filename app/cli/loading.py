@@ -25,8 +25,8 @@ from app.hardware.rpc import RpcServer, ask, parse_endpoint
 from app.hardware.system import System
 from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
-from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.fit_pair import fitted, ran_out
+from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.gguf import read_header
@@ -62,7 +62,7 @@ def pair_params(options: Options) -> PairParams:
 
 
 def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
-    return placed_here(options, asked, lambda params: fitted(params, known_pairs(), servers, memory_rooms))
+    return placed_here(options, asked, lambda params: fitted(params, known_pairs(), servers))
 
 
 def servers_of(options: Options) -> tuple[RpcServer, ...]:

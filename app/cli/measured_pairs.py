@@ -17,8 +17,8 @@ from app.engine.drafting_report import Speedup
 from app.hardware.machine import processor_name
 from app.hardware.measured import Measured
 from app.llama import stored_measurements
-from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.fit_pair import weighed
+from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.recommend import PairSpeed

@@ -7,20 +7,17 @@ files are therefore loaded in a child first, without their memory. Drivers are a
 from __future__ import annotations
 
 import importlib
-import json
 import logging
-import math
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.core import json_file, regular_file
 from app.core.errors import AppError, DamagedFileError, ModelLoadError
-from app.core.printable import one_line
 from app.core.program import ExitStatus, limited_run, python_command, python_environment
 from app.hardware.devices import BuildInfo, Device
 from app.llama.installed import build_identity
@@ -47,7 +44,7 @@ class ChildError(Exception):
 
 
 def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callable[[], bool] = lambda: False) -> Any:
-    """Call a function of this package in a child process; arguments and result are JSON values.
+    """Call a function of this package in a child process.
 
     Args:
         function: Module and name, such as "devices.report".
@@ -56,53 +53,50 @@ def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callab
         cancelled: Polled while it runs.
 
     Raises:
-        ModelLoadError: The function raised an AppError with this message.
+        AppError: The function raised it.
         ChildError: There is no answer.
         Interrupted: `cancelled` returned True.
     """
-    question = json.dumps([function, *arguments]).encode()
     try:
         command = python_command("-c", "from app.llama.child import answer; answer()")
+        question = pickle.dumps((function, arguments))
         done = limited_run(command, seconds, python_environment(), question, cancelled)
     except subprocess.TimeoutExpired:
         raise ChildError(f"took longer than {seconds:g} seconds", crashed=True) from None
     except OSError as error:
         raise ChildError(f"could not be started: {error.strerror or error}") from error
     if done.returncode != 0:
-        status = ExitStatus(done.returncode, _last_line(done.stderr))
+        lines = done.stderr.decode("utf-8", errors="replace").strip().splitlines()
+        status = ExitStatus(done.returncode, lines[-1] if lines else "")
         raise ChildError(f"ended {status.how}", crashed=status.is_crash and not status.was_killed)
     try:
-        reply = json.loads(_last_line(done.stdout))
-        result, message, hint = reply["result"], reply["message"], reply["hint"]
-    except (ValueError, TypeError, KeyError) as error:
+        reply = pickle.loads(done.stdout)
+    except Exception as error:
         raise ChildError("gave an answer that cannot be read") from error
-    if message:
-        raise ModelLoadError(message, hint)
-    return result
-
-
-def _last_line(output: bytes) -> str:
-    lines = [line for line in output.decode("utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    if isinstance(reply, AppError):
+        raise reply
+    return reply
 
 
 def answer() -> None:
     """Answer `ask`, in the child."""
-    function, *arguments = json.load(sys.stdin)
+    function, arguments = pickle.load(sys.stdin.buffer)
     module, _, name = function.rpartition(".")
-    reply = {"result": None, "message": "", "hint": ""}
+    # Native libraries print where they like.
+    output = os.dup(1)
+    os.dup2(2, 1)
     try:
-        reply["result"] = getattr(importlib.import_module(f"app.llama.{module}"), name)(*arguments)
+        reply = getattr(importlib.import_module(f"app.llama.{module}"), name)(*arguments)
     except AppError as error:
-        reply["message"], reply["hint"] = one_line(error.message), error.hint
-    sys.stdout.write(f"\n{json.dumps(reply)}\n")
-    sys.stdout.flush()
+        reply = error
+    with os.fdopen(output, "wb") as file:
+        pickle.dump(reply, file)
     # A driver that crashes on exit has answered already.
     os._exit(0)
 
 
 def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[BuildInfo, tuple[Device, ...]]:
-    """Return `app.llama.devices.build` and `devices` of a child process.
+    """Return `app.llama.devices.report` of a child process.
 
     Args:
         ram_available: As for `devices`.
@@ -112,48 +106,13 @@ def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[Buil
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
     """
     try:
-        answer = ask("devices.report", ram_available, seconds=seconds)
+        found: tuple[BuildInfo, tuple[Device, ...]] = ask("devices.report", ram_available, seconds=seconds)
     except ChildError as error:
         raise ModelLoadError(
             f"llama.cpp could not list its devices: the process that asked {error}.",
             "A graphics driver may be broken or hang; update it, or install another build of llama-cpp-python.",
         ) from error
-    about = answer["build"]
-    for name in ("backends", "features"):
-        about[name] = tuple(about[name])
-    return BuildInfo(**about), tuple(Device(**device) for device in answer["devices"])
-
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Measured speed of computing with weights.
-
-    Attributes:
-        bytes_per_s: Bytes of 4-bit weights per second, best of many runs.
-        alone: Whether no other program used the CPU meanwhile; otherwise the device may be faster.
-    """
-
-    bytes_per_s: float
-    alone: bool = True
-
-
-def probe_throughput(n_threads: int) -> Throughput | None:
-    """Measure the throughput of the device that layers go to first, in a child process.
-
-    Args:
-        n_threads: CPU threads, if there is no faster device.
-
-    Returns:
-        None if it cannot be measured: no memory, or a driver that crashes or hangs.
-    """
-    try:
-        found = ask("throughput.throughput", n_threads, seconds=20.0)
-    except (AppError, ChildError):
-        return None
-    if found is None:
-        return None
-    bytes_per_s, alone = found
-    return Throughput(bytes_per_s, alone) if math.isfinite(bytes_per_s) and bytes_per_s > 0 else None
+    return found
 
 
 class SafeFiles:
@@ -214,7 +173,7 @@ def try_file(path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: Tr
     if path in safe:
         return
     try:
-        is_loaded = ask("footprint.try_load", os.fspath(path), cancelled=lambda: not go_on())
+        is_loaded = ask("footprint.try_load", path, cancelled=lambda: not go_on())
     except ChildError as error:
         if error.crashed:
             raise DamagedFileError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import psutil
@@ -61,11 +60,6 @@ def fastest() -> int | None:
 def description(device: int) -> str:
     """Return the driver's description of a device."""
     return library_text("ggml_backend_dev_description", device)
-
-
-def is_cpu(device: int) -> bool:
-    """Return whether a device is the CPU or a software renderer on it."""
-    return _kind_of(device) in ("cpu", "software")
 
 
 def set_threads(device: int, backend: int, n_threads: int) -> None:
@@ -208,6 +202,6 @@ def add_servers(addresses: Sequence[str]) -> None:
         library_call("ggml_backend_register", server)
 
 
-def report(ram_available: int | None) -> dict[str, Any]:
+def report(ram_available: int | None) -> tuple[BuildInfo, tuple[Device, ...]]:
     """Describe the build and its devices: the child's side of `app.llama.child.probe`."""
-    return {"build": asdict(build()), "devices": [asdict(device) for device in devices(ram_available)]}
+    return build(), devices(ram_available)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from app.llama.context import native_params
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams
-from app.models.memory_estimate import N_SNAPSHOTS
+from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.placement import CPU
 
 _READ = 0
@@ -31,59 +31,45 @@ _BUFFER = re.compile(r"(\S+) compute buffer size =\s*([\d.]+) MiB")
 _IN_RAM = re.compile(r"^CPU|_Host$")
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """Memory of a model by llama.cpp's own figures, in bytes.
-
-    Attributes:
-        kv: KV caches and recurrent states, on all devices.
-        compute: Largest compute buffer of the devices that hold layers.
-        host: Compute buffers in RAM beside it.
-    """
-
-    kv: int
-    compute: int
-    host: int
-
-
-def measure(path: Path, model: ModelParams, context: ContextParams) -> Footprint | None:
-    """Return the memory that a load with these settings takes; None if llama.cpp does not tell.
+def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
+    """Return the memory of a load with llama.cpp's own figures for caches and buffers; unchanged if it gives none.
 
     Takes a quarter of a second and reads no weights.
     """
     try:
-        return read_log(ask("footprint.log_of_load", str(path), asdict(model), asdict(context)))
+        return corrected(need, ask("footprint.log_of_load", path, model, context))
     except (AppError, ChildError):
-        return None
+        return need
 
 
-def read_log(log: str) -> Footprint | None:
-    """Read the sizes out of llama.cpp's log; None if a line is missing."""
+def corrected(need: ModelMemory, log: str) -> ModelMemory:
+    """Return an estimate with the sizes of llama.cpp's log; unchanged if a line is missing."""
     caches = [float(size) for size in _CACHE.findall(log)]
     buffers = [(name, float(size)) for name, size in _BUFFER.findall(log)]
     if not caches or not buffers:
-        return None
+        return need
     on_devices = [size for name, size in buffers if not _IN_RAM.search(name)]
     in_ram = sum(size for name, size in buffers if _IN_RAM.search(name))
     compute, host = (max(on_devices), in_ram) if on_devices else (in_ram, 0.0)
-    return Footprint(*(round(size * _MIB) for size in (sum(caches), compute, host)))
+    # llama.cpp counts recurrent states with the cache.
+    kv = max(0, round(sum(caches) * _MIB) - need.states - need.snapshots)
+    return replace(need, kv=kv, compute=round(compute * _MIB), host=need.host + round(host * _MIB))
 
 
-def log_of_load(path: str, model: dict[str, Any], context: dict[str, Any]) -> str:
+def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
     """Return llama.cpp's log of a load without memory, "" if it refuses; the child's side of `measure`."""
-    tuples = {name: tuple(model[name]) for name in ("devices", "tensor_split")}
     lines: list[bytes] = []
     library.start()
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
     native.llama_log_set(callback, ctypes.c_void_p(0))
-    is_loaded = load_nothing(Path(path), ModelParams(**{**model, **tuples}), ContextParams(**context))
+    is_loaded = load_nothing(path, model, context)
     return b"".join(lines).decode("utf-8", errors="replace") if is_loaded else ""
 
 
-def try_load(path: str) -> bool:
+def try_load(path: Path) -> bool:
     """Return whether llama.cpp loads a file; the child's side of `app.llama.child`."""
     context = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
-    return load_nothing(Path(path), ModelParams(devices=(CPU,)), context)
+    return load_nothing(path, ModelParams(devices=(CPU,)), context)
 
 
 def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool:

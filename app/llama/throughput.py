@@ -2,7 +2,7 @@
 
 A token of a dense model uses every weight once. So one matrix-vector product that exceeds all caches, on the device
 that layers go to, gives bytes per second; decoding came within 15% of it for models of 1 GB. Other programs only make
-it slower, so the best of many products counts, and the share of CPU time tells whether it was disturbed.
+it slower, so the best of many products counts.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ _INPUTS, _OUTPUTS = 4096, 65536
 _FEWEST, _MOST = 6, 64
 _LONG_ENOUGH_S = 1.5
 """Longer than most bursts of other programs."""
-_ALONE = 0.85
-"""Share of CPU time without other programs; threads wait for each other a little."""
 _CONTEXT_BYTES = 1 << 20
 
 _POINTER, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
@@ -53,11 +51,10 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def throughput(n_threads: int) -> tuple[float, bool] | None:
-    """Measure the device that layers go to first: the child's side of `app.llama.child.probe_throughput`.
+def throughput(n_threads: int) -> float | None:
+    """Return the bytes of weights per second of the device that layers go to first; None if it has no room.
 
-    Returns:
-        Bytes per second, and whether nothing else took the CPU meanwhile; None if the device has no room.
+    This is the child's side of `app.llama.fitting.machine_room.bandwidth`.
     """
     library.start()
     device = devices.fastest()
@@ -67,7 +64,7 @@ def throughput(n_threads: int) -> tuple[float, bool] | None:
         return None
 
 
-def _measured(device: int, n_threads: int) -> tuple[float, bool] | None:
+def _measured(device: int, n_threads: int) -> float | None:
     """Measure on one device.
 
     Raises:
@@ -91,28 +88,23 @@ def _measured(device: int, n_threads: int) -> tuple[float, bool] | None:
         buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
         # Memory that was never written is mapped to one page of zeros.
         ggml["ggml_backend_buffer_clear"](buffer, 0)
-        found = _timed(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
-        if found is None:
-            return None
-        best_s, busy_cpus = found
-        # While a GPU computes, CPU time says nothing.
-        is_alone = not devices.is_cpu(device) or busy_cpus >= _ALONE * n_threads
-        return int(ggml["ggml_nbytes"](weights)) / best_s, is_alone
+        best_s = _timed(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
+        return int(ggml["ggml_nbytes"](weights)) / best_s if best_s is not None else None
 
 
-def _timed(compute: Callable[[], bool]) -> tuple[float, float] | None:
-    """Compute for long enough; return the shortest time and the CPUs that were busy, or None if it fails."""
+def _timed(compute: Callable[[], bool]) -> float | None:
+    """Compute for long enough; return the shortest time, or None if it fails."""
     # The first one includes the start of the threads.
     if not compute():
         return None
     times: list[float] = []
-    began, cpu_began = time.perf_counter(), time.process_time()
+    began = time.perf_counter()
     while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - began < _LONG_ENOUGH_S):
         started = time.perf_counter()
         if not compute():
             return None
         times.append(time.perf_counter() - started)
-    return min(times), (time.process_time() - cpu_began) / (time.perf_counter() - began)
+    return min(times)
 
 
 def _checked(pointer: int | None) -> int:

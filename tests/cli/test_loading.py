@@ -20,8 +20,8 @@ from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import Device
 from app.llama import stored_measurements
-from app.llama.fitting import device_rooms, fit_pair
-from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting import fit_pair, machine_room
+from app.llama.fitting.machine_room import memory_rooms
 from app.llama.stored_measurements import memory_file, thread_file
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
@@ -44,7 +44,7 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     files: SetUp, fit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rooms = memory_rooms(CARDS)
-    for module in (fit_pair, loading, measured_pairs, device_rooms):
+    for module in (fit_pair, loading, measured_pairs, machine_room):
         monkeypatch.setattr(module, "memory_rooms", lambda: rooms)
     settings_file().parent.mkdir(parents=True, exist_ok=True)
     settings_file().write_text(f"[model]\ngpu_layers = 3\nfit = '{fit}'\n")

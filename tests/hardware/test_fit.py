@@ -10,7 +10,7 @@ from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, DeviceRoom, PlacementRequest, Plan, fast_devices, plan
 from app.hardware.offers import Offer, Smaller, offers
-from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting.machine_room import memory_rooms
 from app.models.memory_estimate import ModelMemory
 
 GB = 1_000_000_000

@@ -20,7 +20,7 @@ from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.fit import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
-from app.llama.fitting.device_rooms import with_remote
+from app.llama.fitting.machine_room import with_remote
 from tests.settings.in_memory import in_memory
 
 GB = 10**9

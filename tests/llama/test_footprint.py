@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.llama.fitting.fit_pair import corrected, needs
-from app.llama.footprint import Footprint, load_nothing, measure, read_log
+from app.llama.fitting.fit_pair import needs
+from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams, PairParams
+from app.models.memory_estimate import ModelMemory
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
 MIB = 1 << 20
+NEED = ModelMemory("Big", 0, 0, 0, MIB, n_layers=1, n_ctx=256, states=MIB, snapshots=2 * MIB)
 CUDA_LOG = """
 llama_kv_cache: size =   96.00 MiB (  8192 cells,  24 layers,  1/1 seqs), K (f16):   48.00 MiB, V (f16):   48.00 MiB
 llama_memory_recurrent: size =    4.00 MiB (     1 cells,   4 layers,  1 seqs)
@@ -28,27 +30,32 @@ def params(path: Path, kv_type: str = "f16", n_ctx: int = 4096) -> PairParams:
 
 
 def test_buffers_in_ram_and_on_devices_are_counted_apart() -> None:
-    assert read_log(CUDA_LOG) == Footprint(100 * MIB, 50 * MIB, 10 * MIB)
-    assert read_log(CUDA_LOG.replace("CUDA", "CPU")) == Footprint(100 * MIB, 100 * MIB, 0)
+    def read(log: str) -> tuple[int, int, int]:
+        found = corrected(NEED, log)
+        return found.kv, found.compute, found.host
+
+    assert read(CUDA_LOG) == (97 * MIB, 50 * MIB, 11 * MIB)
+    assert read(CUDA_LOG.replace("CUDA", "CPU")) == (97 * MIB, 100 * MIB, MIB)
+    assert corrected(NEED, "") is NEED
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_the_kv_cache_size_follows_its_type(demo_target: Path, kv_type: str) -> None:
-    found = measure(demo_target, ModelParams(), params(demo_target, kv_type).target_context(8192))
+    found = measure(NEED, demo_target, ModelParams(), params(demo_target, kv_type).target_context(8192))
 
-    assert found is not None
     # 30 layers, 3 heads of 64 for keys and as many for values.
-    assert found.kv == pytest.approx(4096 * 30 * 2 * 3 * 64 * {"f16": 64, "q8_0": 34}[kv_type] // 32, rel=0.001)
+    assert found.kv + 3 * MIB == pytest.approx(
+        4096 * 30 * 2 * 3 * 64 * {"f16": 64, "q8_0": 34}[kv_type] // 32, rel=0.001
+    )
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_the_estimate_from_the_header_is_close(demo_target: Path, kv_type: str) -> None:
     wanted = params(demo_target, kv_type)
     need, _ = needs(wanted)
-    predicted = measure(demo_target, ModelParams(), wanted.target_context(8192))
-    assert predicted is not None
-    exact = corrected(need, predicted)
+    exact = measure(need, demo_target, ModelParams(), wanted.target_context(8192))
 
+    assert exact is not need
     assert need.n_ctx == 4096
     assert need.kv == pytest.approx(exact.kv, rel=0.001)
     assert need.total == pytest.approx(exact.total, rel=0.01)
@@ -60,11 +67,11 @@ def test_the_estimate_from_the_header_is_close(demo_target: Path, kv_type: str) 
 def test_a_model_that_llama_cpp_refuses_or_aborts_on_has_no_footprint(tmp_path: Path, demo_target: Path) -> None:
     wanted = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
     (tmp_path / "text.gguf").write_text("no model")
-    assert measure(tmp_path / "text.gguf", ModelParams(), wanted) is None
+    assert measure(NEED, tmp_path / "text.gguf", ModelParams(), wanted) is NEED
     # More layers than llama.cpp takes is an abort there.
     aborts = write_model(tmp_path / "aborts.gguf", llama__block_count=10_000)
-    assert measure(aborts, ModelParams(), wanted) is None
-    assert measure(demo_target, ModelParams(devices=("CUDA7",)), wanted) is None
+    assert measure(NEED, aborts, ModelParams(), wanted) is NEED
+    assert measure(NEED, demo_target, ModelParams(devices=("CUDA7",)), wanted) is NEED
 
 
 def test_measuring_the_footprint_reads_no_weights(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:

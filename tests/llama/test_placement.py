@@ -28,6 +28,7 @@ from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.catalog import Pair
+from app.models.memory_estimate import ModelMemory
 from app.models.source import LocalModel
 
 pytestmark = pytest.mark.native
@@ -226,7 +227,12 @@ def test_llama_cpp_estimates_memory_only_if_it_is_tight(
     rooms: Callable[..., None], demo_target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Path] = []
-    monkeypatch.setattr("app.llama.footprint.measure", lambda path, *_: asked.append(path))
+
+    def measure(need: ModelMemory, path: Path, *_: object) -> ModelMemory:
+        asked.append(path)
+        return need
+
+    monkeypatch.setattr("app.llama.footprint.measure", measure)
     wanted = PairParams(demo_target, None, 1, 8192, memory_dir=tmp_path / "drafting")
     SafeFiles(wanted.safe_files).add(demo_target)
     rooms(memory(32))

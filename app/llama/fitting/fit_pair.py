@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
 from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, Smaller, offers
-from app.llama.fitting.device_rooms import memory_rooms, with_remote
+from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, estimate_memory, longest_trained
@@ -21,7 +22,6 @@ from app.models.recommend import Fit, Room, weigh
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
-    from app.llama.footprint import Footprint
     from app.llama.params import ContextParams, PairParams
 
 _CERTAIN = 0.75
@@ -114,19 +114,13 @@ def offer_line(offer: Offer) -> str:
     return f"{what}, frees about {memory_size(offer.gain_bytes)}{alone} ({offer.cost})"
 
 
-def fitted(
-    params: PairParams,
-    pairs: Sequence[Pair],
-    servers: Sequence[RpcServer] = (),
-    rooms: Callable[[], Rooms] | None = None,
-) -> PairParams:
+def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
     """Return the pair with every layer placed in the memory that is free now.
 
     Args:
         params: What is to be loaded.
         pairs: Known pairs, from which a smaller one is offered.
         servers: RPC servers whose devices take part.
-        rooms: Returns the devices of this machine; None lists them.
 
     Raises:
         DoesNotFitError: It does not fit; the offers are its hint.
@@ -139,8 +133,7 @@ def fitted(
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, and can measure it as well.
     is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
-    local = (rooms or memory_rooms)()
-    found = weighed(params, with_remote(local, servers), certain=_CERTAIN if is_known else 0.0)
+    found = weighed(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
     return replace(found.params, n_ctx_room=context_room(found))
@@ -212,14 +205,12 @@ def _placement_request(params: PairParams) -> PlacementRequest:
 def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
     if len(rooms) == 1:
         return params
-    draft = params.draft_model
-    if planned.draft is not None:
-        draft = _model(draft, planned.draft)
-    return replace(params, model=_model(params.model, planned.target), draft_model=draft)
 
+    def put(model: ModelParams, placed: Placed) -> ModelParams:
+        return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
 
-def _model(model: ModelParams, placed: Placed) -> ModelParams:
-    return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
+    draft = put(params.draft_model, planned.draft) if planned.draft is not None else params.draft_model
+    return replace(params, model=put(params.model, planned.target), draft_model=draft)
 
 
 def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
@@ -256,23 +247,15 @@ def measured_needs(
     safe = SafeFiles(params.safe_files)
 
     def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
-        found = measure(path, model, context)
-        if found is None:
-            return need
-        safe.add(path)
-        return corrected(need, found)
+        found = measure(need, path, model, context)
+        if found is not need:
+            safe.add(path)
+        return found
 
     measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
     if draft is None or params.draft is None:
         return measured, None
     return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
-
-
-def corrected(need: ModelMemory, found: Footprint) -> ModelMemory:
-    """Return an estimate with llama.cpp's own figures for caches and buffers."""
-    # llama.cpp counts recurrent states with the cache.
-    kv = max(0, found.kv - need.states - need.snapshots)
-    return replace(need, kv=kv, compute=found.compute, host=need.host + found.host)
 
 
 def context_room(found: Fitting) -> int:
@@ -281,22 +264,14 @@ def context_room(found: Fitting) -> int:
     KV caches and buffers grow linearly here. Buffers grow less, so the result may be a little short, and fits.
     """
     target, draft = found.target, found.draft
-    shortest, longest = target.n_ctx, max(target.n_ctx, longest_trained(target.n_ctx_train))
+    longest = max(target.n_ctx, longest_trained(target.n_ctx_train))
 
-    def fits(n_ctx: int) -> bool:
+    def exceeds(n_ctx: int) -> bool:
         small = _grown(draft, n_ctx) if draft is not None else None
-        return plan(_grown(target, n_ctx), small, found.rooms, found.request).fits
+        return not plan(_grown(target, n_ctx), small, found.rooms, found.request).fits
 
-    if fits(longest):
-        return longest
-    fitting, beyond = shortest // CELLS, longest // CELLS + 1
-    while beyond - fitting > 1:
-        middle = (fitting + beyond) // 2
-        if fits(middle * CELLS):
-            fitting = middle
-        else:
-            beyond = middle
-    return fitting * CELLS
+    lengths = range(target.n_ctx, longest + 1, CELLS)
+    return lengths[max(1, bisect_left(lengths, True, key=exceeds)) - 1]
 
 
 def _grown(need: ModelMemory, n_ctx: int) -> ModelMemory:

@@ -1,17 +1,15 @@
-"""Memory and bandwidth for models on this machine, before a pair is chosen."""
+"""Memory and bandwidth for models on this machine and on RPC servers, before a pair is chosen."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -22,20 +20,63 @@ from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, Rooms, fast_devices, main_memory_room
-from app.hardware.machine import Machine, detect
-from app.llama.child import Throughput, probe, probe_throughput
-from app.llama.fitting.device_rooms import memory_rooms
+from app.hardware.fit import MAIN, DeviceRoom, Rooms, fast_devices, main_memory_room
+from app.hardware.machine import Machine, detect, main_memory
+from app.llama.child import ChildError, ask, probe
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.pair_info import PairInfo
 from app.models.recommend import Room
 
+if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
+
 FORMAT = 1
-_VALID_S = 30 * 86_400.0
-_VALID_BUSY_S = 3_600.0
-"""How long a measurement is used; shorter if other programs ran beside it."""
+_VALID_S = 7 * 86_400.0
+"""How long a measurement is used: other programs may have made it slower."""
+_FAST = "Apple"
+"""Maker of integrated GPUs that are as fast as discrete ones."""
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
+
+
+def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
+    """Return the devices that this build can use, and RAM.
+
+    Args:
+        devices: Result of `app.llama.child.probe`, if known; otherwise a child process lists them.
+
+    Raises:
+        ModelLoadError: llama.cpp cannot list its devices.
+    """
+    _, available = main_memory()
+    if devices is None:
+        devices = _listed(available)
+    rooms = []
+    for device in devices:
+        if device.kind in ("gpu", "igpu", "software"):
+            in_main = device.kind == "igpu" and device.description.startswith(_FAST)
+            kind = "gpu" if in_main else device.kind
+            what = device.description, device.total_bytes
+            rooms.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes, *what, in_main=in_main))
+    return (*rooms, main_memory_room(available))
+
+
+def _listed(available: int) -> Sequence[Device]:
+    if is_cpu_only_build():
+        return ()
+    from app.llama import library
+
+    return probe(available)[1] if library.supports_offload() else ()
+
+
+def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
+    """Return the rooms with those of RPC servers behind the local GPUs; llama.cpp numbers them through."""
+    local = fast_devices(rooms)
+    # With local GPUs they are one group, over which a model can be split.
+    backend = local[0].backend if local and local[0].kind == "gpu" else "RPC"
+    devices = [device for server in servers for device in server.devices]
+    remote = tuple(DeviceRoom(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
+    return (*rooms[:-1], *remote, rooms[-1])
 
 
 def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool = True) -> tuple[str, Room]:
@@ -65,7 +106,7 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
     speed = None
     # What a GPU's own memory can hold it also reads fast enough.
     if with_speed and not on_card and (only_cpu or devices):
-        speed = bandwidth(build_identity(), machine.cpu, devices, default_threads(), memory_dir())
+        speed = bandwidth(machine.cpu, devices)
     room = Room(free, _names(gpus), speed, on_card=on_card)
     return _line(machine, devices, () if is_shared else gpus, room), room
 
@@ -116,51 +157,30 @@ def own_bytes() -> int:
     return sum(int(info.rss - getattr(info, "shared", 0)) for info in found)
 
 
-def bandwidth(
-    build: str,
-    cpu: str,
-    devices: Sequence[Device],
-    n_threads: int,
-    folder: Path,
-    *,
-    measure: Callable[[int], Throughput | None] = probe_throughput,
-    clock: Callable[[], float] = time.time,
-) -> float | None:
-    """Return the bytes of weights that this build computes with per second, measured once a month.
+def bandwidth(cpu: str, devices: Sequence[Device]) -> float | None:
+    """Return the bytes of weights that this build computes with per second, measured once a week.
 
     Args:
-        build: Identity of the installed llama.cpp.
         cpu: Name of the CPU.
         devices: Devices that the build lists.
-        n_threads: CPU threads.
-        folder: Where measurements are stored.
-        measure: Measures with so many threads; takes seconds.
-        clock: Seconds since 1970.
 
     Returns:
-        None if it cannot be measured.
+        None if it cannot be measured: no memory, or a driver that crashes or hangs.
     """
-    parts = [build, cpu, str(n_threads)]
+    n_threads = default_threads()
+    parts = [build_identity(), cpu, str(n_threads)]
     parts += [f"{device.backend} {device.name} {device.description}" for device in devices]
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-    file = folder / "throughput" / f"{name}.json"
-    stored = json_file.read(file, FORMAT, _stored)
-    if stored is not None and 0 <= clock() - stored[1] < (_VALID_S if stored[0].alone else _VALID_BUSY_S):
-        return stored[0].bytes_per_s
-    found = measure(n_threads)
-    if found is None:
-        return stored[0].bytes_per_s if stored is not None else None
+    file = memory_dir() / "throughput" / f"{name}.json"
+    stored = json_file.read(file, FORMAT, lambda raw: (float(raw["bytes_per_s"]), float(raw["at"])))
+    if stored is not None and stored[0] > 0 and 0 <= time.time() - stored[1] < _VALID_S:
+        return stored[0]
     try:
-        raw = {"format": FORMAT, "bytes_per_s": found.bytes_per_s, "alone": found.alone, "at": clock()}
-        json_file.write(file, raw)
+        found: float | None = ask("throughput.throughput", n_threads, seconds=20.0)
+        if found is not None:
+            json_file.write(file, {"format": FORMAT, "bytes_per_s": found, "at": time.time()})
+    except (AppError, ChildError):
+        return None
     except OSError as error:
         log.warning("the bandwidth of this machine cannot be stored: %s", error)
-    return found.bytes_per_s
-
-
-def _stored(raw: Any) -> tuple[Throughput, float]:
-    """Return a stored measurement and its time."""
-    bytes_per_s, at = float(raw["bytes_per_s"]), float(raw["at"])
-    if not math.isfinite(bytes_per_s) or bytes_per_s <= 0 or not math.isfinite(at):
-        raise ValueError(f"{bytes_per_s} is no measurement")
-    return Throughput(bytes_per_s, raw["alone"] is True), at
+    return found

@@ -11,7 +11,7 @@ from app.core.units import GB, memory_size
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
-from app.llama.child import Throughput
+from app.llama.child import ChildError
 from app.llama.fitting import machine_room as module
 from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_room
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
@@ -148,64 +148,66 @@ DAY = 86_400.0
 class Bandwidth:
     """A scripted bandwidth measurement."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.folder = folder
-        self.found: Throughput | None = Throughput(10e9)
+        self.found: float | None = 10e9
         self.now = 1e9
         self.measured = 0
+        self.build, self.n_threads = "abc", 4
+        monkeypatch.setattr(module, "memory_dir", lambda: folder)
+        monkeypatch.setattr(module, "build_identity", lambda: self.build)
+        monkeypatch.setattr(module, "default_threads", lambda: self.n_threads)
+        monkeypatch.setattr(module, "ask", self._ask)
+        monkeypatch.setattr("time.time", lambda: self.now)
 
-    def look(self, build: str = "abc", n_threads: int = 4) -> float | None:
-        clock = lambda: self.now  # noqa: E731
-        return bandwidth(build, "An abacus", [BEADS], n_threads, self.folder, measure=self._measure, clock=clock)
+    def look(self) -> float | None:
+        return bandwidth("An abacus", [BEADS])
 
-    def _measure(self, n_threads: int) -> Throughput | None:
+    def _ask(self, function: str, n_threads: int, *, seconds: float) -> float | None:
+        assert (function, n_threads) == ("throughput.throughput", self.n_threads)
         self.measured += 1
         return self.found
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Bandwidth:
-    return Bandwidth(tmp_path / "drafting")
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bandwidth:
+    return Bandwidth(monkeypatch, tmp_path / "drafting")
 
 
-def test_a_measurement_is_used_for_a_month(machine: Bandwidth) -> None:
+def test_a_measurement_is_used_for_a_week(machine: Bandwidth) -> None:
     assert machine.look() == 10e9
-    machine.found, machine.now = Throughput(5e9), machine.now + 10 * DAY
+    machine.found, machine.now = 5e9, machine.now + 6 * DAY
     assert machine.look() == 10e9
     assert machine.measured == 1
-    machine.now += 30 * DAY
+    machine.now += 2 * DAY
     assert machine.look() == 5e9
 
 
 def test_another_build_or_number_of_threads_is_another_machine(machine: Bandwidth) -> None:
     machine.look()
-    machine.found = Throughput(20e9)
-    assert machine.look(n_threads=8) == 20e9
-    assert machine.look("other") == 20e9
+    machine.found, machine.n_threads = 20e9, 8
+    assert machine.look() == 20e9
+    machine.build, machine.n_threads = "other", 4
+    assert machine.look() == 20e9
+    machine.build = "abc"
     assert machine.look() == 10e9
 
 
-def test_what_was_measured_beside_others_work_is_measured_again_soon(machine: Bandwidth) -> None:
-    machine.found = Throughput(4e9, alone=False)
-    assert machine.look() == 4e9
-    machine.found, machine.now = Throughput(10e9), machine.now + 60
-    assert machine.look() == 4e9, "not within one sitting"
-    machine.now += DAY
-    assert machine.look() == 10e9
-    machine.now += 10 * DAY
-    machine.look()
-    assert machine.measured == 2
-
-
-def test_what_cannot_be_measured_is_not_known(machine: Bandwidth) -> None:
+def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.found = None
+    assert machine.look() is None
+
+    def fail(*_: object, **__: object) -> float:
+        raise ChildError("ended by signal ABRT", crashed=True)
+
+    monkeypatch.setattr(module, "ask", fail)
     assert machine.look() is None
 
 
 def test_a_damaged_file_and_a_clock_that_was_set_back_cost_a_measurement(machine: Bandwidth) -> None:
     machine.look()
     (file,) = (machine.folder / "throughput").iterdir()
-    for damage in ("", "[]", '{"format": 1, "bytes_per_s": 0, "alone": true, "at": 1}', '{"format": 2}'):
+    for damage in ("", "[]", '{"format": 1, "bytes_per_s": 0, "at": 1e9}', '{"format": 2}'):
         file.write_text(damage, encoding="utf-8")
         assert machine.look() == 10e9
     machine.now -= DAY

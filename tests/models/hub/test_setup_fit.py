@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading, main
+from app.cli import main
 from app.cli.known_pairs import registry
 from app.hardware.fit import main_memory_room
+from app.llama.fitting import fit_pair
 from app.models.hub import cache
 from app.models.recommend import Room
 from tests.models.hub.loopback import LoopbackHub
@@ -29,7 +30,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
     def give(n_bytes: int) -> None:
         room = Room(n_bytes, "a card")
         monkeypatch.setattr("app.cli.setup.machine_room", lambda **_: ("a machine", room))
-        monkeypatch.setattr(loading, "memory_rooms", lambda: (main_memory_room(n_bytes),))
+        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give
 
