@@ -57,7 +57,7 @@ class SavedState:
     """
 
     n_past: int
-    data: bytearray = field(repr=False)
+    data: bytearray | memoryview = field(repr=False)
     snapshots: tuple[tuple[int, Any], ...] = field(default=(), repr=False)
 
 

@@ -16,16 +16,17 @@ from app.core.printable import one_line
 from app.engine.interfaces import Logits, SavedState
 from app.engine.types import MAX_DRAFT
 from app.llama import library
+from app.llama.batch import SEQUENCE, Batch, native_params
 from app.llama.cancel import CancelFlag, strlen_callback
-from app.llama.kept_state import SEQUENCE, KeptStates
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, ContextParams
-from app.settings.placement import KV_TYPES
+from app.llama.params import ContextParams
+from app.models.memory_estimate import n_saved_states
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
+_RECURRENT_ONLY: int = native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 _STATE_SHARE = 0.5
 """Largest share of the available RAM that a saved sequence may take."""
 _DRAFTED = MAX_DRAFT + 1
@@ -40,69 +41,6 @@ More than `_DRAFTED`, so that they are read with the threads for prompts.
 _logits_address = native._lib["llama_get_logits_ith"]
 _logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 _logits_address.restype = ctypes.c_void_p
-
-
-_FEW = 16
-"""Up to this many ids are faster to write one by one than with NumPy."""
-
-
-class Batch:
-    """Own a native batch.
-
-    Args:
-        size: Most tokens.
-        n_ctx: Number of positions.
-    """
-
-    def __init__(self, size: int, n_ctx: int) -> None:
-        self.native: Any = native.llama_batch_init(size, 0, 1)
-        self._tokens = np.ctypeslib.as_array(self.native.token, (size,))
-        self._positions = np.ctypeslib.as_array(self.native.pos, (size,))
-        self._flags = np.ctypeslib.as_array(self.native.logits, (size,))
-        for i in range(size):
-            self.native.n_seq_id[i] = 1
-            self.native.seq_id[i][0] = SEQUENCE
-        self._all_positions = np.arange(n_ctx, dtype=np.int32)
-
-    def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
-        """Write tokens at the positions after `n_past`, the last `n_outputs` of them with an output."""
-        n = len(tokens)
-        if n <= _FEW:
-            batch = self.native
-            for i, token in enumerate(tokens):
-                batch.token[i] = token
-        else:
-            self._tokens[:n] = tokens
-        self._positions[:n] = self._all_positions[n_past : n_past + n]
-        self._flags[: n - n_outputs] = 0
-        self._flags[n - n_outputs : n] = 1
-        self.native.n_tokens = n
-
-    def close(self) -> None:
-        """Free it, once."""
-        # The views point into what is freed.
-        del self._tokens, self._positions, self._flags
-        native.llama_batch_free(self.native)
-
-
-def native_params(params: ContextParams) -> Any:
-    """Build a `llama_context_params`, for this package only."""
-    raw = native.llama_context_default_params()
-    raw.n_ctx = params.n_ctx
-    raw.n_batch = min(params.n_batch, params.n_ctx)
-    raw.n_ubatch = raw.n_batch
-    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
-    raw.n_seq_max = 1
-    raw.n_rs_seq = params.n_snapshots
-    raw.n_threads = params.n_threads
-    # Until the first prompt: see `Context._set_threads`.
-    raw.n_threads_batch = params.n_threads
-    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
-    raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
-    # A cache of the sliding window alone can be rolled back by one batch only. `app.models.memory_estimate` counts all.
-    raw.swa_full = True
-    raw.no_perf = True
-    return raw
 
 
 class Context:
@@ -133,7 +71,8 @@ class Context:
         self._rows: dict[int, Logits] = {}
         self._row_type = ctypes.c_float * model.n_vocab
         self._suppressed = np.array(model.suppressed, dtype=np.intp)
-        self._kept = KeptStates()
+        self._kept: dict[int, Any] = {}
+        """Copies of a recurrent state by number of tokens, fewest first; valid while the cache holds these tokens."""
         self._threads = (params.n_threads, params.n_threads_batch)
         self._is_prompt = False
         self._waits = params.waits
@@ -289,18 +228,25 @@ class Context:
     def keep_state(self) -> None:
         """Keep the present state, if the cache cannot be rolled back to it."""
         handle = self._open()
-        if not self.model.can_rollback:
-            started = time.perf_counter_ns()
-            self._kept.take(handle, self.n_past)
-            self.native_ns += time.perf_counter_ns() - started
+        if self.model.can_rollback or self.n_past in self._kept:
+            return
+        started = time.perf_counter_ns()
+        if size := int(native.llama_state_seq_get_size_ext(handle, SEQUENCE, _RECURRENT_ONLY)):
+            if len(self._kept) >= n_saved_states(size):
+                del self._kept[min(self._kept)]
+            data = bytearray(size)
+            if _is_whole(native.llama_state_seq_get_data_ext, handle, data, _RECURRENT_ONLY):
+                self._kept[self.n_past] = data
+        self.native_ns += time.perf_counter_ns() - started
 
     def restore_state(self, n_past: int) -> bool:
         """Go back to the last kept state of at most `n_past` tokens."""
         handle = self._open()
-        if not (best := self._kept.best(n_past)):
+        if not (best := max((n for n in self._kept if n <= n_past), default=0)):
             return False
         started = time.perf_counter_ns()
-        done = self._kept.put_back(handle, self._memory, best)
+        done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], _RECURRENT_ONLY)
+        done = done and bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, best, -1))
         self.native_ns += time.perf_counter_ns() - started
         if done:
             self._set_n_past(best)
@@ -315,27 +261,26 @@ class Context:
         if not 0 < size <= _STATE_SHARE * psutil.virtual_memory().available:
             return None
         data = bytearray(size)
-        written = native.llama_state_seq_get_data(handle, _as_native(data), size, SEQUENCE)
-        return SavedState(self.n_past, data, tuple(self._kept.states)) if written == size else None
+        done = _is_whole(native.llama_state_seq_get_data, handle, data)
+        return SavedState(self.n_past, data, tuple(self._kept.items())) if done else None
 
     def restore_sequence(self, state: SavedState) -> bool:
         """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
         self.clear()
-        size = len(state.data)
-        read = native.llama_state_seq_set_data(self._open(), _as_native(state.data), size, SEQUENCE)
+        done = _is_whole(native.llama_state_seq_set_data, self._open(), state.data)
         n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
-        if read != size or n_past != state.n_past:
+        if not done or n_past != state.n_past:
             self.clear()
             return False
         self._set_n_past(n_past)
-        self._kept.states = list(state.snapshots)
+        self._kept = dict(state.snapshots)
         return True
 
     def _set_n_past(self, n_past: int) -> None:
         """Record that `n_past` tokens are left, without output rows."""
         self.n_past = n_past
         self._outputs, self._revocable = (0, 0), 0
-        self._kept.forget_behind(n_past)
+        self._kept = {n: data for n, data in self._kept.items() if n <= n_past}
 
     # For this package
 
@@ -381,7 +326,7 @@ class Context:
         self._handle = None
         # The rows point into what is freed next.
         self._rows.clear()
-        self._kept.states.clear()
+        self._kept.clear()
         self._owned.close()
 
     def _open(self) -> Any:
@@ -413,6 +358,7 @@ class Context:
         )
 
 
-def _as_native(data: bytearray) -> Any:
-    """Return the bytes as a C array, without a copy."""
-    return (ctypes.c_uint8 * len(data)).from_buffer(data)
+def _is_whole(move: Any, handle: Any, data: bytearray | memoryview, *flags: int) -> bool:
+    """Copy a state from or to a context; return whether llama.cpp took as many bytes as there are."""
+    size = len(data)
+    return bool(move(handle, (ctypes.c_uint8 * size).from_buffer(data), size, SEQUENCE, *flags) == size)

@@ -15,8 +15,8 @@ from typing import Any
 
 from app.core.errors import AppError
 from app.llama import library
+from app.llama.batch import native_params
 from app.llama.child import ChildError, ask
-from app.llama.context import native_params
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams

@@ -1,14 +1,12 @@
 """Saved caches on disk, one file per conversation, so that a conversation is not read again after a restart.
 
-A file is one line of JSON with sizes and a checksum, then the tokens as 32-bit integers and the states as llama.cpp
-serializes them. The folder is named by everything that a state depends on. A file that does not match is deleted.
+A file holds the tokens and the states as llama.cpp serializes them, in NumPy's zip format, which has a checksum for
+each. The folder is named by everything that a state depends on. A file that cannot be read is deleted.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-import json
 import logging
 import os
 import shutil
@@ -17,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +28,12 @@ from app.engine.prompt_cache import SavedPrompt
 from app.llama.params import PairParams
 from app.llama.stored_measurements import states_identity
 
-_FORMAT = 1
-_LONGEST_HEADER = 1 << 16
 _NAMED_BY = 256
 """Leading tokens that name a state without a conversation: questions about one document replace each other."""
 _AUTO_BYTES, _AUTO_SHARE = 4 << 30, 0.05
 """Most disk space if the settings name none: a size, and a share of what is free."""
 _KEPT_FREE = 1 << 30
 """Bytes of the disk that states leave free."""
-_UNUSABLE = (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError)
 log = logging.getLogger("tandem.states")
 log.addHandler(logging.NullHandler())
 
@@ -108,10 +103,9 @@ class StateFiles:
             try:
                 status = path.stat()
                 key = path, status.st_mtime_ns, status.st_size
-                self._known[key] = entry = known.get(key) or _entry(path)
-            except _UNUSABLE as error:
-                log.warning("%s is discarded: %s", path, error)
-                _remove(path)
+                self._known[key] = entry = known.get(key) or _saved_prompt(path, with_states=False).target
+            except Exception as error:
+                _discard(path, error)
             else:
                 yield path, entry
 
@@ -119,9 +113,8 @@ class StateFiles:
         try:
             saved = _saved_prompt(path)
             os.utime(path)
-        except _UNUSABLE as error:
-            log.warning("%s is discarded: %s", path, error)
-            _remove(path)
+        except Exception as error:
+            _discard(path, error)
             return None
         return saved
 
@@ -132,17 +125,10 @@ class StateFiles:
             if not self._make_room(saved.n_bytes):
                 return
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            pieces = [piece for part in (saved.target, saved.draft) if part is not None for piece in _pieces(part)]
-            digest = hashlib.blake2b()
-            for piece in pieces:
-                digest.update(piece)
-            header = {"format": _FORMAT, "name": saved.name, "digest": digest.hexdigest(), "parts": _sizes(saved)}
             descriptor, name = tempfile.mkstemp(dir=self._folder, suffix=PARTIAL)
             try:
                 with os.fdopen(descriptor, "wb") as file:
-                    file.write(json.dumps(header).encode() + b"\n")
-                    for piece in pieces:
-                        file.write(piece)
+                    np.savez(file, **_arrays(saved))
                 atomic.replace(Path(name), self._folder / (_file_name(saved) + SUFFIX))
             except BaseException:
                 _remove(Path(name))
@@ -172,70 +158,37 @@ def _file_name(saved: SavedPrompt) -> str:
     return f"prompt-{hashlib.blake2b(first.tobytes(), digest_size=12).hexdigest()}"
 
 
-def _sizes(saved: SavedPrompt) -> list[dict[str, Any]]:
-    return [
-        {
-            "tokens": len(part.tokens),
-            "data": len(part.state.data),
-            "snapshots": [[n, len(data)] for n, data in part.state.snapshots],
-        }
-        for part in (saved.target, saved.draft)
-        if part is not None
-    ]
+def _arrays(saved: SavedPrompt) -> dict[str, Any]:
+    """Return tokens and states by the names that `_saved_prompt` reads, without copying the states."""
+    arrays: dict[str, Any] = {}
+    for part, cache in (("target", saved.target), ("draft", saved.draft)):
+        if cache is None:
+            continue
+        snapshots = cache.state.snapshots
+        arrays[f"{part}_tokens"] = np.array(cache.tokens, dtype=np.int32)
+        arrays[f"{part}_state"] = np.frombuffer(cache.state.data, dtype=np.uint8)
+        arrays[f"{part}_snapshots"] = np.array([n for n, _ in snapshots], dtype=np.int32)
+        arrays |= {f"{part}_{n}": np.frombuffer(data, dtype=np.uint8) for n, data in snapshots}
+    return arrays
 
 
-def _pieces(part: SavedCache) -> Iterator[memoryview]:
-    yield memoryview(np.array(part.tokens, dtype=np.int32).tobytes())
-    yield memoryview(part.state.data)
-    for _, data in part.state.snapshots:
-        yield memoryview(data).cast("B")
+def _saved_prompt(path: Path, *, with_states: bool = True) -> SavedPrompt:
+    """Read a file; it can raise anything if the file is damaged."""
+    with np.load(path) as file:
+
+        def cache(part: str) -> SavedCache:
+            tokens = file[f"{part}_tokens"].tolist()
+            data = file[f"{part}_state"].data if with_states else bytearray()
+            lengths = file[f"{part}_snapshots"].tolist()
+            snapshots = tuple((n, file[f"{part}_{n}"].data if with_states else b"") for n in lengths)
+            return SavedCache(tuple(tokens), SavedState(len(tokens), data, snapshots))
+
+        return SavedPrompt("", cache("target"), cache("draft") if "draft_tokens" in file else None)
 
 
-def _header(file: IO[bytes]) -> dict[str, Any]:
-    line = file.readline(_LONGEST_HEADER)
-    header = json.loads(line)
-    if not isinstance(header, dict) or header["format"] != _FORMAT or not 1 <= len(header["parts"]) <= 2:
-        raise ValueError("another format")
-    left = os.fstat(file.fileno()).st_size - len(line)
-    for part in header["parts"]:
-        sizes = [4 * part["tokens"], part["data"], *(size for _, size in part["snapshots"])]
-        if any(type(size) is not int or size < 0 for size in sizes):
-            raise ValueError("a size is wrong")
-        left -= sum(sizes)
-    if left:
-        raise ValueError("its length is wrong")
-    return header
-
-
-def _entry(path: Path) -> SavedCache:
-    with path.open("rb") as file:
-        part = _header(file)["parts"][0]
-        tokens = np.frombuffer(file.read(4 * part["tokens"]), dtype=np.int32)
-    snapshots = tuple((int(n), b"") for n, _ in part["snapshots"])
-    return SavedCache(tuple(tokens.tolist()), SavedState(len(tokens), bytearray(), snapshots))
-
-
-def _saved_prompt(path: Path) -> SavedPrompt:
-    with path.open("rb") as file:
-        header, digest = _header(file), hashlib.blake2b()
-        parts = [_read_part(file, part, digest) for part in header["parts"]]
-        if digest.hexdigest() != header["digest"]:
-            raise ValueError("its checksum is wrong")
-    return SavedPrompt(str(header["name"]), parts[0], parts[1] if len(parts) > 1 else None)
-
-
-def _read_part(file: IO[bytes], part: dict[str, Any], digest: Any) -> SavedCache:
-    def read(size: int) -> bytearray:
-        data = bytearray(size)
-        if file.readinto(data) != size:  # type: ignore[attr-defined] # every buffered file has it
-            raise ValueError("it is cut")
-        digest.update(data)
-        return data
-
-    tokens = tuple(np.frombuffer(read(4 * part["tokens"]), dtype=np.int32).tolist())
-    data = read(part["data"])
-    snapshots = [(int(n), (ctypes.c_ubyte * size).from_buffer(read(size))) for n, size in part["snapshots"]]
-    return SavedCache(tokens, SavedState(len(tokens), data, tuple(snapshots)))
+def _discard(path: Path, error: Exception) -> None:
+    log.warning("%s is discarded: %s", path, error)
+    _remove(path)
 
 
 def _remove(path: Path) -> None:

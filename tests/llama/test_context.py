@@ -266,8 +266,8 @@ def test_a_damaged_saved_sequence_leaves_an_empty_usable_context(
     context.decode(tokens, 0)
     saved = context.save_sequence()
     assert saved is not None
-    half = len(saved.data) // 2
-    data = {"cut": saved.data[:half], "garbage": bytearray(b"\xff" * half), "longer": saved.data + b"more"}[damage]
+    whole, half = bytearray(saved.data), len(saved.data) // 2
+    data = {"cut": whole[:half], "garbage": bytearray(b"\xff" * half), "longer": whole + b"more"}[damage]
 
     assert not context.restore_sequence(replace(saved, data=data))
 

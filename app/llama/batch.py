@@ -1,0 +1,76 @@
+"""Batches, and the parameters of a context, as structs of llama.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.llama.library import native
+from app.llama.params import FLASH_ATTENTION, ContextParams
+from app.settings.placement import KV_TYPES
+
+SEQUENCE = 0
+"""The only sequence of a context."""
+_FEW = 16
+"""Up to this many ids are faster to write one by one than with NumPy."""
+
+
+class Batch:
+    """Own a native batch.
+
+    Args:
+        size: Most tokens.
+        n_ctx: Number of positions.
+    """
+
+    def __init__(self, size: int, n_ctx: int) -> None:
+        self.native: Any = native.llama_batch_init(size, 0, 1)
+        self._tokens = np.ctypeslib.as_array(self.native.token, (size,))
+        self._positions = np.ctypeslib.as_array(self.native.pos, (size,))
+        self._flags = np.ctypeslib.as_array(self.native.logits, (size,))
+        for i in range(size):
+            self.native.n_seq_id[i] = 1
+            self.native.seq_id[i][0] = SEQUENCE
+        self._all_positions = np.arange(n_ctx, dtype=np.int32)
+
+    def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
+        """Write tokens at the positions after `n_past`, the last `n_outputs` of them with an output."""
+        n = len(tokens)
+        if n <= _FEW:
+            batch = self.native
+            for i, token in enumerate(tokens):
+                batch.token[i] = token
+        else:
+            self._tokens[:n] = tokens
+        self._positions[:n] = self._all_positions[n_past : n_past + n]
+        self._flags[: n - n_outputs] = 0
+        self._flags[n - n_outputs : n] = 1
+        self.native.n_tokens = n
+
+    def close(self) -> None:
+        """Free it, once."""
+        # The views point into what is freed.
+        del self._tokens, self._positions, self._flags
+        native.llama_batch_free(self.native)
+
+
+def native_params(params: ContextParams) -> Any:
+    """Build a `llama_context_params`, for this package only."""
+    raw = native.llama_context_default_params()
+    raw.n_ctx = params.n_ctx
+    raw.n_batch = min(params.n_batch, params.n_ctx)
+    raw.n_ubatch = raw.n_batch
+    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
+    raw.n_seq_max = 1
+    raw.n_rs_seq = params.n_snapshots
+    raw.n_threads = params.n_threads
+    # Until the first prompt: see `Context._set_threads`.
+    raw.n_threads_batch = params.n_threads
+    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
+    raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
+    # A cache of the sliding window alone can be rolled back by one batch only. `app.models.memory_estimate` counts all.
+    raw.swa_full = True
+    raw.no_perf = True
+    return raw
