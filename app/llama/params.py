@@ -1,11 +1,10 @@
 """Parameters of models, contexts and pairs.
 
-llama.cpp would abort on some values: `app.settings.table` bounds the numbers, devices and shares are checked here.
+llama.cpp would abort on some values: `app.settings.table` bounds each of them, and combinations are checked here.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,14 +13,13 @@ from app.core.units import counted
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
-from app.settings.placement import ALL_LAYERS, CPU, needs_flash_attention
+from app.settings.placement import ALL_LAYERS, CPU
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
 """Device label when the CPU computes all layers."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
-_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +39,18 @@ class ModelParams:
     split: bool = True
 
     def __post_init__(self) -> None:
-        _check_devices(self.devices)
-        _check_shares(self.tensor_split, len(self.devices))
-        if not self.split and (len(self.devices) > 1 or self.tensor_split):
+        devices, shares = self.devices, self.tensor_split
+        if len({name.lower() for name in devices}) != len(devices):
+            raise UsageError(f"A device is named twice: {', '.join(devices)}.")
+        if len(devices) > 1 and CPU in devices:
             raise UsageError(
-                "A model that is not split goes on one device.", "Name one device, without a tensor split."
+                'The device "cpu" cannot be combined with others.', "--gpu-layers leaves layers to it that do not fit."
             )
+        if shares and not sum(shares) > 0:
+            raise UsageError("The shares of the tensor split are all 0.")
+        if shares and devices and len(shares) != len(devices):
+            numbers = f"{counted(len(shares), 'share')} for {counted(len(devices), 'device')}"
+            raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
 
     @property
     def on_cpu(self) -> bool:
@@ -131,14 +135,6 @@ class PairParams:
     cache_disk_mib: int | None = None
     unload_after_min: int | None = None
 
-    def __post_init__(self) -> None:
-        for kv_type in (self.kv_type, self.draft_kv_type):
-            if self.flash_attention == "off" and needs_flash_attention(kv_type):
-                raise UsageError(
-                    f"A KV cache of type {kv_type} needs flash attention, which was turned off.",
-                    "Leave --flash-attn at auto, or take the KV type f16.",
-                )
-
     @property
     def safe_files(self) -> Path | None:
         """Return the list of files that llama.cpp survived; see `app.llama.child`."""
@@ -168,26 +164,3 @@ class PairParams:
             flash_attention=self.flash_attention,
             waits=bool(self.rpc),
         )
-
-
-def _check_devices(names: tuple[str, ...]) -> None:
-    if len(names) > MAX_DEVICES or not all(0 < len(name) <= _LONGEST_NAME and name.isprintable() for name in names):
-        raise UsageError(f"The devices are {names!r}; at most {MAX_DEVICES} names are possible.", "See tandem doctor.")
-    if len({name.lower() for name in names}) != len(names):
-        raise UsageError(f"A device is named twice: {', '.join(names)}.")
-    if len(names) > 1 and CPU in names:
-        raise UsageError(
-            'The device "cpu" cannot be combined with others.', "--gpu-layers leaves layers to it that do not fit."
-        )
-
-
-def _check_shares(shares: tuple[float, ...], n_devices: int) -> None:
-    if not shares:
-        return
-    if len(shares) > MAX_DEVICES or not all(math.isfinite(share) and share >= 0 for share in shares):
-        raise UsageError(f"The tensor split is {shares!r}; at most {MAX_DEVICES} numbers from 0 up are possible.")
-    if not sum(shares) > 0:
-        raise UsageError("The shares of the tensor split are all 0.")
-    if n_devices and len(shares) != n_devices:
-        numbers = f"{counted(len(shares), 'share')} for {counted(n_devices, 'device')}"
-        raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")

@@ -129,6 +129,10 @@ class EngineWorker(CommandQueue):
             self._last_number = command.number
             self._commands.put(command)
 
+    def adopt(self, loader: Loader) -> None:
+        """Load this pair for the next command: the process that had it ended."""
+        self._loader = loader
+
     def cancel(self) -> None:
         """Stop the running and all waiting commands; text that was written stays."""
         with self._lock:

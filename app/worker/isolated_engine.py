@@ -15,7 +15,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import Call, Process
 from app.worker.engine_worker import Answer, Command, CommandQueue, Load, Loader, RunJob
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, PairChanged, Step
+from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Step
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
@@ -64,7 +64,7 @@ class IsolatedEngine(CommandQueue):
         self._cancelled_at = 0.0
         self._inspected, self._drafts = False, True
         self._loader: Loader | None = None
-        self._has_pair = False
+        """Loader of the last pair that was loaded."""
         threading.Thread(target=self._run, name="isolated engine", daemon=True).start()
 
     @property
@@ -136,16 +136,14 @@ class IsolatedEngine(CommandQueue):
         if self._process is not None and self._process.has_ended:
             self._forget()
         if isinstance(command, Load):
-            self._loader, self._has_pair = None, False
+            self._loader = None
         if self._is_cancelled(command):
             self._emit(_stopped(command))
-        elif isinstance(command, RunJob) and not command.job.loads and not self._has_pair:
+        elif isinstance(command, RunJob) and not command.job.loads and None in (self._process, self._loader):
             self._emit(JobEnded(command.number, None))
+        elif self._loader is None and not isinstance(command, Load):
+            raise UsageError("No model is loaded.")
         else:
-            if not isinstance(command, Load) and not self._has_pair:
-                if self._loader is None:
-                    raise UsageError("No model is loaded.")
-                self._exchange(Load(command.number, self._loader), is_reload=True)
             self._exchange(command)
 
     def _start(self) -> Process:
@@ -156,24 +154,21 @@ class IsolatedEngine(CommandQueue):
                 self._process = Process(self._command)
                 self._process.send(Call("inspect", (self._inspected,)))
                 self._process.send(Call("draft", (self._drafts,)))
+                if self._loader is not None:
+                    self._process.send(Call("adopt", (self._loader,)))
             return self._process
 
     def _forget(self) -> None:
         with self._lock:
             process, self._process = self._process, None
-        self._has_pair = False
         if process is not None:
             process.kill()
 
-    def _exchange(self, command: Command, *, is_reload: bool = False) -> None:
+    def _exchange(self, command: Command) -> None:
         """Send a command and pass its events on until it has ended.
 
-        Args:
-            command: The command.
-            is_reload: Whether it loads a lost pair again, without a request.
-
         Raises:
-            AppError: The lost pair could not be loaded again, or the process ended.
+            EngineLostError: The process ended.
         """
         process = self._start()
         process.send(command)
@@ -189,8 +184,6 @@ class IsolatedEngine(CommandQueue):
                 now = time.monotonic()
                 if self._is_cancelled(command) and now - self._cancelled_at > self.stop_s:
                     self._forget()
-                    if is_reload:
-                        raise StoppedError("Loading was stopped.") from None
                     self._emit(_stopped(command, steps))
                     return
                 if self._servers and now - last_event > self.silence_s:
@@ -203,17 +196,12 @@ class IsolatedEngine(CommandQueue):
                 case ExitStatus():
                     self._forget()
                     raise self._lost(f"The engine process ended {message.how}.", command, message)
-                case Loaded(pair):
-                    assert isinstance(command, Load)
-                    self._loader, self._has_pair = command.loader, True
-                    self._emit(PairChanged(pair) if is_reload else message)
-                    return
-                case Failed(request=None) if is_reload:
-                    raise message.error
+                case Loaded() if isinstance(command, Load):
+                    self._loader = command.loader
                 case Step():
                     steps.append(message)
             self._emit(message)
-            if isinstance(message, Finished | JobEnded | Failed):
+            if isinstance(message, Loaded | Finished | JobEnded | Failed):
                 return
 
     def _lost(self, text: str, command: Command, status: ExitStatus) -> EngineLostError:
