@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.conversations.message import Message, Prefill
 from app.engine.auto.cost_profile import CostProfile
@@ -21,9 +21,16 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 
+if TYPE_CHECKING:
+    from app.llama.pair import NativePair as _Base
+else:
+    _Base = object
 
-class FakePair:
-    """Implements `app.worker.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
+
+class FakePair(_Base):
+    """Stands in for a `NativePair` without a native library: token 1 is "a", 2 is "b", and so on; 0 ends."""
+
+    n_threads: int = 1
 
     def __init__(
         self,
@@ -36,7 +43,7 @@ class FakePair:
     ) -> None:
         self.notices = list(notices)
         self.target = TokenCache(target)
-        self._model = target
+        self._fake = target
         self.drafter: ModelDrafter | None = None
         self.index = NgramIndex()
         self.prompt_cache = PromptCache()
@@ -45,7 +52,6 @@ class FakePair:
         most = most_drafted if can_draft else 0
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", most_drafted=most)
-        self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.guidance: Guidance | None = None
         self.closed = False
@@ -54,7 +60,9 @@ class FakePair:
         self.remembered = 0
         self.n_yields = 0
 
-    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+    def calibrate(
+        self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
+    ) -> Generator[float, None, None]:
         yield 0.5
         self.memory = PairStatistics(CostModel(CostProfile({1: 1000.0, 64: 2000.0}, draft_ns=10.0)))
 
@@ -99,8 +107,8 @@ class FakePair:
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
-    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> FakeSampler:
-        sampler = FakeSampler(self._model, params.seed)
+    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> Any:
+        sampler = FakeSampler(self._fake, params.seed)
         self.guidance = guidance
         self.samplers.append(sampler)
         return sampler

@@ -61,7 +61,7 @@ _TEXT = (
 
 
 class NativePair:
-    """Own a loaded pair; implements `app.worker.request.LoadedPair`. Close it to free both models.
+    """Own a target, perhaps with a draft model, ready to answer. Close it to free both models.
 
     A draft that is damaged or cannot be loaded is left out, with a notice.
 
@@ -70,6 +70,15 @@ class NativePair:
         cancel: Stops a decode in the middle.
         on_progress: Called with "target" or "draft" and the share loaded; False cancels.
         others: Returns the CPU seconds of other programs so far.
+
+    Attributes:
+        info: The pair as values.
+        notices: Notices for the user from loading.
+        idle_s: Seconds without a command after which the pair is freed; None for never.
+        target: The target's cache.
+        drafter: The draft model; None without a usable one.
+        index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
+        memory: Learned statistics of the pair; None before the first calibration.
 
     Raises:
         ModelFileError: A file is missing or is no model.
@@ -201,6 +210,7 @@ class NativePair:
         return draft
 
     def drop_draft(self) -> None:
+        """Free the draft model, which failed; a notice says so."""
         if self._draft is None:
             return
         name = self._draft.name
@@ -296,10 +306,17 @@ class NativePair:
             self.memory.costs.use_threads(min(generation, most))
 
     def yield_cpu(self) -> None:
+        """Use fewer threads while other programs need the CPU; called before an answer and in every step."""
         if self._cpu_yield is not None:
             self._cpu_yield.update()
 
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        """Return a clock for the time that steps would take without other programs.
+
+        Args:
+            wall: Nanoseconds of wall time.
+            cpu: Nanoseconds of CPU time of this process.
+        """
         # While a GPU computes, CPU time says nothing about the time of a batch.
         if self._cpu_yield is None or not self._computes_on_cpu_only:
             return wall
@@ -312,6 +329,7 @@ class NativePair:
 
     @property
     def threads_in_use(self) -> int:
+        """Return the current CPU threads for single tokens; 0 if the CPU computes no layers."""
         if not self.uses_cpu:
             return 0
         return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else self.n_threads
@@ -324,6 +342,7 @@ class NativePair:
             self.save_error = stored_measurements.save_statistics(file, self.memory) or self.save_error
 
     def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
+        """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""
         self._prompt_cache.prepare(self.target, self._draft_cache, prompt, conversation)
 
     @property
@@ -337,21 +356,26 @@ class NativePair:
         thinking: Thinking = AS_TRAINED,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> RenderedPrompt:
+        """Return the prompt for the next answer, or for the rest of one."""
         return self._prompts.build(messages, prefill, thinking, tools)
 
     def build_text(self, text: str) -> RenderedPrompt:
+        """Return a text as a prompt without a chat template."""
         return self._prompts.build_text(text)
 
     def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        """Return a grammar of one call of a tool, as the model writes it; "" if there is none."""
         return self._prompts.call_grammar(tools)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)
 
     def tokenize(self, text: str) -> Sequence[int]:
+        """Return the tokens of a text; control tokens in it are ordinary characters."""
         return self._model.tokenize(text, parse_special=False)
 
     def piece(self, token: int) -> bytes:
+        """Return the bytes of a token; empty for control tokens."""
         return self._model.piece(token)
 
     def is_end(self, token: int) -> bool:

@@ -5,6 +5,6 @@ isolated_engine  the same worker in a child process, which a native crash cannot
 engine_process   that child: the parent's handle on it, and its main loop
 responder        one answer: conversation in, events out
 overflow         refuse a prompt that is longer than the context
-request          requests for answers, and the interface of a loaded pair
+request          requests for answers, and helpers for the pair that answers them
 events           frozen values that leave the worker's thread
 """

@@ -249,13 +249,8 @@ class EngineWorker(CommandQueue):
         if pair.target.is_broken:
             self._free()
         elif pair.drafter is not None and pair.drafter.cache.is_broken:
-            try:
-                pair.drop_draft()
-            except AppError:
-                # The next command loads the pair again, or reports why not.
-                self._free()
-            else:
-                self._report(pair)
+            pair.drop_draft()
+            self._report(pair)
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
 from app.core.errors import Interrupted
@@ -29,7 +30,10 @@ from app.engine.types import (
 from app.models.pair_info import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
 from app.worker.overflow import refuse_overflow
-from app.worker.request import AnswerRequest, LoadedPair, SeededSampler, prompt_of, prompt_progress
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress
+
+if TYPE_CHECKING:
+    from app.llama.sampler import SamplerChain
 
 _SHORT_CONVERSATION = 1024
 """Tokens that may be evaluated again after a recalibration, which clears the caches."""
@@ -109,7 +113,7 @@ def _generate(
     request: AnswerRequest,
     prompt: RenderedPrompt,
     generator: Generator,
-    sampler: SeededSampler,
+    sampler: SamplerChain,
     controls: Controls,
 ) -> Iterator[Event]:
     """Translate the engine's token events into text events; for arguments see `answer`."""
@@ -250,7 +254,7 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
             return
 
 
-def _plan(pair: LoadedPair, strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
+def _plan(pair: LoadedPair, strategy: Strategy, request: AnswerRequest, sampler: SamplerChain) -> AnswerPlan:
     sources = () if isinstance(strategy, NoDrafting) else pair.info.sources(request.drafting)
     return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
 

@@ -137,12 +137,6 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
     assert [c.n_ctx for c in contexts] == [256, 256]
 
 
-def test_a_quantized_cache_without_flash_attention_is_refused() -> None:
-    for name in ("kv_type", "draft_kv_type"):
-        with pytest.raises(UsageError, match="needs flash attention"):
-            PairParams(Path(), None, 1, flash_attention="off", **{name: "q8_0"})  # type: ignore[arg-type]
-
-
 def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
     base = PairParams(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))

@@ -324,20 +324,6 @@ class TestFailedComputation:
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)
 
-    def test_a_draft_that_cannot_be_dropped_loads_the_pair_again(self, harness: Harness) -> None:
-        class Held(FakePair):
-            def drop_draft(self) -> None:
-                raise ModelFileError("There is no room.", "End what uses it.")
-
-        first = Held(FakeModel(mixing(1)), failing_at(3))
-        left = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1)), FakeModel(mixing(1))))
-        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        for _ in range(2):
-            harness.worker.answer(drafted)
-            assert isinstance(harness.until(Finished, Failed)[-1], Finished)
-        assert first.closed
-        assert not left
-
     def test_a_failure_in_a_job_loads_the_pair_again(self, harness: Harness) -> None:
         first = FakePair(failing_at(40))
         pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))
