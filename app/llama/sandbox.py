@@ -2,7 +2,7 @@
 
 Jinja keeps a template away from Python, but not from looping without end or from filling the memory:
 
-- a timer raises an exception in the rendering thread, which ends every loop;
+- it is rendered on a thread of its own, in which an exception is raised in time, which ends every loop;
 - the size of every value that an expression makes is checked, because a single call into C cannot be interrupted.
 
 Only the filters and the methods of texts that chat templates use are allowed.
@@ -64,10 +64,6 @@ _Result = TypeVar("_Result")
 
 class BudgetError(SecurityError):
     """The budget of time or memory is spent; renderings fail until it is renewed."""
-
-
-class _TimeIsUp(BaseException):
-    pass
 
 
 class _Namespace(Namespace):
@@ -136,41 +132,33 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self._left_s = MAX_SECONDS
 
     def within_time(self, work: Callable[[], _Result]) -> _Result:
-        """Call a function; raise BudgetError in it when the time of the budget is spent.
+        """Call a function on a thread of its own; end it and raise BudgetError when the time of the budget is spent.
 
-        The exception is raised between two bytecodes, so also in a loop that calls nothing. This is no context manager,
-        because it must not be raised after the block.
+        It is ended by an exception between two bytecodes, so also in a loop that calls nothing.
         """
-        thread, over, lock = ctypes.c_ulong(threading.get_ident()), threading.Event(), threading.Lock()
-        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        began = time.monotonic()
+        results: list[_Result] = []
+        errors: list[Exception] = []
 
-        def interrupt() -> None:
-            wait_s = max(0.0, self._left_s)
-            while not over.wait(wait_s):
-                with lock:
-                    if not over.is_set():
-                        raise_in(thread, ctypes.py_object(_TimeIsUp))
-                # Again, because an exception in a finalizer is ignored.
-                wait_s = _AGAIN_S
-
-        def stop() -> None:
-            with lock:
-                over.set()
-                # Take back what has not been raised yet.
-                raise_in(thread, None)
-
-        try:
-            threading.Thread(target=interrupt, name="template time limit", daemon=True).start()
+        def run() -> None:
             try:
-                return work()
-            finally:
-                stop()
-                self._left_s -= time.monotonic() - began
-        except _TimeIsUp:
-            stop()
-            self._left_s = 0.0
-            raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s") from None
+                results.append(work())
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name="template", daemon=True)
+        began = time.monotonic()
+        thread.start()
+        thread.join(max(0.0, self._left_s))
+        self._left_s -= time.monotonic() - began
+        while thread.is_alive():
+            # Again and again, because an exception in a finalizer is ignored. A thread ends silently with this one.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+            thread.join(_AGAIN_S)
+        if errors:
+            raise errors[0]
+        if not results:
+            raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s")
+        return results[0]
 
     # Called by the compiled template
 
