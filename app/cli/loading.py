@@ -112,7 +112,7 @@ def placed_here(options: Options, asked: PairParams, plan: Callable[[PairParams]
     """Return how a pair is loaded: every layer on a device, unless that is turned off, and with measured threads."""
     params = unless_damaged(asked, plan) if options.fit else asked
     file = stored_measurements.thread_file(params, thread_candidates()) if params.yields_cpu else None
-    chosen = stored_measurements.load_threads(file) if file is not None else None
+    chosen = stored_measurements.load_threads(file)
     if chosen is None:
         return params
     return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)

@@ -63,8 +63,7 @@ def benchmarked_speedups() -> Mapping[tuple[str, str], float]:
 
 def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]) -> Measured | None:
     """Return the measurements of earlier answers of this pair in this placement; None without any."""
-    file = memory_file(params)
-    memory = stored_measurements.load_statistics(file) if file is not None else None
+    memory = stored_measurements.load_statistics(memory_file(params))
     if memory is None:
         return None
     draft = params.draft

@@ -75,28 +75,23 @@ def quantize(source: Path, result: Path) -> None:
     params = native.llama_model_quantize_default_params()
     params.ftype = _Q2_K
     params.allow_requantize = True
-    partial: Path | None = None
     try:
         result.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=result.parent, prefix=result.stem, suffix=".partial")
-        os.close(descriptor)
-        partial = Path(name)
-        library.clear_errors()
-        code = native.llama_model_quantize(os.fsencode(source), _for_stream(partial), ctypes.byref(params))
-        if code != 0:
-            reason = one_line(library.last_errors()) or f"code {code}"
-            raise ModelLoadError(
-                f"{result.name} could not be made from {source.name}: {reason}.",
-                f"Is there room in {result.parent}?",
-            )
-        partial.replace(result)
+        with tempfile.TemporaryDirectory(dir=result.parent, prefix=result.stem) as folder:
+            partial = Path(folder) / result.name
+            library.clear_errors()
+            code = native.llama_model_quantize(os.fsencode(source), _for_stream(partial), ctypes.byref(params))
+            if code != 0:
+                reason = one_line(library.last_errors()) or f"code {code}"
+                raise ModelLoadError(
+                    f"{result.name} could not be made from {source.name}: {reason}.",
+                    f"Is there room in {result.parent}?",
+                )
+            partial.replace(result)
     except OSError as error:
         raise ModelLoadError(
             f"{result} cannot be written: {error.strerror or error}.", "Free some disk space, or check permissions."
         ) from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
 
 
 def _for_stream(path: Path) -> bytes:

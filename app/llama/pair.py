@@ -128,7 +128,7 @@ class NativePair:
             self._params = replace(params, draft=draft.path if draft is not None else None)
             # The estimate included the draft.
             self.info = self._describe(params.memory if (draft is None) is (params.draft is None) else ())
-            self.memory = self._remembered()
+            self.memory = stored_measurements.load_statistics(memory_file(self._params))
             self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
 
@@ -218,19 +218,13 @@ class NativePair:
         self._draft.close()
         self._draft = None
         self._params = replace(self._params, draft=None)
-        self._cpu_yield = self._new_cpu_yield()
-        self._compute_with(self._most_threads)
+        self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
         # The estimate included the draft.
         self.info = self._describe((), draft_failed=True)
         self.notices.append(
             f"Running without a draft. {name} failed and is left out until the models are loaded again."
         )
-        self.memory = self._remembered()
-
-    def _remembered(self) -> PairStatistics | None:
-        """Load the measurements of earlier runs."""
-        file = memory_file(self._params)
-        return stored_measurements.load_statistics(file) if file is not None else None
+        self.memory = stored_measurements.load_statistics(memory_file(self._params))
 
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
@@ -277,9 +271,8 @@ class NativePair:
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )
         self._use(times.best)
-        file = thread_file(self._params, candidates)
-        if file is not None:
-            self.save_error = stored_measurements.save_threads(file, times) or self.save_error
+        error = stored_measurements.save_threads(thread_file(self._params, candidates), times)
+        self.save_error = error or self.save_error
         return times
 
     def _use(self, threads: Threads) -> None:
@@ -330,16 +323,14 @@ class NativePair:
     @property
     def threads_in_use(self) -> int:
         """Return the current CPU threads for single tokens; 0 if the CPU computes no layers."""
-        if not self.uses_cpu:
-            return 0
-        return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else self.n_threads
+        return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else 0
 
     def remember(self) -> None:
         """Save the learned statistics."""
-        file = memory_file(self._params)
-        if file is not None and self.memory is not None:
+        if self.memory is not None:
             self.memory.keep_least()
-            self.save_error = stored_measurements.save_statistics(file, self.memory) or self.save_error
+            error = stored_measurements.save_statistics(memory_file(self._params), self.memory)
+            self.save_error = error or self.save_error
 
     def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
         """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""

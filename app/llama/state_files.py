@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from app.conversations.state_folder import PARTIAL, SUFFIX, state_files
+from app.conversations.state_folder import PARTIAL, SUFFIX, StateFile, state_files
 from app.core import atomic
 from app.core.paths import states_dir
 from app.engine.cache import SavedCache, TokenCache
@@ -69,17 +69,14 @@ class StateFiles:
     def __init__(self, folder: Path, cap_bytes: int) -> None:
         self._folder = folder
         self._cap_bytes = cap_bytes
-        self._known: dict[tuple[Path, int, int], SavedCache] = {}
+        self._known: dict[StateFile, SavedCache] = {}
         """The target's tokens in each file, without the data."""
         self._writer: threading.Thread | None = None
 
     def find(self, cache: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
-        best: tuple[int, Path] | None = None
-        for path, entry in self._entries():
-            n = cache.n_reusable(entry, prompt)
-            if n >= n_least and (best is None or n > best[0]):
-                best = n, path
-        return self._read(best[1]) if best is not None else None
+        found = [(cache.n_reusable(entry, prompt), path) for path, entry in self._entries()]
+        n, path = max(found, default=(0, self._folder))
+        return self._read(path) if found and n >= n_least else None
 
     def save(self, saved: SavedPrompt) -> None:
         self.close()
@@ -96,18 +93,16 @@ class StateFiles:
 
     def _entries(self) -> Iterator[tuple[Path, SavedCache]]:
         known, self._known = self._known, {}
-        paths: list[Path] = []
-        with suppress(OSError):
-            paths += self._folder.glob(f"*{SUFFIX}")
-        for path in paths:
+        for file in state_files():
+            if file.path.parent != self._folder:
+                continue
             try:
-                status = path.stat()
-                key = path, status.st_mtime_ns, status.st_size
-                self._known[key] = entry = known.get(key) or _saved_prompt(path, with_states=False).target
+                entry = known.get(file) or _saved_prompt(file.path, with_states=False).target
             except Exception as error:
-                _discard(path, error)
+                _discard(file.path, error)
             else:
-                yield path, entry
+                self._known[file] = entry
+                yield file.path, entry
 
     def _read(self, path: Path) -> SavedPrompt | None:
         try:

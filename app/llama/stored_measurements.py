@@ -145,8 +145,8 @@ log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
 
-def save_statistics(path: Path, memory: PairStatistics) -> OSError | None:
-    """Write statistics atomically; returns the error of the disk, if any."""
+def save_statistics(path: Path | None, memory: PairStatistics) -> OSError | None:
+    """Write statistics atomically; return the error of the disk, if any."""
     profile = memory.costs.snapshot()
     raw = {
         "format": STATISTICS_FORMAT,
@@ -168,18 +168,19 @@ def save_statistics(path: Path, memory: PairStatistics) -> OSError | None:
     return _save(path, raw)
 
 
-def _save(path: Path, raw: dict[str, Any]) -> OSError | None:
+def _save(path: Path | None, raw: dict[str, Any]) -> OSError | None:
     try:
-        json_file.write(path, raw)
+        if path is not None:
+            json_file.write(path, raw)
     except OSError as error:
         log.warning("measurements cannot be kept: %s", error)
         return error
     return None
 
 
-def load_statistics(path: Path) -> PairStatistics | None:
+def load_statistics(path: Path | None) -> PairStatistics | None:
     """Read statistics; None if there are none that can be used."""
-    return json_file.read(path, STATISTICS_FORMAT, _statistics)
+    return json_file.read(path, STATISTICS_FORMAT, _statistics) if path is not None else None
 
 
 def _statistics(raw: dict[str, Any]) -> PairStatistics:
@@ -225,8 +226,8 @@ def _number(value: Any) -> float:
 THREADS_FORMAT = 1
 
 
-def save_threads(path: Path, times: ThreadTimes) -> OSError | None:
-    """Write measured threads atomically; returns the error of the disk, if any."""
+def save_threads(path: Path | None, times: ThreadTimes) -> OSError | None:
+    """Write measured threads atomically; return the error of the disk, if any."""
     raw = {
         "format": THREADS_FORMAT,
         "threads": {"generation": times.best.generation, "prompt": times.best.prompt},
@@ -236,9 +237,9 @@ def save_threads(path: Path, times: ThreadTimes) -> OSError | None:
     return _save(path, raw)
 
 
-def load_threads(path: Path) -> Threads | None:
+def load_threads(path: Path | None) -> Threads | None:
     """Return the numbers to use; None without a usable measurement."""
-    return json_file.read(path, THREADS_FORMAT, _threads)
+    return json_file.read(path, THREADS_FORMAT, _threads) if path is not None else None
 
 
 def _threads(raw: Any) -> Threads:
