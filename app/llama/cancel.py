@@ -38,12 +38,8 @@ class CancelFlag(threading.Event):
 
 
 def strlen_callback(callback_type: Any) -> Any | None:
-    """`strlen` as an abort callback of the given type, or None if it does not behave like one here."""
+    """Return `strlen` as an abort callback of the given type; None if it cannot be found."""
     try:
-        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-        callback = ctypes.cast(library.strlen, callback_type)
-        stop, go_on = ctypes.create_string_buffer(b"!"), ctypes.create_string_buffer(b"")
-        works = callback(ctypes.addressof(stop)) and not callback(ctypes.addressof(go_on))
-    except (OSError, AttributeError, TypeError, ctypes.ArgumentError):
+        return ctypes.cast(ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).strlen, callback_type)
+    except (OSError, AttributeError):
         return None
-    return callback if works else None

@@ -108,7 +108,6 @@ class PairParams:
         notices: Notices about these settings.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
-        n_snapshots: Earlier states that a recurrent target with a draft model keeps; they bound its drafts.
         cache_ram_mib: Memory for saved states of other conversations; None takes a quarter of what is free.
         cache_disk_mib: Disk space for them; 0 stores none, None takes 4 GiB or 5% of what is free.
         unload_after_min: Minutes without a prompt after which both models are freed; None for never.
@@ -130,7 +129,6 @@ class PairParams:
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
-    n_snapshots: int = N_SNAPSHOTS
     cache_ram_mib: int | None = None
     cache_disk_mib: int | None = None
     unload_after_min: int | None = None
@@ -146,7 +144,7 @@ class PairParams:
         # llama.cpp rounds up too; batches may then be as wide.
         n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
         # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
-        n_snapshots = self.n_snapshots if self.draft is not None else 0
+        n_snapshots = N_SNAPSHOTS if self.draft is not None else 0
         return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
 
     def draft_context(self, n_ctx: int) -> ContextParams:

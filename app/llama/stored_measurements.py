@@ -19,6 +19,7 @@ from app.engine.auto.threads import Threads, ThreadTimes
 from app.hardware.cpu import processor_kind
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.llama.params import CPU_LABEL, ModelParams, PairParams
+from app.models.memory_estimate import N_SNAPSHOTS
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import MAX_THREADS
 
@@ -94,7 +95,7 @@ def states_identity(params: PairParams) -> str:
     """
     parts = [_fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
     if params.draft is not None:
-        parts += [_fingerprint(params.draft), params.draft_kv_type, str(params.n_snapshots)]
+        parts += [_fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
     return _name(parts)
 
 

@@ -79,10 +79,6 @@ class Process:
         self._reader = _start(self._read, self._popen.stdout)
 
     @property
-    def pid(self) -> int:
-        return self._popen.pid
-
-    @property
     def has_ended(self) -> bool:
         return self._popen.poll() is not None
 

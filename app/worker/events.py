@@ -10,14 +10,7 @@ from app.core.errors import AppError
 from app.engine.drafting_report import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import (
-    MODEL_FAILED,
-    Drafting,
-    DraftingStatus,
-    DraftParams,
-    FinishReason,
-    Source,
-)
+from app.engine.types import MODEL_FAILED, Drafting, DraftingStatus, DraftParams, FinishReason, Source
 from app.models.pair_info import PairInfo
 
 _MANY_SECONDS = 120

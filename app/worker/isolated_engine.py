@@ -67,12 +67,6 @@ class IsolatedEngine(CommandQueue):
         """Loader of the last pair that was loaded."""
         threading.Thread(target=self._run, name="isolated engine", daemon=True).start()
 
-    @property
-    def pid(self) -> int | None:
-        """Process id of the child; None while there is none."""
-        process = self._process
-        return process.pid if process is not None else None
-
     def cancel(self) -> None:
         """Stop the running and all waiting commands; text that was written stays."""
         with self._lock:

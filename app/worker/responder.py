@@ -20,13 +20,7 @@ from app.engine.repetition import RepetitionDetector
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.types import (
-    AutoDraft,
-    Drafting,
-    DraftParams,
-    FinishReason,
-    Origin,
-)
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin
 from app.models.pair_info import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
 from app.worker.overflow import refuse_overflow

@@ -60,8 +60,8 @@ class Running:
     @property
     def child(self) -> psutil.Process:
         assert isinstance(self.engine, IsolatedEngine)
-        assert self.engine.pid is not None
-        return psutil.Process(self.engine.pid)
+        assert self.engine._process is not None
+        return psutil.Process(self.engine._process._popen.pid)
 
 
 @pytest.fixture

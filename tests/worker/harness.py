@@ -84,5 +84,5 @@ class Harness:
 
     @property
     def child(self) -> psutil.Process:
-        assert self.engine.pid is not None
-        return psutil.Process(self.engine.pid)
+        assert self.engine._process is not None
+        return psutil.Process(self.engine._process._popen.pid)

@@ -73,7 +73,7 @@ class TestSameAsTheWorker:
         number = harness.engine.run(OptionalJob())
 
         assert harness.until(JobEnded) == [JobEnded(number, None)]
-        assert harness.engine.pid is None
+        assert harness.engine._process is None
         harness.engine.answer(question())
         harness.until(Finished)
         number = harness.engine.run(OptionalJob())
