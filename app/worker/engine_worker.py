@@ -69,7 +69,7 @@ Command = Load | Answer | RunJob
 
 
 class CommandQueue:
-    """Numbers commands in the order in which they are submitted.
+    """Number commands in the order in which they are submitted, and hold the switches of answers.
 
     Both engines share it: the thread of this process and the child process.
     """
@@ -78,6 +78,15 @@ class CommandQueue:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._last_number = self._cancelled_through = 0
+        self._inspected, self._drafts = False, True
+
+    def inspect(self, on: bool) -> None:
+        """Add the target's probabilities to step details from the next step on, or stop that."""
+        self._inspected = on
+
+    def draft(self, on: bool) -> None:
+        """Allow or forbid drafting from the next step on."""
+        self._drafts = on
 
     def load(self, loader: Loader) -> None:
         """Load a pair, freeing the one before it first."""
@@ -117,8 +126,6 @@ class EngineWorker(CommandQueue):
         self._loader: Loader | None = None
         self._reported_notices: Sequence[str] = ()
         self._reported_pair: PairInfo | None = None
-        self._inspected = False
-        self._drafts = True
         # A daemon: a native call that does not return must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
@@ -138,14 +145,6 @@ class EngineWorker(CommandQueue):
         with self._lock:
             self._cancelled_through = self._last_number
             self._flag.set()
-
-    def inspect(self, on: bool) -> None:
-        """Add the target's probabilities to step details from the next step on, or stop that."""
-        self._inspected = on
-
-    def draft(self, on: bool) -> None:
-        """Allow or forbid drafting from the next step on."""
-        self._drafts = on
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything, free the models and end the thread.

@@ -62,7 +62,6 @@ class IsolatedEngine(CommandQueue):
         self._process: Process | None = None
         self._closed = False
         self._cancelled_at = 0.0
-        self._inspected, self._drafts = False, True
         self._loader: Loader | None = None
         """Loader of the last pair that was loaded."""
         threading.Thread(target=self._run, name="isolated engine", daemon=True).start()
@@ -74,13 +73,11 @@ class IsolatedEngine(CommandQueue):
         self._send(Call("cancel"))
 
     def inspect(self, on: bool) -> None:
-        """Add the target's probabilities to step details from the next step on, or stop that."""
-        self._inspected = on
+        super().inspect(on)
         self._send(Call("inspect", (on,)))
 
     def draft(self, on: bool) -> None:
-        """Allow or forbid drafting from the next step on."""
-        self._drafts = on
+        super().draft(on)
         self._send(Call("draft", (on,)))
 
     def close(self, timeout: float | None = None) -> bool:
@@ -140,18 +137,6 @@ class IsolatedEngine(CommandQueue):
         else:
             self._exchange(command)
 
-    def _start(self) -> Process:
-        with self._lock:
-            if self._closed:
-                raise UsageError("The engine was closed.")
-            if self._process is None:
-                self._process = Process(self._command)
-                self._process.send(Call("inspect", (self._inspected,)))
-                self._process.send(Call("draft", (self._drafts,)))
-                if self._loader is not None:
-                    self._process.send(Call("adopt", (self._loader,)))
-            return self._process
-
     def _forget(self) -> None:
         with self._lock:
             process, self._process = self._process, None
@@ -164,7 +149,16 @@ class IsolatedEngine(CommandQueue):
         Raises:
             EngineLostError: The process ended.
         """
-        process = self._start()
+        with self._lock:
+            if self._closed:
+                raise UsageError("The engine was closed.")
+            if self._process is None:
+                self._process = Process(self._command)
+                self._process.send(Call("inspect", (self._inspected,)))
+                self._process.send(Call("draft", (self._drafts,)))
+                if self._loader is not None:
+                    self._process.send(Call("adopt", (self._loader,)))
+            process = self._process
         process.send(command)
         if self._is_cancelled(command):
             # That stop came before the command.
