@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.conversations.message import Message, Prefill
 from app.engine.auto.cost_profile import CostProfile
@@ -31,6 +31,7 @@ class FakePair(_Base):
     """Stands in for a `NativePair` without a native library: token 1 is "a", 2 is "b", and so on; 0 ends."""
 
     n_threads: int = 1
+    _model: FakeModel  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class FakePair(_Base):
     ) -> None:
         self.notices = list(notices)
         self.target = TokenCache(target)
-        self._fake = target
+        self._model = target
         self.drafter: ModelDrafter | None = None
         self.index = NgramIndex()
         self.prompt_cache = PromptCache()
@@ -107,8 +108,10 @@ class FakePair(_Base):
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
-    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> Any:
-        sampler = FakeSampler(self._fake, params.seed)
+    def new_sampler(  # type: ignore[override]
+        self, params: SamplingParams, guidance: Guidance | None = None
+    ) -> FakeSampler:
+        sampler = FakeSampler(self._model, params.seed)
         self.guidance = guidance
         self.samplers.append(sampler)
         return sampler

@@ -69,6 +69,7 @@ class NativePair:
         params: What to load.
         cancel: Stops a decode in the middle.
         on_progress: Called with "target" or "draft" and the share loaded; False cancels.
+        others: Returns the CPU seconds of other programs so far.
 
     Attributes:
         info: The pair as values.
@@ -90,6 +91,8 @@ class NativePair:
         params: PairParams,
         cancel: CancelFlag,
         on_progress: Callable[[str, float], bool],
+        *,
+        others: Callable[[], float] = others_seconds,
     ) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
@@ -100,6 +103,7 @@ class NativePair:
         """Last error while writing measurements; None if there was none."""
         self._params = params
         self._cancel = cancel
+        self._others = others
         self._cpu_yield = self._new_cpu_yield()
         # Both files are checked before either is loaded, so that a wrong one is reported at once.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
@@ -285,7 +289,7 @@ class NativePair:
             return None
         most, n_cpus = self._most_threads, len(usable_processors())
         least = 1 if self._params.yields_cpu else most
-        return CpuYield(self._compute_with, most, n_cpus, others_seconds, time.monotonic, least=least)
+        return CpuYield(self._compute_with, most, n_cpus, self._others, time.monotonic, least=least)
 
     def _compute_with(self, most: int) -> None:
         generation, prompt = self._params.n_threads, self._params.n_threads_batch or self._params.n_threads

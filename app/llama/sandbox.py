@@ -144,6 +144,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 results.append(work())
             except Exception as error:
                 errors.append(error)
+            except SystemExit:
+                pass
 
         thread = threading.Thread(target=run, name="template", daemon=True)
         began = time.monotonic()
@@ -151,7 +153,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         thread.join(max(0.0, self._left_s))
         self._left_s -= time.monotonic() - began
         while thread.is_alive():
-            # Again and again, because an exception in a finalizer is ignored. A thread ends silently with this one.
+            # Again and again, because an exception in a finalizer is ignored. A thread ends with this one silently.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
             thread.join(_AGAIN_S)
         if errors:

@@ -391,7 +391,7 @@ class TestAutomatic:
             harness.worker.cancel()
             raise Interrupted
 
-        pair.calibrate = interrupted  # type: ignore[method-assign]
+        pair.calibrate = interrupted  # type: ignore[method-assign, assignment]
         finished = self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1]
 
         assert isinstance(finished, Finished)

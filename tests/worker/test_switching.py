@@ -75,7 +75,7 @@ def test_the_measuring_of_a_new_pair_is_reported_apart_from_the_first_token() ->
         yield from measured(cancelled)
         held_up[0] = 5_000_000_000
 
-    riders.calibrate = calibrate  # type: ignore[method-assign]
+    riders.calibrate = calibrate  # type: ignore[method-assign, assignment]
     for _ in range(2):
         seen = list(answer(riders, 1, request(AutoDraft()), clock=lambda: ticks() + held_up[0]))
         stats = finished(seen).stats
