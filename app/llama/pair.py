@@ -92,7 +92,7 @@ class NativePair:
         cancel: CancelFlag,
         on_progress: Callable[[str, float], bool],
         *,
-        others: Callable[[], float] = others_seconds,
+        others: Callable[[], float] | None = None,
     ) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
@@ -103,7 +103,7 @@ class NativePair:
         """Last error while writing measurements; None if there was none."""
         self._params = params
         self._cancel = cancel
-        self._others = others
+        self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
         # Both files are checked before either is loaded, so that a wrong one is reported at once.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
