@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from app.conversations.state_folder import PARTIAL, SUFFIX, StateFile, state_files
+from app.conversations.state_folder import PARTIAL, SUFFIX, state_files
 from app.core import atomic
 from app.core.paths import states_dir
 from app.engine.cache import SavedCache, TokenCache
@@ -69,7 +69,7 @@ class StateFiles:
     def __init__(self, folder: Path, cap_bytes: int) -> None:
         self._folder = folder
         self._cap_bytes = cap_bytes
-        self._known: dict[StateFile, SavedCache] = {}
+        self._known: dict[tuple[Path, int, int], SavedCache] = {}
         """The target's tokens in each file, without the data."""
         self._writer: threading.Thread | None = None
 
@@ -93,16 +93,17 @@ class StateFiles:
 
     def _entries(self) -> Iterator[tuple[Path, SavedCache]]:
         known, self._known = self._known, {}
-        for file in state_files():
-            if file.path.parent != self._folder:
+        for path, status in state_files().items():
+            if path.parent != self._folder:
                 continue
+            key = path, status.st_mtime_ns, status.st_size
             try:
-                entry = known.get(file) or _saved_prompt(file.path, with_states=False).target
+                entry = known.get(key) or _saved_prompt(path, with_states=False).target
             except Exception as error:
-                _discard(file.path, error)
+                _discard(path, error)
             else:
-                self._known[file] = entry
-                yield file.path, entry
+                self._known[key] = entry
+                yield path, entry
 
     def _read(self, path: Path) -> SavedPrompt | None:
         try:
