@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
+from app.core.background import in_background
 from app.core.errors import CacheError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
 from app.core.units import MAX_SIZE, gigabytes
@@ -18,7 +19,6 @@ from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, remedy_text
 from app.models.hub import cache
 from app.models.hub.download import Download
-from app.models.hub.request import in_background
 from app.models.memory_estimate import longest_trained
 from app.models.pair_summary import has_room, with_sizes, without_draft
 from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress

@@ -20,7 +20,6 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
-    background     work off the screen's thread
     text, names    display text for model output, numbers and model files
     key_names      display names of keys
 """

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
@@ -22,6 +21,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
+from app.core.background import in_background
 from app.core.errors import HubError, HubTimeoutError, UnreachableError, WaitError
 from app.models.hub import check_named, named_by, offline_by, without_password
 from app.models.hub.cache import disk_error
@@ -132,20 +132,6 @@ def look_up(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
             raise
         except WaitError as error:
             retries.wait(error)
-
-
-def in_background(work: Callable[[], T], name: str) -> Future[T]:
-    """Run on a daemon thread, which does not keep the program from exiting."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return future
 
 
 # Errors

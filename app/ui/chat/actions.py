@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,12 @@ from textual import on
 from app.conversations.attached import compose, split
 from app.conversations.message import Role
 from app.conversations.tree import Node
+from app.core.background import in_background
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.session.session import Session
 from app.session.snapshot import Blocked, Phase
 from app.settings.kinds import Value
-from app.ui.background import in_thread
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer
@@ -111,7 +112,7 @@ class ChatActions(ChatBase):
         question, pastes = split(storable(text).strip())
         if "@" not in question:
             return compose(question, pastes)
-        return await in_thread(lambda: include_files(question, pastes, Path()))
+        return await wrap_future(in_background(lambda: include_files(question, pastes, Path()), "included files"))
 
     # Messages
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from asyncio import wrap_future
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,10 @@ from app.conversations.message import Message, Role
 from app.conversations.titles import fit, one_line
 from app.conversations.tree import Conversation
 from app.core import atomic
+from app.core.background import in_background
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.models.source import home_expanded
-from app.ui.background import in_thread
 from app.ui.commands.command import Chat, Command, Commands, Takes
 from app.ui.key_names import key
 from app.ui.reading.rows import table
@@ -73,7 +74,7 @@ async def _save(chat: Chat, name: str) -> None:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _SUFFIX.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
-    chat.hint.say(await in_thread(partial(_write_conversation, conversation, file)))
+    chat.hint.say(await wrap_future(in_background(partial(_write_conversation, conversation, file), "save")))
 
 
 def _write_conversation(conversation: Conversation, file: Path) -> str:

@@ -18,7 +18,7 @@ from app.ui.commands.command import Command, Takes
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
-from app.ui.widgets.path_completion import PathCompletion
+from app.ui.widgets.path_completion import matching_paths
 
 ROWS = 8
 _MOST_STORED = 5_000
@@ -141,7 +141,7 @@ def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Sugge
 
 
 def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[Suggestion]:
-    paths = PathCompletion(base).matching(typed)
+    paths = matching_paths(typed, base)
     return [Suggestion(path[path.rstrip("/").rfind("/") + 1 :], inserted(path), whole=False) for path in paths]
 
 

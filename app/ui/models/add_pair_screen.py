@@ -26,7 +26,7 @@ from app.ui.models.service import PairService
 from app.ui.models.state import SetupProgress
 from app.ui.text import cell
 from app.ui.widgets.inputs import SourceInput
-from app.ui.widgets.path_completion import PathCompletion
+from app.ui.widgets.path_completion import continued_path
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared
@@ -150,10 +150,9 @@ class ModelFileSuggester(Suggester):
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._paths = PathCompletion(Path(), ".gguf")
 
     async def get_suggestion(self, value: str) -> str | None:
-        return await asyncio.to_thread(self._paths.continued, value)
+        return await asyncio.to_thread(continued_path, value, Path(), ".gguf")
 
 
 def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:

@@ -6,6 +6,7 @@ import base64
 import os
 import subprocess
 import sys
+from asyncio import wrap_future
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,8 +14,8 @@ from typing import Any
 
 from textual.app import App
 
+from app.core.background import in_background
 from app.core.program import find_program
-from app.ui.background import in_thread
 from app.ui.widgets.hint import Hint
 
 _ESCAPE = "\x1b"
@@ -34,7 +35,8 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
-    is_copied = await in_thread(partial(copy_by_program, text)) or _send_to_terminal(app, text)
+    by_program = await wrap_future(in_background(partial(copy_by_program, text), "copy"))
+    is_copied = by_program or _send_to_terminal(app, text)
     line = f"Copied {what}." if is_copied else f"Too long for the terminal's clipboard: {what}."
     for hint in app.screen.query(Hint):
         hint.say(line)

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from mimetypes import guess_type
 from pathlib import Path
@@ -20,44 +19,37 @@ _SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC
 _BINARY = ("audio/", "font/", "image/", "video/")
 
 
-@dataclass(frozen=True, slots=True)
-class PathCompletion:
-    """Finds the paths that complete a typed one.
+def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
+    """Return paths of files and folders in the form that was typed; folders end with a slash.
 
-    Attributes:
+    Names that begin as typed come before those that contain it. Hidden names need their dot.
+
+    Args:
+        typed: The beginning of a path.
         base: Start of relative paths.
         ending: Lower-case ending of the files to offer; "" offers all but media.
     """
+    if typed == "~":
+        return ("~/",)
+    head, slash, tail = _slashed(typed).rpartition("/")
+    folder, prefix = base / home_expanded(head + slash or "."), tail.casefold()
+    entries = [entry for entry in _entries(folder) if prefix in entry.name.casefold()]
+    entries = [entry for entry in entries if tail.startswith(".") or not entry.name.startswith(".")]
+    entries.sort(key=lambda e: (not e.name.casefold().startswith(prefix), not e.is_dir(), e.name.casefold()))
+    names = (e.name + "/" * e.is_dir() for e in entries if e.is_dir() or _is_offered(e, ending))
+    return tuple(head + slash + name for name in islice(names, MOST))
 
-    base: Path
-    ending: str = ""
 
-    def matching(self, typed: str) -> tuple[str, ...]:
-        """Return paths of files and folders in the form that was typed; folders end with a slash.
+def continued_path(typed: str, base: Path, ending: str = "") -> str | None:
+    """Return the first path that begins as typed; None without one."""
+    first = next(iter(matching_paths(typed, base, ending)), "")
+    return first if len(first) > len(typed) and first.casefold().startswith(_slashed(typed).casefold()) else None
 
-        Names that begin as typed come before those that contain it. Hidden names need their dot.
-        """
-        if typed == "~":
-            return ("~/",)
-        typed = _slashed(typed)
-        head, slash, tail = typed.rpartition("/")
-        prefix = tail.casefold()
-        folder = self.base / home_expanded(head + slash or ".")
-        entries = [entry for entry in _entries(folder) if prefix in entry.name.casefold()]
-        entries = [entry for entry in entries if tail.startswith(".") or not entry.name.startswith(".")]
-        entries.sort(key=lambda e: (not e.name.casefold().startswith(prefix), not e.is_dir(), e.name.casefold()))
-        names = (e.name + "/" * e.is_dir() for e in entries if e.is_dir() or self._is_offered(e))
-        return tuple(head + slash + name for name in islice(names, MOST))
 
-    def continued(self, typed: str) -> str | None:
-        """Return the first path that begins as typed; None without one."""
-        first = next(iter(self.matching(typed)), "")
-        return first if len(first) > len(typed) and first.casefold().startswith(_slashed(typed).casefold()) else None
-
-    def _is_offered(self, entry: os.DirEntry[str]) -> bool:
-        if self.ending:
-            return entry.name.lower().endswith(self.ending)
-        return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY)
+def _is_offered(entry: os.DirEntry[str], ending: str) -> bool:
+    if ending:
+        return entry.name.lower().endswith(ending)
+    return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY)
 
 
 def _slashed(path: str) -> str:

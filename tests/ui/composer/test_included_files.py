@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from app.conversations.attached import Attachment, compose
 from app.core.errors import AppError
 from app.ui.composer.completion import completions
 from app.ui.composer.included_files import completed, include_files, reference_at, references
-from app.ui.widgets.path_completion import MOST, PathCompletion
+from app.ui.widgets.path_completion import MOST, matching_paths
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_files_and_directories_are_offered(tree: Path) -> None:
-    matching = PathCompletion(tree).matching
+    matching = partial(matching_paths, base=tree)
     assert matching("no") == ("north/", "Nonsense.txt", "notes.md")
     assert matching("") == ("north/", "binary", "Nonsense.txt", "notes.md", "other.md", 'quo"te.md')
     assert matching("ot") == ("other.md", "notes.md")
@@ -93,7 +94,7 @@ def test_files_and_directories_are_offered(tree: Path) -> None:
 
 
 def test_a_new_file_is_offered(tree: Path) -> None:
-    matching = PathCompletion(tree).matching
+    matching = partial(matching_paths, base=tree)
     assert matching("new") == ()
     (tree / "new.md").write_text("x")
     os.utime(tree, ns=(1, 1))
@@ -103,7 +104,7 @@ def test_a_new_file_is_offered(tree: Path) -> None:
 def test_the_list_has_an_end(tmp_path: Path) -> None:
     for number in range(MOST + 5):
         (tmp_path / f"{number}.md").touch()
-    assert len(PathCompletion(tmp_path).matching("")) == MOST
+    assert len(matching_paths("", tmp_path)) == MOST
 
 
 def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
