@@ -16,7 +16,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     themes         colors of Tandem and of other themes
     keys           key bindings and where they are shown
     event_queue    worker events at the screen's pace
-    terminal       clipboard, signals, keys
+    terminal       clipboard, keys, native output
     base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end

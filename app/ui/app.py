@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterable
-from threading import Thread
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
@@ -28,7 +33,6 @@ from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.copying import copy_text
-from app.ui.terminal.signals import end_politely
 from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
 from app.ui.widgets.hint import Hint
 
@@ -41,6 +45,10 @@ _SWITCH_INTERVAL_S = 0.001
 _NEVER = 1_000_000
 _BRIEF = 30
 """Columns of a title in a notice."""
+_SIGNAL_EXIT = 128
+"""Added to the number of a signal: the exit code by a shell's convention."""
+END_S = 3.0
+"""Seconds from a signal to the exit in any case."""
 _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
@@ -142,7 +150,7 @@ class TandemApp(App[None]):
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
-        Thread(target=_preload_markdown, daemon=True).start()
+        threading.Thread(target=_preload_markdown, daemon=True).start()
 
     def action_keys(self) -> None:
         """Show the keys of the current screen."""
@@ -230,3 +238,28 @@ def _preload_markdown() -> None:
     from app.ui.reading.document import preload
 
     preload()
+
+
+def end_politely(leave: Callable[[int], None]) -> None:
+    """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
+
+    Restoring a terminal that is gone could block for ever, so the process exits some seconds later in any case.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        code = _SIGNAL_EXIT + number
+        deadline = threading.Timer(END_S, os._exit, (code,))
+        deadline.daemon = True
+        deadline.start()
+        # The loop may have ended.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(leave, code)
+
+    if sys.platform == "win32":
+        signal.signal(signal.SIGBREAK, on_signal)
+    else:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, on_signal)

@@ -15,7 +15,7 @@ _PROGRAM = """
 import os, sys
 from queue import Full
 from textual.drivers._writer_thread import WriterThread
-from app.ui.terminal import signals
+import app.ui.app
 from tests.ui.fakes import fake_app
 
 def write(self, text):
@@ -26,10 +26,10 @@ def write(self, text):
         self._queue.put(text)
 
 WriterThread.write = write
-signals.TIMEOUT_S = 0.1
-app, _ = fake_app()
-app.call_later(lambda: app.set_interval(0.01, lambda: app.screen.refresh()))
-app.run()
+app.ui.app.END_S = 0.1
+chat, _ = fake_app()
+chat.call_later(lambda: chat.set_interval(0.01, lambda: chat.screen.refresh()))
+chat.run()
 """
 """Draws without an end, and tells when the terminal takes no more."""
 

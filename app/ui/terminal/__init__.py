@@ -1,5 +1,4 @@
 """The terminal and the system around it.
 
-input_parser  pastes and alt keys               copying       the clipboard
-signals       being ended from outside          stderr_guard  keeps native output off the screen
+input_parser  pastes and alt keys    copying  the clipboard    stderr_guard  keeps native output off the screen
 """
