@@ -26,6 +26,7 @@ from app.cli.known_pairs import (
 )
 from app.cli.options import Options, Process, open_settings, options_of, read_process
 from app.cli.setting_flags import read_flags
+from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
@@ -36,6 +37,7 @@ from app.models.pair_summary import setup_command
 from app.models.recommend import Room
 from app.models.registry import SetUp
 from app.models.source import HubModel
+from app.session.answering import Engine
 from app.session.chat_settings import ChatSettings, applied
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
@@ -80,14 +82,24 @@ def chat(args: argparse.Namespace) -> int:
         return Store.open(conversations_file())
 
     pairs = _pairs(opener, lambda: app.session)
+    server = SharedServer(lambda: app.engine)
+
+    def engine(emit: Callable[[Event], None]) -> Engine:
+        def receive(event: Event) -> None:
+            emit(opener.with_fixes(event))
+            server(event)
+
+        return make_engine(opener.process, receive)
+
     app = TandemApp(
-        lambda emit: make_engine(opener.process, lambda event: emit(opener.with_fixes(event))),
+        engine,
         first.loader,
         first.settings,
         pairs=pairs,
         first_run=first_run,
         store=store,
         tuning=Tuning(opener.live, opener.again),
+        serve=server.toggle,
     )
     install_parser()
     try:
@@ -100,6 +112,7 @@ def chat(args: argparse.Namespace) -> int:
             # The terminal may be gone.
             with suppress(OSError):
                 print(f"tandem: {printable(unwritten.sentences)}", file=sys.stderr)
+        server.close()
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under a running call, and wait for a stalled download.

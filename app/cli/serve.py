@@ -43,6 +43,7 @@ _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
 _LISTED = 8
 _BACKLOG = 128
+_KEEP_ALIVE_S = 60
 _ANY = ("0.0.0.0", "::")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -55,15 +56,13 @@ def serve(args: argparse.Namespace) -> int:
         key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),
         origins=tuple(getattr(args, "cors", ())),
     )
-    listener = _listen(access.host, getattr(args, "port", DEFAULT_PORT))
+    listener = listen(access.host, getattr(args, "port", DEFAULT_PORT))
     status = StatusLine(sys.stderr)
     with listener:
         requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics())
         try:
             pair = _load(requests, options, status)
-            # A client may connect as soon as it reads the address.
-            listener.listen(_BACKLOG)
-            address = _address(access.host, listener)
+            address = address_of(access.host, listener)
             view = LiveView(sys.stderr, requests.metrics, f"{_title(pair)} at {address}/v1")
             if access.host not in _LOCAL and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
@@ -71,13 +70,13 @@ def serve(args: argparse.Namespace) -> int:
             name = options.pair.name if options.pair.name != FILES else pair.target.name
             service = Service(requests, options.answers, name, access, view.on_end, report)
             with announced(RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)):
-                asyncio.run(_run(service, listener, view))
+                asyncio.run(_run(HttpServer(service, listener), view))
         finally:
             requests.engine.close()
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address, before the models are loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
@@ -118,7 +117,7 @@ def _load(requests: EngineQueue, options: Options, status: StatusLine) -> PairIn
                     raise error
 
 
-def _address(host: str, listener: socket.socket) -> str:
+def address_of(host: str, listener: socket.socket) -> str:
     shown = "127.0.0.1" if host in _ANY else host
     return (
         f"http://[{shown}]:{listener.getsockname()[1]}"
@@ -138,36 +137,55 @@ def _title(pair: PairInfo) -> str:
     return f"{pair.target.name}{draft}"
 
 
-async def _run(service: Service, listener: socket.socket, view: LiveView) -> None:
-    config = uvicorn.Config(
-        make_app(service),
-        log_config=None,
-        log_level=logging.CRITICAL,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-        timeout_keep_alive=60,
-    )
-    server = _Server(config)
-    drawing = asyncio.create_task(view.keep_drawn())
+class HttpServer:
+    """uvicorn with the server's application.
 
-    def stop() -> None:
-        server.should_exit = True
+    Args:
+        service: What the application serves.
+        listener: Socket that clients connect to.
+    """
 
-    try:
-        with cancel_on_interrupt(stop):
-            await server.serve([listener])
-    finally:
-        drawing.cancel()
-        view.close()
+    def __init__(self, service: Service, listener: socket.socket) -> None:
+        config = uvicorn.Config(
+            make_app(service),
+            log_config=None,
+            log_level=logging.CRITICAL,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+        )
+        self._native = _Uvicorn(config)
+        self._listener = listener
+        # A client may connect as soon as it knows the address.
+        listener.listen(_BACKLOG)
+
+    async def run(self) -> None:
+        """Answer requests until `stop`."""
+        with self._listener:
+            await self._native.serve([self._listener])
+
+    def stop(self) -> None:
+        """End the server soon; safe on any thread."""
+        self._native.should_exit = True
 
 
-class _Server(uvicorn.Server):
+class _Uvicorn(uvicorn.Server):
     """A server that leaves signals to the command: the models must be freed after it."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+async def _run(server: HttpServer, view: LiveView) -> None:
+    drawing = asyncio.create_task(view.keep_drawn())
+    try:
+        with cancel_on_interrupt(server.stop):
+            await server.run()
+    finally:
+        drawing.cancel()
+        view.close()
 
 
 class LiveView:

@@ -97,7 +97,7 @@ class EngineQueue:
     def cancel(self, ticket: Ticket) -> None:
         """Stop a request; nothing happens if it has ended."""
         if ticket is self._running:
-            self.engine.cancel()
+            self.engine.cancel(ticket.number)
         elif ticket in self._waiting:
             self._waiting.remove(ticket)
             self._count()
@@ -105,7 +105,8 @@ class EngineQueue:
     def cancel_all(self) -> None:
         """Stop every request."""
         self._waiting.clear()
-        self.engine.cancel()
+        if self._running is not None:
+            self.engine.cancel(self._running.number)
 
     def _emit(self, event: Event) -> None:
         loop = self._loop

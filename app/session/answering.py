@@ -49,7 +49,7 @@ class Engine(Protocol):
 
     def run(self, job: Job) -> int: ...
 
-    def cancel(self) -> None: ...
+    def cancel(self, number: int | None = None) -> None: ...
 
     def inspect(self, on: bool) -> None: ...
 
@@ -186,8 +186,8 @@ class Answering:
     def stop_title(self) -> None:
         """Cancel the job; the title made from the first prompt stays."""
         if self.title_job is not None:
+            self._engine.cancel(self.title_job)
             self.title_job = None
-            self._engine.cancel()
 
     def take_title(self, title: str) -> None:
         """Set the title that the job has written; "" if it failed."""

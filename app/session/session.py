@@ -165,7 +165,7 @@ class Session:
         """Stop the running answer, whose text stays; return whether there is one."""
         runs = self.phase is Phase.ANSWERING
         if runs:
-            self.engine.cancel()
+            self.engine.cancel(self._answering.number)
         return runs
 
     @property

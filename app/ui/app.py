@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -20,6 +20,8 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.conversations.titles import fit
+from app.core.errors import AppError
+from app.models.pair_info import PairInfo
 from app.session.answering import EngineFactory
 from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
@@ -39,6 +41,7 @@ from app.ui.widgets.hint import Hint
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
 
+Serve: TypeAlias = Callable[[PairInfo, ChatSettings], str]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
@@ -64,6 +67,7 @@ class TandemApp(App[None]):
         first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
         store: Opens the conversations, after the first frame; None keeps them in memory.
         tuning: The settings; None leaves them as at the start.
+        serve: Starts or stops the server for other programs and returns a sentence; None without one.
     """
 
     TITLE = "Tandem"
@@ -80,8 +84,10 @@ class TandemApp(App[None]):
         first_run: bool = False,
         store: StoreOpener | None = None,
         tuning: Tuning | None = None,
+        serve: Serve | None = None,
     ) -> None:
         super().__init__()
+        self._serve = serve
         name_by(lambda: self._keymap)
         self._events = EventQueue()
         self.engine = engine_factory(self._events)
@@ -186,6 +192,8 @@ class TandemApp(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Keys", "Show every key", self.action_keys)
         yield SystemCommand("Theme", "Choose other colors", self.action_change_theme)
+        if self._serve is not None and self.session.pair is not None:
+            yield SystemCommand("Serve", "Start or stop the server for editors and agents", self.action_serve)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
             yield from chat_commands(self._chat)
@@ -193,6 +201,15 @@ class TandemApp(App[None]):
     def on_unmount(self) -> None:
         self._events.close()
         self.session.conversation.close()
+
+    def action_serve(self) -> None:
+        """Start or stop the server."""
+        pair = self.session.pair
+        if self._serve is not None and pair is not None:
+            try:
+                self._chat.hint.say(self._serve(pair, self.session.settings))
+            except AppError as error:
+                self._chat.hint.say(error.sentences)
 
     async def action_quit(self) -> None:
         """Quit at once; the caller closes the engine when the terminal is restored."""

@@ -77,7 +77,8 @@ class CommandQueue:
     def __init__(self) -> None:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._last_number = self._cancelled_through = 0
+        self._last_number = self._cancelled_through = self._current = 0
+        self._cancelled: set[int] = set()
         self._inspected, self._drafts = False, True
 
     def inspect(self, on: bool) -> None:
@@ -107,7 +108,15 @@ class CommandQueue:
             return self._last_number
 
     def _is_cancelled(self, command: Command) -> bool:
-        return command.number <= self._cancelled_through
+        return command.number <= self._cancelled_through or command.number in self._cancelled
+
+    def _is_current(self, number: int | None) -> bool:
+        """Mark a command as cancelled, or all of them; return whether the running one may be."""
+        if number is None:
+            self._cancelled_through = self._last_number
+        else:
+            self._cancelled.add(number)
+        return number in (None, self._current)
 
 
 class EngineWorker(CommandQueue):
@@ -140,11 +149,11 @@ class EngineWorker(CommandQueue):
         """Load this pair for the next command: the process that had it ended."""
         self._loader = loader
 
-    def cancel(self) -> None:
-        """Stop the running and all waiting commands; text that was written stays."""
+    def cancel(self, number: int | None = None) -> None:
+        """Stop a command, or the running and all waiting ones; text that was written stays."""
         with self._lock:
-            self._cancelled_through = self._last_number
-            self._flag.set()
+            if self._is_current(number):
+                self._flag.set()
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything, free the models and end the thread.
@@ -163,7 +172,10 @@ class EngineWorker(CommandQueue):
     def _run(self) -> None:
         while (command := self._next_command()) is not None:
             with self._lock:
-                if not self._is_cancelled(command):
+                self._current = command.number
+                if self._is_cancelled(command):
+                    self._flag.set()
+                else:
                     self._flag.clear()
             request = None if isinstance(command, Load) else command.number
             try:

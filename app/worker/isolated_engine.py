@@ -66,11 +66,13 @@ class IsolatedEngine(CommandQueue):
         """Loader of the last pair that was loaded."""
         threading.Thread(target=self._run, name="isolated engine", daemon=True).start()
 
-    def cancel(self) -> None:
-        """Stop the running and all waiting commands; text that was written stays."""
+    def cancel(self, number: int | None = None) -> None:
+        """Stop a command, or the running and all waiting ones; text that was written stays."""
         with self._lock:
-            self._cancelled_through, self._cancelled_at = self._last_number, time.monotonic()
-        self._send(Call("cancel"))
+            is_current = self._is_current(number)
+            self._cancelled_at = time.monotonic()
+        if is_current:
+            self._send(Call("cancel"))
 
     def inspect(self, on: bool) -> None:
         super().inspect(on)
@@ -124,6 +126,8 @@ class IsolatedEngine(CommandQueue):
             log.exception("an event of the engine process was lost")
 
     def _perform(self, command: Command) -> None:
+        with self._lock:
+            self._current = command.number
         if self._process is not None and self._process.has_ended:
             self._forget()
         if isinstance(command, Load):

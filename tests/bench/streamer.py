@@ -65,7 +65,7 @@ class Streamer:
     def draft(self, on: bool) -> None:
         """Do nothing."""
 
-    def cancel(self) -> None:
+    def cancel(self, number: int | None = None) -> None:
         """Do nothing."""
 
     def close(self, timeout: float | None = None) -> bool:

@@ -48,7 +48,7 @@ class ScriptedEngine:
         self.jobs.append(job)
         return 1000 + len(self.jobs)
 
-    def cancel(self) -> None:
+    def cancel(self, number: int | None = None) -> None:
         self.cancelled += 1
 
     def inspect(self, on: bool) -> None: ...

@@ -70,7 +70,7 @@ class FakeEngine:
         self.jobs.append(job)
         return self.job_number
 
-    def cancel(self) -> None:
+    def cancel(self, number: int | None = None) -> None:
         self.cancelled += 1
 
     def inspect(self, on: bool) -> None:

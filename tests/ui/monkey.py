@@ -119,7 +119,7 @@ class MonkeyEngine:
     def run(self, job: Job) -> int:
         return self._ask(_Asked(0, is_job=True))
 
-    def cancel(self) -> None:
+    def cancel(self, number: int | None = None) -> None:
         for asked in self.waiting:
             asked.stopped = True
 

@@ -188,6 +188,22 @@ class TestCancel:
             reasons[finished.request] = finished.reason
         assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
 
+    def test_one_waiting_answer_can_be_cancelled_alone(self, harness: Harness) -> None:
+        harness.load(FakePair(FakeModel(mixing(1), n_ctx=100_000)))
+        running = harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        waiting, later = (harness.worker.answer(QUESTION) for _ in range(2))
+        harness.until(Step)
+        harness.worker.cancel(waiting)
+        harness.worker.cancel(running)
+
+        reasons: dict[int, FinishReason] = {}
+        while len(reasons) < 3:
+            *_, finished = harness.until(Finished)
+            assert isinstance(finished, Finished)
+            reasons[finished.request] = finished.reason
+        stopped = FinishReason.CANCELLED
+        assert reasons == {running: stopped, waiting: stopped, later: FinishReason.LENGTH}
+
     def test_a_load_can_be_stopped(self, harness: Harness) -> None:
         entered = threading.Event()
 

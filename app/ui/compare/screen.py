@@ -109,7 +109,7 @@ class CompareScreen(SubScreen[None]):
         if not self._can_stop:
             return ""
         self._is_stopping = True
-        self._engine.cancel()
+        self._engine.cancel(self._job)
         self.result.show_activity("stopping")
         self.refresh_bindings()
         return "The comparison"

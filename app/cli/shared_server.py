@@ -1,0 +1,69 @@
+"""The chat's engine as a server too: started and stopped in its palette, beside the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.session.answering import Engine
+from app.session.chat_settings import ChatSettings
+from app.worker.events import Event
+
+if TYPE_CHECKING:
+    from app.cli.serve import HttpServer
+    from app.models.pair_info import PairInfo
+
+
+class SharedServer:
+    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue.
+
+    Args:
+        engine: Returns the chat's engine.
+    """
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
+        self._receive: Callable[[Event], None] | None = None
+        self._server: HttpServer | None = None
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event of the engine on; runs on its thread."""
+        if (receive := self._receive) is not None:
+            receive(event)
+
+    def toggle(self, pair: PairInfo, settings: ChatSettings) -> str:
+        """Start or stop the server; return a sentence about it.
+
+        Raises:
+            UsageError: Its port cannot be used.
+        """
+        if self._server is not None:
+            self.close()
+            return "The server has stopped."
+        from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, listen
+        from app.server.app import Access, Service
+        from app.server.engine_queue import EngineQueue
+        from app.server.metrics import Metrics
+
+        listener = listen(DEFAULT_HOST, DEFAULT_PORT)
+        requests = EngineQueue(self._attach, Metrics(pair=pair))
+        access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
+        self._server = HttpServer(Service(requests, settings, pair.target.name, access), listener)
+        self._thread = threading.Thread(target=asyncio.run, args=[self._server.run()], name="server", daemon=True)
+        self._thread.start()
+        return f"Serving at {address_of(DEFAULT_HOST, listener)}/v1; the same command stops it."
+
+    def _attach(self, receive: Callable[[Event], None]) -> Engine:
+        self._receive = receive
+        return self._engine()
+
+    def close(self) -> None:
+        """Stop the server and its requests."""
+        server, thread, self._server = self._server, self._thread, None
+        if server is not None and thread is not None:
+            server.stop()
+            thread.join()

@@ -1,0 +1,89 @@
+"""The chat's engine behind the server: both answer in turn, and a stop of one leaves the other."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+
+from app.cli import serve
+from app.cli.shared_server import SharedServer
+from app.conversations.message import Message, Role
+from app.core.errors import UsageError
+from app.engine.types import FinishReason, SamplingParams
+from app.session.chat_settings import ChatSettings
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event, Finished, Step
+from app.worker.request import AnswerRequest
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+GREEDY = SamplingParams(temperature=0)
+PROMPT = AnswerRequest((Message(Role.USER, "abc"),), GREEDY)
+
+
+class Chat:
+    """An engine as the chat has it, and the server over it."""
+
+    def __init__(self) -> None:
+        self.pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.server = SharedServer(lambda: self.engine)
+        self.engine = EngineWorker(self._receive)
+        self.engine.load(lambda cancel, progress: self.pair)
+
+    def _receive(self, event: Event) -> None:
+        self.events.put(event)
+        self.server(event)
+
+    def toggle(self) -> str:
+        return self.server.toggle(self.pair.info, ChatSettings("Fake", sampling=GREEDY))
+
+    def until(self, kind: type[Event], number: int) -> Event:
+        while True:
+            event = self.events.get(timeout=30)
+            if isinstance(event, kind) and getattr(event, "request", None) == number:
+                return event
+
+
+@pytest.fixture
+def chat(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    monkeypatch.setattr(serve, "DEFAULT_PORT", 0)
+    chat = Chat()
+    yield chat
+    chat.server.close()
+    chat.engine.close()
+
+
+def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
+    sentence = chat.toggle()
+    assert sentence.startswith("Serving at http://127.0.0.1:")
+    port = int(sentence.split(":")[2].partition("/")[0])
+    prompt = chat.engine.answer(PROMPT)
+    chat.until(Step, prompt)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    # The request waits behind the prompt, which only the chat stops.
+    chat.engine.cancel(prompt)
+    finished = chat.until(Finished, prompt)
+    assert isinstance(finished, Finished)
+    assert finished.reason is FinishReason.CANCELLED
+    assert json.loads(connection.getresponse().read())["usage"]["completion_tokens"] == 3
+    connection.close()
+    assert chat.toggle() == "The server has stopped."
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), 5)
+
+
+def test_a_taken_port_is_a_sentence(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr(serve, "DEFAULT_PORT", taken.getsockname()[1])
+        with pytest.raises(UsageError, match="cannot be used"):
+            chat.toggle()
