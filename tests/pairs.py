@@ -102,8 +102,8 @@ class FakePair(_Base):
     def build_text(self, text: str) -> RenderedPrompt:
         return RenderedPrompt(self.tokenize(text))
 
-    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        return ""
+    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
+        return Guidance()
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)

@@ -244,6 +244,7 @@ class LiveView:
             f"requests  {state}{f', {m.n_failed} failed' if m.n_failed else ''}",
             f"speed     {' · '.join(speed) or 'no answer yet'}",
             f"tokens    {tokens}",
+            *([f"error     {m.last_error}"] if m.last_error else []),
             *self._recent,
             "ctrl+c stops the server",
         ]

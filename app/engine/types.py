@@ -235,11 +235,13 @@ class Guidance:
 
     Attributes:
         grammar: In llama.cpp's GBNF; "" for none.
+        trigger: Pattern of the text after which the grammar begins; "" for the whole answer.
         schema: JSON schema of the whole answer, instead of a grammar; None for none.
         logit_bias: Added to the logits of tokens.
     """
 
     grammar: str = ""
+    trigger: str = ""
     schema: Mapping[str, Any] | None = None
     logit_bias: tuple[tuple[int, float], ...] = ()
 

@@ -7,10 +7,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from app.core.errors import UsageError
 from app.core.printable import one_line
+from app.engine.types import Guidance
 from app.llama import library
 from app.llama.library import native
 from app.llama.model import Model
@@ -48,19 +50,35 @@ def grammar_of_schema(schema: Mapping[str, Any]) -> str:
         ) from error
 
 
-def grammar_of_call(template: str | None, tools: Sequence[Mapping[str, Any]]) -> str:
-    """Return a grammar of one call of a tool, in the format of a chat template; "" if the format is not JSON.
+def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
+    """Return a grammar of calls of tools, in the format of a chat template.
 
     Args:
         template: Jinja source; None without one.
         tools: The tools, as in OpenAI's API.
+        must_call: Whether the answer is one call; otherwise the grammar waits for the text that begins a call.
+
+    Returns:
+        No grammar if the format is not JSON, or if nothing marks the beginning of a call.
     """
     source = template or ""
-    if any(mark in source for mark in _NOT_JSON):
-        return ""
     known = (form for form in _CALLS if form[0].strip("[\n") in source)
     begin, arguments, end = next(known) if "tools" in source else _CALLS[0]
-    functions = [tool["function"] for tool in tools]
+    if any(mark in source for mark in _NOT_JSON) or not (begin or must_call):
+        return Guidance()
+    try:
+        return _guidance(json.dumps(tools), begin, arguments, end, must_call=must_call)
+    except UsageError:
+        if must_call:
+            raise
+        # A schema that cannot be translated is no reason to refuse an answer that may not call anything.
+        return Guidance()
+
+
+@lru_cache(maxsize=8)
+def _guidance(tools: str, begin: str, arguments: str, end: str, *, must_call: bool) -> Guidance:
+    """Return the grammar of calls; cached, because an agent sends the same tools each time."""
+    functions = [tool["function"] for tool in json.loads(tools)]
     calls = [
         {
             "type": "object",
@@ -70,7 +88,13 @@ def grammar_of_call(template: str | None, tools: Sequence[Mapping[str, Any]]) ->
         for function in functions
     ]
     rules = re.sub(r"(?<![\w-])root(?![\w-])", "call", grammar_of_schema({"anyOf": calls}))
-    return f"root ::= {json.dumps(begin)} call {json.dumps(end)}\n{rules}"
+    one = f"{json.dumps(begin)} call {json.dumps(end)}"
+    if must_call:
+        return Guidance(f"root ::= {one}\n{rules}")
+    if len(rules) > _LONGEST:
+        return Guidance()
+    mark = begin.strip("[\n")
+    return Guidance(f'root ::= {one} ("\\n" {one})*\n{rules}', trigger=rf"[\s\S]*?({re.escape(mark)}[\s\S]*)")
 
 
 class Grammar:
@@ -82,18 +106,25 @@ class Grammar:
     Args:
         model: Whose vocabulary is used.
         text: The grammar in GBNF, with a rule "root".
+        trigger: Pattern of the text whose first group the grammar begins with; "" begins at once.
 
     Raises:
         UsageError: llama.cpp cannot parse it.
     """
 
-    def __init__(self, model: Model, text: str) -> None:
+    def __init__(self, model: Model, text: str, trigger: str = "") -> None:
         data = text.encode()
         if len(data) > _LONGEST or b"\0" in data:
             raise UsageError(f"The grammar has {len(data):,} bytes; {_LONGEST:,} without a null are possible.")
         self._model = model
         library.clear_errors()
-        self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
+        self._handle: Any
+        if trigger:
+            patterns = (ctypes.c_char_p * 1)(trigger.encode())
+            arguments = (model.native_vocab, data, _ROOT, patterns, 1, None, 0)
+            self._handle = native.llama_sampler_init_grammar_lazy_patterns(*arguments)
+        else:
+            self._handle = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
         if not self._handle:
             reason = one_line(library.last_errors()) or "it has no rule that can be parsed"
             raise UsageError(f"The grammar is invalid: {reason}.", "See llama.cpp's grammars/README.md for the format.")
@@ -115,6 +146,8 @@ class Grammar:
         if not tokens or not self.allows(tokens[0]):
             return 0
         copy = native.llama_sampler_clone(self._handle)
+        if not copy:
+            return 0
         try:
             for n, token in enumerate(tokens):
                 if not _is_allowed(copy, token):

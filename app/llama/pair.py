@@ -354,9 +354,9 @@ class NativePair:
         """Return a text as a prompt without a chat template."""
         return self._prompts.build_text(text)
 
-    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        """Return a grammar of one call of a tool, as the model writes it; "" if there is none."""
-        return self._prompts.call_grammar(tools)
+    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
+        """Return a grammar of calls of tools; see `app.llama.grammar.guidance_for_calls`."""
+        return self._prompts.call_guidance(tools, must_call=must_call)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)

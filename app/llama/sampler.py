@@ -58,7 +58,7 @@ class SamplerChain:
         self._chain: Any = None if self._greedy else self._build()
         text = grammar_of_schema(guidance.schema) if guidance.schema is not None else guidance.grammar
         try:
-            self._grammar = Grammar(context.model, text) if text else None
+            self._grammar = Grammar(context.model, text, guidance.trigger) if text else None
         except UsageError:
             self.close()
             raise

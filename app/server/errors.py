@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.errors import AppError, ContextOverflowError, TemplateError, UsageError
+from app.core.errors import AppError, ContextOverflowError, DecodeError, TemplateError, UsageError
 
 _KINDS = {
     401: "authentication_error",
@@ -47,7 +47,10 @@ def as_request_error(error: AppError) -> RequestError:
         return RequestError(error.message, "Shorten it, or start tandem serve with a longer --ctx.", param="messages")
     if isinstance(error, (UsageError, TemplateError)):
         return RequestError(error.message, error.hint)
-    return RequestError(error.message, error.hint, status=500)
+    if isinstance(error, DecodeError):
+        return RequestError(error.message, error.hint, status=500)
+    # Other errors may name files of this machine.
+    return RequestError("The models cannot answer now.", "The terminal of the server shows why.", status=500)
 
 
 def error_body(error: RequestError, path: str) -> dict[str, Any]:

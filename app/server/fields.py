@@ -222,7 +222,7 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         refuse("json_schema", schema, "an object")
     if grammar and schema is not None:
         raise RequestError("grammar and a JSON schema exclude each other.", param="grammar")
-    return Guidance(grammar, schema, _logit_bias(fields))
+    return Guidance(grammar, schema=schema, logit_bias=_logit_bias(fields))
 
 
 def _logit_bias(fields: Fields) -> tuple[tuple[int, float], ...]:

@@ -33,6 +33,7 @@ class Metrics:
     accepted_tokens: int = 0
     tokens_per_second: float | None = None
     speedup: str = ""
+    last_error: str = ""
 
     def observe(self, event: Event) -> None:
         """Count an event of a request."""
@@ -40,6 +41,7 @@ class Metrics:
             self._show(event)
         elif isinstance(event, Failed):
             self.n_failed += 1
+            self.last_error = event.error.sentences
         elif isinstance(event, Finished):
             stats = event.stats
             self.n_answered += 1

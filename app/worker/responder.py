@@ -64,8 +64,9 @@ def answer(
     prompt = prompt_of(pair, request)
     if request.text is None:
         refuse_overflow(pair, request, len(prompt.tokens))
-    if request.must_call:
-        request = replace(request, guidance=replace(request.guidance, grammar=pair.call_grammar(request.tools)))
+    if request.tools and not request.guidance.has_grammar:
+        calls = pair.call_guidance(request.tools, must_call=request.must_call)
+        request = replace(request, guidance=replace(calls, logit_bias=request.guidance.logit_bias))
     sampler = pair.new_sampler(request.sampling, request.guidance)
     try:
         pair.yield_cpu()

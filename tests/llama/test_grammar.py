@@ -15,7 +15,7 @@ from app.core.errors import DecodeError, UsageError
 from app.engine.text.tool_calls import ToolCallScanner
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
-from app.llama.grammar import Grammar, grammar_of_call, grammar_of_schema
+from app.llama.grammar import Grammar, grammar_of_schema, guidance_for_calls
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from app.worker.events import Event, Finished, Step
@@ -145,9 +145,25 @@ def test_a_required_call_is_written(pair: NativePair) -> None:
     ],
 )
 def test_a_required_call_has_the_format_of_the_template(template: str, begins: str) -> None:
-    grammar = grammar_of_call(template, [TOOL])
-    assert grammar.removeprefix("root ::= ").startswith(begins)
-    assert bool(grammar) is bool(begins)
+    guidance = guidance_for_calls(template, [TOOL], must_call=True)
+    assert guidance.grammar.removeprefix("root ::= ").startswith(begins)
+    assert guidance.has_grammar is bool(begins)
+
+
+def test_a_grammar_of_calls_waits_for_the_beginning_of_one(pair: NativePair) -> None:
+    guidance = guidance_for_calls(None, [TOOL], must_call=False)
+    sampler = pair.new_sampler(GREEDY, guidance)
+    text = [*pair.tokenize("Let me look. "), *pair.tokenize('<tool_call>\n{"name": ')]
+    assert sampler.n_allowed([*text, *pair.tokenize('"look_up", "arguments": {"city": "Rome"')]) > len(text)
+    assert sampler.n_allowed([*text, *pair.tokenize('"other"')]) < len(text) + 2
+    sampler.close()
+
+
+def test_a_schema_that_cannot_be_translated_matters_only_for_a_required_call() -> None:
+    wrong = {"type": "function", "function": {"name": "f", "parameters": {"type": "nonsense"}}}
+    assert not guidance_for_calls(None, [wrong], must_call=False).has_grammar
+    with pytest.raises(UsageError, match="JSON schema"):
+        guidance_for_calls(None, [wrong], must_call=True)
 
 
 def test_probabilities_are_reported(pair: NativePair) -> None:

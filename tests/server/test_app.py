@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import ModelFileError
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
 from app.server.app import Access
@@ -256,6 +258,20 @@ def test_fields_override_the_settings(serve: Serve) -> None:
     assert pair.samplers[-1].seed == 7
     assert pair.guidance is not None
     assert pair.guidance.schema == {"type": "object"}
+
+
+def test_an_error_of_the_engine_names_no_files(serve: Serve) -> None:
+    pair = endless()
+
+    def fail(*_: object) -> RenderedPrompt:
+        raise ModelFileError("/home/me/secret.gguf is gone.")
+
+    pair.build_prompt = fail  # type: ignore[method-assign, assignment]
+    server = serve(pair)
+    status, answer = server.post("/v1/chat/completions", chat())
+    assert status == 500
+    assert "secret" not in json.dumps(answer)
+    assert "secret" in server.queue.metrics.last_error
 
 
 def test_fifty_clients_of_which_some_leave(serve: Serve) -> None:
