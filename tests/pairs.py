@@ -79,6 +79,9 @@ class FakePair(_Base):
             self.target, self.drafter.cache if self.drafter is not None else None, prompt, conversation
         )
 
+    def store_states(self) -> None:
+        self.prompt_cache.write_soon()
+
     def yield_cpu(self) -> None:
         self.n_yields += 1
 

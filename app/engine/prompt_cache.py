@@ -43,7 +43,10 @@ class StateStore(Protocol):
         """Return the state that saves most tokens of a prompt, if it saves at least `n_least`."""
 
     def save(self, saved: SavedPrompt) -> None:
-        """Write a state in the background, in place of the one of the same conversation."""
+        """Keep a state to write, in place of the one of the same conversation."""
+
+    def write_soon(self) -> None:
+        """Write the kept states in the background; called when no answer is running, which it would slow down."""
 
     def close(self) -> None:
         """Wait until everything is written."""
@@ -80,6 +83,11 @@ class PromptCache:
             if draft is not None and found.draft is not None:
                 draft.restore(found.draft)
         self._name = name
+
+    def write_soon(self) -> None:
+        """Write states to disk in the background, after an answer."""
+        if self._store is not None:
+            self._store.write_soon()
 
     def close(self, target: TokenCache, draft: TokenCache | None) -> None:
         """Write the present state to disk if it took long to read; forget all others. A second call does nothing."""

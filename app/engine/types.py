@@ -231,7 +231,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What one request allows the target to write.
+    """Restrictions on the text that the target may write.
 
     Attributes:
         grammar: In llama.cpp's GBNF; "" for none.

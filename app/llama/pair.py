@@ -336,6 +336,10 @@ class NativePair:
         """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""
         self._prompt_cache.prepare(self.target, self._draft_cache, prompt, conversation)
 
+    def store_states(self) -> None:
+        """Write saved states to disk in the background, after an answer."""
+        self._prompt_cache.write_soon()
+
     @property
     def _draft_cache(self) -> TokenCache | None:
         return self.drafter.cache if self.drafter is not None else None

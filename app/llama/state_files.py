@@ -71,6 +71,7 @@ class StateFiles:
         self._cap_bytes = cap_bytes
         self._known: dict[tuple[Path, int, int], SavedCache] = {}
         """The target's tokens in each file, without the data."""
+        self._pending: list[SavedPrompt] = []
         self._writer: threading.Thread | None = None
 
     def find(self, cache: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
@@ -79,12 +80,21 @@ class StateFiles:
         return self._read(path) if found and n >= n_least else None
 
     def save(self, saved: SavedPrompt) -> None:
-        self.close()
-        # A daemon: a rename makes the file appear only when it is complete.
-        self._writer = threading.Thread(target=self._write, args=(saved,), name="states", daemon=True)
-        self._writer.start()
+        self._pending.append(saved)
+
+    def write_soon(self) -> None:
+        if self._pending:
+            self._join()
+            pending, self._pending = self._pending, []
+            # A daemon: a rename makes the file appear only when it is complete.
+            self._writer = threading.Thread(target=self._write_all, args=(pending,), name="states", daemon=True)
+            self._writer.start()
 
     def close(self) -> None:
+        self.write_soon()
+        self._join()
+
+    def _join(self) -> None:
         if self._writer is not None:
             self._writer.join()
             self._writer = None
@@ -115,6 +125,10 @@ class StateFiles:
         return saved
 
     # Writing
+
+    def _write_all(self, pending: Sequence[SavedPrompt]) -> None:
+        for saved in pending:
+            self._write(saved)
 
     def _write(self, saved: SavedPrompt) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Routes of the server, who may use them, and errors."""
+"""Routes, access checks and errors of the server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use the server.
+    """Access rules of the server.
 
     Attributes:
         host: Address that it listens on.
@@ -82,13 +82,13 @@ def _host_name(request: Request) -> str:
 
 @dataclass(slots=True)
 class Service:
-    """What the routes share.
+    """State that the routes share.
 
     Attributes:
         queue: The engine.
         settings: Settings of answers, which requests override.
         model: Name of the pair.
-        access: Who may use it.
+        access: Access rules.
         on_end: Called with method, path and status when a request has its response, or its stream begins.
         report: Numbers for the field "tandem" of a chat completion that asks for it.
     """

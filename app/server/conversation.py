@@ -25,7 +25,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the model reads.
+    """Messages, tools and the beginning of an answer.
 
     Attributes:
         messages: The messages; one system message at most, in front.

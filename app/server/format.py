@@ -1,4 +1,4 @@
-"""What every API has to do with an answer."""
+"""The interface of the API formats, and server-sent events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.server.answer import Answer, Part
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What an answer is called.
+    """Id, model and time of an answer.
 
     Attributes:
         prefix: Begins the id, as in the API's documentation.

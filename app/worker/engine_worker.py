@@ -250,6 +250,8 @@ class EngineWorker(CommandQueue):
             for event in events:
                 self._emit(event)
         finally:
+            if self._pair is not None:
+                self._pair.store_states()
             self._free_spent()
 
     def _free_spent(self) -> None:

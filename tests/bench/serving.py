@@ -151,7 +151,8 @@ def main() -> None:
             rounds.append(found)
             shown = "  ".join(f"{name} {one.speed:.1f} tok/s, TTFT {one.first_s:.2f} s" for name, one in found.items())
             print(f"{number + 1:2} {shown}  {messages[0]['content'][:30]!r}", flush=True)
-        _print_ratios(rounds)
+        if rounds:
+            _print_ratios(rounds)
         _print_conversation(programs, args, random)
 
 

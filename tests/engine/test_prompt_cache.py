@@ -30,6 +30,9 @@ class FakeStore:
     def save(self, saved: SavedPrompt) -> None:
         self.saved.append(saved)
 
+    def write_soon(self) -> None:
+        pass
+
     def close(self) -> None:
         self.is_closed = True
 

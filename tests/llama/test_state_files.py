@@ -78,6 +78,16 @@ def test_a_conversation_is_not_read_again_after_a_restart(states: Path) -> None:
     assert os.name == "nt" or file.stat().st_mode & 0o077 == 0
 
 
+def test_states_are_written_after_the_answer(states: Path) -> None:
+    process = Process(states)
+    process.read(A, "1")
+    process.read(B, "2")
+    assert not list(states.rglob("*.*")), "writing would slow down the answer"
+    process.prompts.write_soon()
+    process.end()
+    assert {path.stem for path in state_files()} == {"1", "2"}
+
+
 def test_questions_about_one_document_share_a_state(states: Path) -> None:
     stored(states, "", [*A, 10, 11])
     assert Process(states).read([*A, 12, 13]) == len(A)
