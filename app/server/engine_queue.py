@@ -17,6 +17,7 @@ from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairCha
 from app.worker.request import AnswerRequest
 
 MOST_WAITING = 64
+_STOPPED = Failed(None, RequestError("The request was stopped before its turn.", status=503))
 _LEAST_RETRY_S, _MOST_RETRY_S = 1, 60
 
 Work: TypeAlias = "AnswerRequest | Job"
@@ -100,11 +101,13 @@ class EngineQueue:
             self.engine.cancel(ticket.number)
         elif ticket in self._waiting:
             self._waiting.remove(ticket)
+            ticket.put(_STOPPED)
             self._count()
 
     def cancel_all(self) -> None:
         """Stop every request."""
-        self._waiting.clear()
+        for ticket in list(self._waiting):
+            self.cancel(ticket)
         if self._running is not None:
             self.engine.cancel(self._running.number)
 

@@ -206,6 +206,23 @@ def test_a_closed_connection_ends_its_answer(serve: Serve, stream: bool) -> None
     assert server.post("/v1/chat/completions", chat(max_tokens=3))[0] == 200
 
 
+def test_a_request_ends_when_its_client_leaves_before_its_turn(serve: Serve) -> None:
+    server = serve(endless())
+    first, second = server.connect(), server.connect()
+    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
+    until(lambda: server.queue.metrics.n_running == 1)
+    second.request("POST", "/v1/completions", json.dumps({"prompt": "hello"}))
+    until(lambda: server.queue.metrics.n_waiting == 1)
+    assert second.sock is not None
+    second.sock.close()
+    second.close()
+    until(lambda: ("POST", "/v1/completions", 503) in server.ended)
+    assert server.queue.metrics.n_waiting == 0
+    assert first.sock is not None
+    first.sock.close()
+    first.close()
+
+
 def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_queue, "MOST_WAITING", 3)
     pair = endless()

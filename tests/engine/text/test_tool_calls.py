@@ -55,7 +55,7 @@ def scanned(text: str, size: int = 3) -> tuple[str, tuple[ToolCall, ...]]:
             '{"a": "x", "n": 3}<|tool_call_end|>',
             id="Kimi",
         ),
-        pytest.param('to=functions.f {"a": "x", "n": 3}', id="gpt-oss"),
+        pytest.param('to=functions.f \n\n{"a": "x", "n": 3}', id="gpt-oss"),
         pytest.param('<|tool_call>call:f{a:<|"|>x<|"|>,n:3}<tool_call|>', id="Gemma 4"),
         pytest.param("<start_function_call>call:f{a:<escape>x<escape>,n:3}<end_function_call>", id="FunctionGemma"),
         pytest.param('<|tool_call|>[{"name": "f", "arguments": {"a": "x", "n": 3}}]', id="Granite"),
