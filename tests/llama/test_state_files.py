@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
@@ -19,9 +19,11 @@ from app.engine.cache import TokenCache
 from app.engine.prompt_cache import FEWEST, PromptCache
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
+from app.llama.params import ContextParams, PairParams
 from app.llama.state_files import StateFiles
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -261,3 +263,15 @@ def test_a_folder_that_cannot_be_read_has_no_states(monkeypatch: pytest.MonkeyPa
     assert not state_files()
     remove_orphans(())
     assert Process(states).read([*A, 9], "1") == 0
+
+
+@pytest.mark.real_pair
+def test_a_sliding_window_longer_than_its_window_is_not_saved(real_model: Callable[[str], Path]) -> None:
+    model = Model(open_model_file(real_model("gemma-3-270m-q4_k_m.gguf")))
+    context = Context(model, ContextParams(1024, 1, 1, n_batch=1024, n_outputs=1))
+    tokens = model.tokenize("one two three four five six seven eight nine ten " * 80, parse_special=False)
+    context.decode(tokens[:200], 1)
+    assert context.save_sequence() is not None
+    context.decode(tokens[200:700], 1)
+    assert context.save_sequence() is None, "what lies before the window is missing in a copy"
+    model.close()
