@@ -63,7 +63,7 @@ def serve(args: argparse.Namespace) -> int:
         try:
             pair = _load(requests, options, status)
             address = address_of(access.host, listener)
-            view = LiveView(sys.stderr, requests.metrics, f"{_title(pair)} at {address}/v1")
+            view = LiveView(sys.stderr, requests.metrics, f"{address}/v1 with {_title(pair)}")
             if access.host not in _LOCAL and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
