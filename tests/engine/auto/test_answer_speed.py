@@ -25,7 +25,7 @@ def test_without_single_token_steps_the_speedup_is_an_estimate_without_a_verdict
 
 def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
     speed = AnswerSpeed()
-    for _ in range(4):
+    for _ in range(8):
         single(speed)
     assert speed.measured
     for _ in range(160):
@@ -49,15 +49,13 @@ def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert (speed.speedup, speed.verdict) == (None, "")
 
 
-@pytest.mark.parametrize(("single_stretch", "drafted_stretch"), [(1.0, 3.0), (2.0, 1.0)])
-def test_a_speedup_is_estimated_if_the_load_changed_between_single_tokens_and_drafts(
-    single_stretch: float, drafted_stretch: float
-) -> None:
+@pytest.mark.parametrize("stretches", [(1.0, 3.0), (2.0, 1.0), (1.0, 2.0, 1.0)])
+def test_a_speedup_is_estimated_if_the_load_changed_in_the_answer(stretches: tuple[float, ...]) -> None:
     speed = AnswerSpeed()
-    for _ in range(8):
-        single(speed, stretch=single_stretch)
-    for _ in range(8):
-        drafted(speed, 4, 2.0, drafted_stretch)
+    for stretch in stretches:
+        for _ in range(4):
+            single(speed, stretch=stretch)
+            drafted(speed, 4, 2.0, stretch)
     assert speed.speedup == pytest.approx(1.67, abs=0.01)
     assert (speed.measured, speed.verdict) == (False, "")
 
