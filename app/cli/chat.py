@@ -30,7 +30,6 @@ from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
-from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.pair_summary import setup_command
@@ -237,15 +236,14 @@ class Opener:
 
     def fix(self, offer: Offer) -> FitOption:
         """Return an offer as a choice of the chat."""
-        gain = f"frees about {gigabytes(offer.gain_bytes)}" + ("" if offer.suffices else ", not enough alone")
         try:
             options = self.with_flags(offer.flags) if offer.flags else None
         except AppError:
             # Such as a pair whose files are gone.
             options = None
         if options is None:
-            return FitOption(offer.what, gain, offer.cost)
+            return FitOption(offer)
         if options.files is None and any(isinstance(source, HubModel) for source in options.pair.sources):
             download = setup_command(options.pair, by_name="--pair" in offer.flags)
-            return FitOption(offer.what, gain, offer.cost, command=download)
-        return FitOption(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
+            return FitOption(offer, command=download)
+        return FitOption(offer, lambda: self.take(offer.flags))

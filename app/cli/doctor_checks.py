@@ -16,8 +16,8 @@ from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Facts, Section
 from app.hardware.conditions import conditions
-from app.hardware.fit import fast_devices
-from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
+from app.hardware.devices import fast_devices
+from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place
 from app.hardware.slow_causes import Situation
 from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
 from app.llama.fitting.machine_room import memory_rooms, with_remote
@@ -88,7 +88,7 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         title=options.pair.title,
         why=why,
         models=tuple(models),
-        needs=device_needs(found.plan, found.rooms),
+        needs=found.plan.loads,
         measured=found.measured,
         offers=lines,
         target_source=str(options.pair.target),

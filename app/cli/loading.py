@@ -20,7 +20,8 @@ from app.core.paths import memory_dir
 from app.core.shell import quoted
 from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
-from app.hardware.fit import MAIN, Rooms, fast_devices
+from app.hardware.devices import fast_devices
+from app.hardware.fit import MAIN, Rooms
 from app.hardware.rpc import RpcServer, ask, parse_endpoint
 from app.hardware.system import System
 from app.llama import stored_measurements

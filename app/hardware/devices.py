@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
 """Kind of a device: "accel" helps the CPU, "software" is a software renderer on the CPU."""
+_GPU_RESERVE = 768 << 20
+"""Left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
+_RAM_SHARE = 0.9
+"""Share of free RAM for models."""
+_FAST = "Apple"
+"""Maker of integrated GPUs that are as fast as discrete ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +22,52 @@ class Device:
 
     Attributes:
         name: llama.cpp's, such as "CUDA0".
-        description: Such as "NVIDIA GeForce RTX 4090".
-        kind: "gpu" has memory of its own, "igpu" shares RAM.
-        backend: Such as "CUDA".
+        kind: "gpu" has memory of its own, "igpu" shares RAM, "software" is used only if named.
+        backend: Such as "CUDA"; a model is only split over devices of one backend.
+        free_bytes: Free now; for the CPU what is available without swapping.
+        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
         total_bytes: Its memory; 0 if unknown.
-        free_bytes: Of that, now; for the CPU what is available without swapping.
     """
 
     name: str
-    description: str
     kind: Kind
     backend: str
-    total_bytes: int
     free_bytes: int
+    description: str = ""
+    total_bytes: int = 0
+
+    @property
+    def is_fast(self) -> bool:
+        return self.has_own_memory or (self.kind == "igpu" and self.description.startswith(_FAST))
+
+    @property
+    def has_own_memory(self) -> bool:
+        return self.kind == "gpu"
+
+    @property
+    def room_bytes(self) -> int:
+        """Memory for models, after the reserve."""
+        if self.has_own_memory:
+            return max(0, self.free_bytes - _GPU_RESERVE)
+        return int(_RAM_SHARE * self.free_bytes)
+
+    def with_room(self, room_bytes: int) -> Device:
+        """Return the device with that much memory for models."""
+        free = room_bytes + _GPU_RESERVE if self.has_own_memory else int(room_bytes / _RAM_SHARE)
+        return replace(self, free_bytes=free)
+
+
+def fast_devices(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Return the devices that get layers by default: GPUs of one backend, else integrated ones; () without any.
+
+    One GPU may be listed under two backends; the backend with the most memory counts.
+    """
+    gpus = [device for device in devices if device.is_fast] or [device for device in devices if device.kind == "igpu"]
+    backends = dict.fromkeys(gpu.backend for gpu in gpus)
+    if not backends:
+        return ()
+    most = max(backends, key=lambda backend: sum(gpu.free_bytes for gpu in gpus if gpu.backend == backend))
+    return tuple(gpu for gpu in gpus if gpu.backend == most)
 
 
 @dataclass(frozen=True, slots=True)

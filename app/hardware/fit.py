@@ -8,82 +8,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 from app.core.errors import UsageError
 from app.core.units import counted
+from app.hardware.devices import Device, fast_devices
 from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS, CPU
 
 MAIN = CPU
 """RAM and the CPU, among the names of devices."""
-_GPU_RESERVE = 768 << 20
-"""Left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
-_RAM_SHARE = 0.9
-"""Share of free RAM for models."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRoom:
-    """Memory of one device.
-
-    Attributes:
-        name: llama.cpp's name, or `MAIN`.
-        kind: "gpu" has memory of its own, "igpu" shares RAM, "software" is the CPU and is used only if named.
-        backend: Such as "CUDA"; a model is only split over devices of one backend.
-        free_bytes: Free now.
-        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
-        total_bytes: Its memory; 0 if unknown.
-        in_main: A "gpu" whose memory is RAM: Apple's are as fast as discrete ones.
-    """
-
-    name: str
-    kind: Literal["cpu", "gpu", "igpu", "software"]
-    backend: str
-    free_bytes: int
-    description: str = ""
-    total_bytes: int = 0
-    in_main: bool = False
-
-    @property
-    def has_own_memory(self) -> bool:
-        return self.kind == "gpu" and not self.in_main
-
-    @property
-    def room_bytes(self) -> int:
-        """Memory for models, after the reserve."""
-        if self.has_own_memory:
-            return max(0, self.free_bytes - _GPU_RESERVE)
-        return int(_RAM_SHARE * self.free_bytes)
-
-    def with_room(self, room_bytes: int) -> DeviceRoom:
-        """Return the device with that much memory for models."""
-        free = room_bytes + _GPU_RESERVE if self.has_own_memory else int(room_bytes / _RAM_SHARE)
-        return replace(self, free_bytes=free)
-
-
-Rooms = tuple[DeviceRoom, ...]
+Rooms = tuple[Device, ...]
 """Every device in llama.cpp's order, RAM last."""
 
 
-def main_memory_room(free_bytes: int) -> DeviceRoom:
+def main_memory_room(free_bytes: int) -> Device:
     """Return RAM with so much of it free."""
-    return DeviceRoom(MAIN, "cpu", "CPU", free_bytes)
-
-
-def fast_devices(rooms: Rooms) -> Rooms:
-    """Return the devices that get layers by default: GPUs of one backend, else integrated ones; () without any.
-
-    One GPU may be listed under two backends; the backend with the most memory counts.
-    """
-    gpus = [room for room in rooms if room.kind == "gpu"] or [room for room in rooms if room.kind == "igpu"]
-    backends = dict.fromkeys(room.backend for room in gpus)
-    if not backends:
-        return ()
-    most = max(backends, key=lambda backend: sum(room.free_bytes for room in gpus if room.backend == backend))
-    return tuple(room for room in gpus if room.backend == most)
+    return Device(MAIN, "cpu", "CPU", free_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +58,12 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Needed and available memory of a device."""
+    """Bytes of a device: needed by the pair, available to models, free."""
 
     device: str
     need_bytes: int
     room_bytes: int
+    free_bytes: int
 
     @property
     def lacking(self) -> int:
@@ -134,7 +77,7 @@ class Plan:
     Attributes:
         target: Placement of the target.
         draft: Placement of the draft; None without one.
-        loads: Memory of each device that is used.
+        loads: Memory of each device that is used, RAM last.
     """
 
     target: Placed
@@ -216,11 +159,10 @@ def _placements(
                 _add(loads, draft, placed_draft, (1.0,), by_name)
             placed, shares = _place(target, devices, loads, request)
             _add(loads, target, placed, shares, by_name)
-            yield Plan(
-                placed,
-                placed_draft,
-                tuple(Load(name, need, by_name[name.lower()].room_bytes) for name, need in loads.items()),
-            )
+            used = [(by_name[name.lower()], need) for name, need in loads.items()]
+            used.sort(key=lambda one: one[0].name == MAIN)
+            loaded = (Load(room.name, need, room.room_bytes, room.free_bytes) for room, need in used)
+            yield Plan(placed, placed_draft, tuple(loaded))
 
 
 def _place(
@@ -254,7 +196,7 @@ def _add(
     need: ModelMemory,
     placed: Placed,
     shares: tuple[float, ...],
-    by_name: Mapping[str, DeviceRoom],
+    by_name: Mapping[str, Device],
 ) -> None:
     """Add a model's bytes to its devices."""
     layers = need.layers

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from app.hardware.fit import MAIN, PlacementRequest, Rooms, fast_devices, offloaded, plan
+from app.core.units import memory_size
+from app.hardware.devices import fast_devices
+from app.hardware.fit import MAIN, PlacementRequest, Rooms, offloaded, plan
 from app.models.memory_estimate import ModelMemory
+from app.models.recommend import Proposal
 from app.settings.placement import ALL_LAYERS
 
 _SHORTEST = 1024
@@ -36,14 +39,9 @@ class Offer:
     flags: tuple[str, ...]
     suffices: bool
 
-
-@dataclass(frozen=True, slots=True)
-class Smaller:
-    """A pair that fits: its name, a title and the bytes that it needs."""
-
-    name: str
-    title: str
-    need_bytes: int
+    @property
+    def gain(self) -> str:
+        return f"frees about {memory_size(self.gain_bytes)}{'' if self.suffices else ', not enough alone'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def offers(
     rooms: Rooms,
     request: PlacementRequest | None = None,
     *,
-    smaller: Smaller | None = None,
+    smaller: Proposal | None = None,
     flash_attention: str = "auto",
 ) -> tuple[Offer, ...]:
     """Return the options for a pair that does not fit, those first that cost the answers least; () if it fits.
@@ -168,13 +166,13 @@ def _draft_offers(problem: _Problem) -> Iterator[Offer]:
     yield Offer("no draft", gain + problem.target.snapshots, "no draft, so no speedup", ("--no-draft",), alone)
 
 
-def _smaller_pair(problem: _Problem, smaller: Smaller) -> Offer:
+def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
     total = problem.target.total + (problem.draft.total if problem.draft is not None else 0)
     return Offer(
-        f"a smaller pair: {smaller.title}",
+        f"a smaller pair: {smaller.pair.title}",
         total - smaller.need_bytes,
         "another, smaller model answers",
-        ("--pair", smaller.name),
+        ("--pair", smaller.pair.name),
         True,
     )
 

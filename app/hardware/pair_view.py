@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from app.core.errors import AppError
 from app.core.units import memory_size
 from app.hardware.checks import Check, Section
-from app.hardware.fit import MAIN, DeviceRoom, Placed, Plan
+from app.hardware.fit import MAIN, Load, Placed
 from app.models.memory_estimate import ModelMemory
 from app.settings.checking import in_one_line
 from app.settings.layers import Layer
@@ -50,16 +50,6 @@ class ModelPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceNeed:
-    """Bytes of a device: needed by the pair, available to models, free."""
-
-    device: str
-    need_bytes: int
-    room_bytes: int
-    free_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class PairView:
     """A pair on this machine.
 
@@ -68,7 +58,7 @@ class PairView:
         title: Display name.
         why: Why it is this pair, as a clause.
         models: Target and draft; () if they cannot be read.
-        needs: Of each device that is used.
+        needs: Memory of each device that is used.
         measured: llama.cpp estimated the sizes; otherwise they come from the headers.
         trouble: Why it cannot be loaded.
         offers: Alternatives where it does not fit, one line each.
@@ -82,7 +72,7 @@ class PairView:
     title: str
     why: str
     models: tuple[ModelPlace, ...] = ()
-    needs: tuple[DeviceNeed, ...] = ()
+    needs: tuple[Load, ...] = ()
     measured: bool = False
     trouble: AppError | None = None
     offers: tuple[str, ...] = ()
@@ -119,13 +109,6 @@ def model_place(role: str, need: ModelMemory, placed: Placed) -> ModelPlace:
     )
 
 
-def device_needs(plan: Plan, rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceNeed, ...]:
-    """Return the needs of a plan by device, GPUs first."""
-    free = {room.name.lower(): room.free_bytes for room in rooms}
-    needs = [DeviceNeed(x.device, x.need_bytes, x.room_bytes, free[x.device.lower()]) for x in plan.loads]
-    return tuple(sorted(needs, key=lambda need: need.device == MAIN))
-
-
 def pair_section(view: PairView) -> Section:
     """Check whether a pair can be loaded, and list its place and memory."""
     title = f"{view.name}: {view.title}" if view.title != view.name else view.name
@@ -151,7 +134,7 @@ def _model_text(model: ModelPlace) -> str:
     )
 
 
-def _room(need: DeviceNeed, view: PairView) -> Check:
+def _room(need: Load, view: PairView) -> Check:
     label = "RAM" if need.device == MAIN else need.device
     source = "by llama.cpp" if view.measured else "from the headers"
     needed = memory_size(need.need_bytes)

@@ -105,11 +105,11 @@ def _device(handle: int, ram_available: int | None) -> Device:
         free.value = min(psutil.virtual_memory().available if ram_available is None else ram_available, total.value)
     return Device(
         name=library_text("ggml_backend_dev_name", handle),
-        description=description(handle),
         kind=kind,
         backend=library_text("ggml_backend_reg_name", registry) if registry else "",
-        total_bytes=int(total.value),
         free_bytes=int(free.value),
+        description=description(handle),
+        total_bytes=int(total.value),
     )
 
 

@@ -16,8 +16,8 @@ from app.hardware.system import Place
 GIB = 1 << 30
 SECTIONS = (machine_section, llama_section, environment_section)
 
-CPU = Device("CPU", "AMD EPYC", "cpu", "CPU", 24 * GIB, 20 * GIB)
-CUDA0 = Device("CUDA0", "NVIDIA GeForce RTX 4090", "gpu", "CUDA", 24 * GIB, 20 * GIB)
+CPU = Device("CPU", "cpu", "CPU", 20 * GIB, "AMD EPYC", 24 * GIB)
+CUDA0 = Device("CUDA0", "gpu", "CUDA", 20 * GIB, "NVIDIA GeForce RTX 4090", 24 * GIB)
 RTX = Gpu("nvidia", "RTX 4090", 24 * GIB, 23 * GIB, "550.54.15", "CUDA 12.4", target="8.9", api="12.4")
 ADVICE = Advice(
     "CUDA", "It lacks CUDA.", "pip install cuda-build", ("Install the toolkit.",), "pip build", "Or build it"

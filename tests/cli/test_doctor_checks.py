@@ -18,8 +18,8 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check, Facts, Section, worst
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, Placed, PlacementRequest, plan
-from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
+from app.hardware.fit import MAIN, Placed, PlacementRequest, plan
+from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow_causes import Situation, diagnose
 from app.models.catalog import Pair
@@ -33,17 +33,17 @@ from tests.llama.tiny_model import write_model
 GB = 1_000_000_000
 BIG = ModelMemory("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
-ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "CPU", 32 * GB))
+ROOMS = (Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(MAIN, "cpu", "CPU", 32 * GB))
 
 
 pytestmark = pytest.mark.usefixtures("folders")
 
 
-def view(request: PlacementRequest | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:
+def view(request: PlacementRequest | None = None, rooms: tuple[Device, ...] = ROOMS) -> PairView:
     found = plan(BIG, SMALL, rooms, request)
     assert found.draft is not None
     models = (model_place(TARGET, BIG, found.target), model_place(DRAFT, SMALL, found.draft))
-    return PairView("big", "A big pair", "the default pair", models, device_needs(found, rooms), measured=True)
+    return PairView("big", "A big pair", "the default pair", models, found.loads, measured=True)
 
 
 def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> tuple[PairView, Situation | None]:
@@ -79,7 +79,7 @@ def test_some_layers_and_a_draft_on_the_cpu() -> None:
 
 
 def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
-    small = (DeviceRoom("CUDA0", "gpu", "CUDA", 5 * GB), ROOMS[1])
+    small = (Device("CUDA0", "gpu", "CUDA", 5 * GB), ROOMS[1])
     section = pair_section(replace(view(rooms=small), offers=("--ctx 4096: shorter",), measured=False))
 
     found = line(section, "CUDA0")
@@ -135,7 +135,7 @@ def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
 
 @pytest.mark.native
 def test_a_software_renderer_is_no_gpu(demo_target: Path) -> None:
-    software = Device("Vulkan0", "llvmpipe", "software", "Vulkan", 24 * GB, 20 * GB)
+    software = Device("Vulkan0", "software", "Vulkan", 20 * GB, "llvmpipe", 24 * GB)
     _, situation = look(replace(FACTS, devices=(software, *FACTS.devices)), target=str(demo_target))
 
     assert situation is not None

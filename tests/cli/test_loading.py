@@ -30,7 +30,7 @@ from tests.cli.doctor_facts import CPU, FACTS
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 GB = 1_000_000_000
-CARDS = tuple(Device(f"CUDA{i}", "A card", "gpu", "CUDA", 24 * GB, 24 * GB) for i in range(2))
+CARDS = tuple(Device(f"CUDA{i}", "gpu", "CUDA", 24 * GB, "A card", 24 * GB) for i in range(2))
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
     )
     for event in (of_a_load, of_an_answer):
         assert isinstance(event.error, NoRoomError)
-        assert [way.what for way in event.error.options] == ["no draft"]
+        assert [way.offer.what for way in event.error.options] == ["no draft"]
 
 
 def model(folder: Path, name: str, **values: Any) -> LocalModel:

@@ -26,7 +26,7 @@ APPLE = Gpu("apple", "Apple M2", None, None, "Metal 3", "", integrated=True)
 
 
 def device(kind: Kind, backend: str, description: str) -> Device:
-    return Device("X0", description, kind, backend, 0, 0)
+    return Device("X0", kind, backend, 0, description, 0)
 
 
 def machine(*gpus: Gpu, system: str = "linux", arch: str = "x86_64", vulkan: bool = True) -> Machine:

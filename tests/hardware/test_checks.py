@@ -113,7 +113,7 @@ def test_what_the_library_reports_hidden_devices_and_silent_tools_are_warnings()
 
 
 def test_a_software_renderer_is_named() -> None:
-    software = Device("Vulkan0", "llvmpipe (LLVM 15.0.6)", "software", "Vulkan", 0, 0)
+    software = Device("Vulkan0", "software", "Vulkan", 0, "llvmpipe (LLVM 15.0.6)", 0)
 
     assert "Vulkan0, llvmpipe (LLVM 15.0.6), a software renderer on the CPU: used only if named" in [
         check.text for check in checks(replace(FACTS, devices=(software, CPU)))

@@ -7,25 +7,28 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import UsageError
-from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, PlacementRequest, Plan, fast_devices, plan
-from app.hardware.offers import Offer, Smaller, offers
+from app.hardware.devices import Device, fast_devices
+from app.hardware.fit import MAIN, PlacementRequest, Plan, plan
+from app.hardware.offers import Offer, offers
 from app.llama.fitting.machine_room import memory_rooms
+from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory
+from app.models.recommend import Fit, Proposal
+from app.models.source import DemoModel
 
 GB = 1_000_000_000
 
 
-def card(name: str = "CUDA0", gigabytes: float = 24, backend: str = "CUDA") -> DeviceRoom:
-    return DeviceRoom(name, "gpu", backend, int(gigabytes * GB))
+def card(name: str = "CUDA0", gigabytes: float = 24, backend: str = "CUDA") -> Device:
+    return Device(name, "gpu", backend, int(gigabytes * GB))
 
 
-def shared(gigabytes: float = 32) -> DeviceRoom:
-    return DeviceRoom("Vulkan1", "igpu", "Vulkan", int(gigabytes * GB))
+def shared(gigabytes: float = 32) -> Device:
+    return Device("Vulkan1", "igpu", "Vulkan", int(gigabytes * GB))
 
 
-def main(gigabytes: float = 32) -> DeviceRoom:
-    return DeviceRoom(MAIN, "cpu", "CPU", int(gigabytes * GB))
+def main(gigabytes: float = 32) -> Device:
+    return Device(MAIN, "cpu", "CPU", int(gigabytes * GB))
 
 
 def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) -> ModelMemory:
@@ -48,7 +51,7 @@ def loaded(found: Plan) -> dict[str, int]:
 
 
 def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
-    played = DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB)
+    played = Device("Vulkan0", "software", "Vulkan", 2 * GB)
 
     assert fast_devices((played, main())) == ()
     assert where(plan(need(1), SMALL, (played, main()))) == ((MAIN,), (MAIN,))
@@ -195,13 +198,12 @@ def test_an_integrated_one_takes_of_main_memory() -> None:
 
 def test_an_apple_takes_of_main_memory_and_is_a_card_all_the_same() -> None:
     devices = (
-        Device("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB),
-        Device("Vulkan0", "Intel(R) UHD Graphics", "igpu", "Vulkan", 22 * GB, 22 * GB),
+        Device("MTL0", "igpu", "MTL", 22 * GB, "Apple M2", 22 * GB),
+        Device("Vulkan0", "igpu", "Vulkan", 22 * GB, "Intel(R) UHD Graphics", 22 * GB),
     )
     apple, intel, _ = memory_rooms(devices)
 
-    assert (apple.kind, apple.in_main, intel.kind) == ("gpu", True, "igpu")
-    assert (apple.description, apple.total_bytes) == ("Apple M2", 22 * GB)
+    assert (apple.is_fast, apple.has_own_memory, intel.is_fast) == (True, False, False)
     assert apple.with_room(10 * GB).room_bytes == pytest.approx(10 * GB)
     assert plan(need(12), SMALL, (apple, main(32))).fits
     # What others have taken of the one memory is nothing to Metal.
@@ -267,9 +269,9 @@ def test_what_fits_needs_no_offers() -> None:
 
 def test_offers_stand_in_their_order_each_with_its_gain() -> None:
     big = need(19, 4, n_parameters=32 * GB)
-    smaller = Smaller("half", "Half of it", 11 * GB)
+    half = Pair("half", "Half of it", DemoModel("target"), None)
 
-    found = offers(big, SMALL, (card(), main()), smaller=smaller)
+    found = offers(big, SMALL, (card(), main()), smaller=Proposal(half, Fit.FITS, 11 * GB))
 
     assert [offer.flags for offer in found] == [
         ("--ctx", "4096"),

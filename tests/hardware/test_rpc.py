@@ -18,7 +18,8 @@ from app.cli.loading import servers_of
 from app.cli.options import Process, read_options, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
-from app.hardware.fit import MAIN, DeviceRoom
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
 from app.llama.fitting.machine_room import with_remote
 from tests.settings.in_memory import in_memory
@@ -260,7 +261,7 @@ def test_a_new_build_keeps_what_the_old_one_has(backends: tuple[str, ...], flags
 
 # The plan
 
-HERE = DeviceRoom(MAIN, "cpu", "CPU", 16 * GB)
+HERE = Device(MAIN, "cpu", "CPU", 16 * GB)
 SERVERS = tuple(
     RpcServer(Endpoint("a", port), f"1.2.3.4:{port}", (7, 0, 0), (RemoteDevice(GB, GB),) * n)
     for port, n in ((5, 2), (6, 1))
@@ -280,8 +281,8 @@ def test_remote_devices_are_counted_through() -> None:
 
 
 def test_remote_devices_come_behind_the_cards_that_are_here() -> None:
-    card, twice = DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom("Vulkan0", "gpu", "Vulkan", 20 * GB)
-    inside = DeviceRoom("Vulkan0", "igpu", "Vulkan", 24 * GB)
+    card, twice = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("Vulkan0", "gpu", "Vulkan", 20 * GB)
+    inside = Device("Vulkan0", "igpu", "Vulkan", 24 * GB)
 
     assert [(r.name, r.backend) for r in with_remote((card, twice, HERE), SERVERS[1:])] == [
         ("CUDA0", "CUDA"),

@@ -13,14 +13,15 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.conditions import Conditions
+from app.hardware.fit import Load
 from app.hardware.measured import Measured
-from app.hardware.pair_view import DRAFT, TARGET, DeviceNeed, ModelPlace, PairView
+from app.hardware.pair_view import DRAFT, TARGET, ModelPlace, PairView
 from app.hardware.slow_causes import Cause, Situation, diagnose, speed_section
 
 GB = 1_000_000_000
 BIG = ModelPlace(TARGET, "Big 7B", "CUDA0", 29, 29, 4 * GB, GB, GB // 10, 8192, "f16")
 SMALL = ModelPlace(DRAFT, "Small 0.5B", "CUDA0", 25, 25, GB // 2, GB // 10, GB // 10, 8192, "f16")
-ROOM = DeviceNeed("CUDA0", 6 * GB, 23 * GB, 24 * GB)
+ROOM = Load("CUDA0", 6 * GB, 23 * GB, 24 * GB)
 PROFILE = CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, draft_ns=0.5e6)
 MEASURED = Measured(CostModel(PROFILE), accepted=800, judged=1000)
 GOOD = Situation(

@@ -12,7 +12,7 @@ from app.cli import loading
 from app.cli.chat import Opener
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
-from app.hardware.fit import DeviceRoom
+from app.hardware.devices import Device
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError
@@ -31,8 +31,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
     """Return a function that gives this machine a GPU and RAM of so many GB."""
 
     def give(main: float, card: float = 0.0) -> None:
-        devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
-        found = (*devices, DeviceRoom("cpu", "cpu", "CPU", int(main * GB)))
+        devices = (Device("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
+        found = (*devices, Device("cpu", "cpu", "CPU", int(main * GB)))
         for module in (fit_pair, loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: found)
 
@@ -82,7 +82,7 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
     assert isinstance(told.error, NoRoomError)
     assert chat.with_fixes(Notice("a")) == Notice("a")
 
-    way = next(way for way in told.error.options if way.what.startswith("a context"))
+    way = next(way for way in told.error.options if way.offer.what.startswith("a context"))
     assert way.take is not None
     choice = way.take()
     assert choice.settings == first.settings

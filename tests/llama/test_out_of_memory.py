@@ -14,7 +14,7 @@ from app.cli import loading
 from app.cli.engine import PairLoader
 from app.cli.options import read_options
 from app.core.errors import DecodeError, NoMemoryError, UsageError
-from app.hardware.fit import DeviceRoom
+from app.hardware.devices import Device
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
@@ -102,10 +102,10 @@ def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new
 
 
 @pytest.fixture
-def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ...]]:
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Device, ...]]:
     """A function that gives this machine these devices."""
 
-    def give(*devices: DeviceRoom) -> tuple[DeviceRoom, ...]:
+    def give(*devices: Device) -> tuple[Device, ...]:
         for module in (fit_pair, loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
         return devices
@@ -113,7 +113,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ..
     return give
 
 
-CARD, MAIN = DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom("cpu", "cpu", "CPU", 32 * GB)
+CARD, MAIN = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("cpu", "cpu", "CPU", 32 * GB)
 
 
 @pytest.mark.parametrize("device", ["cuda0", ""])

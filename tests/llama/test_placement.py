@@ -13,7 +13,7 @@ import pytest
 from app.cli import loading as cli_loading
 from app.cli import main
 from app.core.errors import UsageError
-from app.hardware.fit import DeviceRoom
+from app.hardware.devices import Device
 from app.llama import loading, stored_measurements
 from app.llama import pair as pairs
 from app.llama.cancel import CancelFlag
@@ -191,19 +191,19 @@ def test_statistics_of_another_machine_are_not_used(
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
-    def give(*devices: DeviceRoom) -> None:
+    def give(*devices: Device) -> None:
         for module in (fit_pair, cli_loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
 
     return give
 
 
-def card(name: str, gigabytes: float) -> DeviceRoom:
-    return DeviceRoom(name, "gpu", "CUDA", int(gigabytes * GB))
+def card(name: str, gigabytes: float) -> Device:
+    return Device(name, "gpu", "CUDA", int(gigabytes * GB))
 
 
-def memory(gigabytes: float) -> DeviceRoom:
-    return DeviceRoom("cpu", "cpu", "CPU", int(gigabytes * GB))
+def memory(gigabytes: float) -> Device:
+    return Device("cpu", "cpu", "CPU", int(gigabytes * GB))
 
 
 def test_without_a_gpu_the_parameters_stay(rooms: Callable[..., None], demo_target: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
 from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
-from app.hardware.offers import Offer, Smaller, offers
+from app.hardware.offers import Offer, offers
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
@@ -73,11 +73,8 @@ class Fitting:
         weighed = [weigh(pair, self._room) for pair in pairs]
         fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
         best = max(fits, key=lambda found: found.need_bytes, default=None)
-        smaller = Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None
         flash_attention = self.params.flash_attention
-        return offers(
-            self.target, self.draft, self.rooms, self.request, smaller=smaller, flash_attention=flash_attention
-        )
+        return offers(self.target, self.draft, self.rooms, self.request, smaller=best, flash_attention=flash_attention)
 
     @property
     def _room(self) -> Room:
@@ -109,9 +106,8 @@ class Fitting:
 def offer_line(offer: Offer) -> str:
     """Return an offer in one line."""
     flags = " ".join(offer.flags)
-    alone = "" if offer.suffices else "; not enough alone"
     what = f"{flags}: {offer.what}" if flags else offer.what
-    return f"{what}, frees about {memory_size(offer.gain_bytes)}{alone} ({offer.cost})"
+    return f"{what}, {offer.gain} ({offer.cost})"
 
 
 def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
@@ -186,7 +182,6 @@ def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fittin
         planned = plan(target, draft, rooms, request)
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
-    memory.sort(key=lambda taken: taken.device == MAIN)
     placed = replace(_placed(params, planned, rooms), memory=tuple(memory))
     return Fitting(placed, planned, target, draft, rooms, measured, request)
 

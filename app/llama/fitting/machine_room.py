@@ -19,8 +19,8 @@ from app.core.paths import memory_dir
 from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
-from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, Rooms, fast_devices, main_memory_room
+from app.hardware.devices import Device, fast_devices
+from app.hardware.fit import MAIN, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
 from app.llama.child import ChildError, ask, probe
 from app.llama.installed import build_identity, is_cpu_only_build
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 _VALID_S = 7 * 86_400.0
 """How long a measurement is used: other programs may have made it slower."""
-_FAST = "Apple"
-"""Maker of integrated GPUs that are as fast as discrete ones."""
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
@@ -51,13 +49,7 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
     _, available = main_memory()
     if devices is None:
         devices = _listed(available)
-    rooms = []
-    for device in devices:
-        if device.kind in ("gpu", "igpu", "software"):
-            in_main = device.kind == "igpu" and device.description.startswith(_FAST)
-            kind = "gpu" if in_main else device.kind
-            what = device.description, device.total_bytes
-            rooms.append(DeviceRoom(device.name, kind, device.backend, device.free_bytes, *what, in_main=in_main))
+    rooms = (device for device in devices if device.kind in ("gpu", "igpu", "software"))
     return (*rooms, main_memory_room(available))
 
 
@@ -73,9 +65,9 @@ def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
     """Return the rooms with those of RPC servers behind the local GPUs; llama.cpp numbers them through."""
     local = fast_devices(rooms)
     # With local GPUs they are one group, over which a model can be split.
-    backend = local[0].backend if local and local[0].kind == "gpu" else "RPC"
+    backend = local[0].backend if local and local[0].is_fast else "RPC"
     devices = [device for server in servers for device in server.devices]
-    remote = tuple(DeviceRoom(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
+    remote = tuple(Device(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
     return (*rooms[:-1], *remote, rooms[-1])
 
 

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from app.core.errors import AppError, PairError
 from app.core.printable import printable
+from app.hardware.offers import Offer
 from app.ui.models.state import LoadRequest
 from app.ui.widgets.hint import Hint
 
@@ -26,16 +27,11 @@ class FitOption:
     """One change that makes a pair fit.
 
     Attributes:
-        what: The change, as a phrase.
-        gain: Memory that it frees, and whether that is enough.
-        cost: Its disadvantage.
         take: Applies it and returns the pair to load; None if something must be downloaded first.
         command: Command for that download.
     """
 
-    what: str
-    gain: str
-    cost: str
+    offer: Offer
     take: Callable[[], LoadRequest] | None = None
     command: str = ""
 
@@ -52,8 +48,8 @@ class FitOptionLine(HorizontalGroup):
     """One option; `key` takes it, "" if it needs a download."""
 
     def __init__(self, option: FitOption, key: str) -> None:
-        more = f"\n{printable(option.command)}" if option.command else ""
-        text = (f"{printable(option.what)}, {option.gain}", (f"\n{printable(option.cost)}{more}", "$quiet"))
+        offer, more = option.offer, f"\n{printable(option.command)}" if option.command else ""
+        text = (f"{printable(offer.what)}, {offer.gain}", (f"\n{printable(offer.cost)}{more}", "$quiet"))
         parts = Static(key, classes="key"), Static(Content.assemble(*text), classes="option")
         super().__init__(*parts, classes="-takeable" if key else "")
         self._option = option

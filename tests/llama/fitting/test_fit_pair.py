@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.fit import MAIN, DeviceRoom, plan
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN, plan
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, weighed
 from app.llama.params import ModelParams, PairParams
@@ -17,10 +18,10 @@ from app.models.source import HubModel
 
 GB = 1_000_000_000
 ROOMS = (
-    DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB),
-    DeviceRoom("CUDA1", "gpu", "CUDA", 8 * GB),
-    DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB),
-    DeviceRoom(MAIN, "cpu", "CPU", 64 * GB),
+    Device("CUDA0", "gpu", "CUDA", 24 * GB),
+    Device("CUDA1", "gpu", "CUDA", 8 * GB),
+    Device("Vulkan0", "software", "Vulkan", 2 * GB),
+    Device(MAIN, "cpu", "CPU", 64 * GB),
 )
 BIG = ModelMemory("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
@@ -98,7 +99,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, mo
     trained = 131_072
     target = replace(BIG, n_ctx_train=trained)
     monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, SMALL))
-    found = weighed(params(draft=True), (DeviceRoom(MAIN, "cpu", "CPU", gigabytes * GB),))
+    found = weighed(params(draft=True), (Device(MAIN, "cpu", "CPU", gigabytes * GB),))
     assert found.plan.fits
 
     n_ctx = context_room(found)

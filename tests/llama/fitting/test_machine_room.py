@@ -38,7 +38,7 @@ class Here:
     def _probe(self, available: int) -> tuple[BuildInfo, tuple[Device, ...]]:
         if self.devices is None:
             raise ModelLoadError("llama.cpp cannot be loaded.")
-        return BUILD, (*self.devices, Device("CPU", "An abacus", "cpu", "CPU", 32 * GB, available))
+        return BUILD, (*self.devices, Device("CPU", "cpu", "CPU", available, "An abacus", 32 * GB))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Here:
 
 
 def card(name: str, free: float, description: str = "RTX 3090", backend: str = "CUDA", total: int = 24) -> Device:
-    return Device(name, description, "gpu", backend, total * GB, int(free * GB))
+    return Device(name, "gpu", backend, int(free * GB), description, total * GB)
 
 
 def test_what_is_reported_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
@@ -113,7 +113,7 @@ def test_memory_that_no_file_stands_behind_is_counted() -> None:
 
 def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(here: Here) -> None:
     here.available = 6 * GB
-    metal = Device("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB)
+    metal = Device("MTL0", "igpu", "MTL", 22 * GB, "Apple M2", 22 * GB)
     here.devices = (metal,)
 
     line, room = machine_room()
@@ -129,7 +129,7 @@ def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(h
 def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here, name: str) -> None:
     dear = Gpu(name.split()[0].lower(), name, 24 * GB, 23 * GB, "driver", "")
     here.gpus = (Gpu("amd", "AMD Radeon 780M", None, None, "amdgpu", "", integrated=True), dear)
-    inside = Device("Vulkan0", "AMD Radeon 780M (RADV)", "igpu", "Vulkan", 16 * GB, 16 * GB)
+    inside = Device("Vulkan0", "igpu", "Vulkan", 16 * GB, "AMD Radeon 780M (RADV)", 16 * GB)
     here.devices = (inside,)
 
     assert machine_room()[0].startswith(
@@ -141,7 +141,7 @@ def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here
     assert ("cannot use" in machine_room()[0]) == name.startswith("NVIDIA"), "what is not known to be two may be one"
 
 
-BEADS = Device("Vulkan0", "Beads", "igpu", "Vulkan", 8 << 30, 4 << 30)
+BEADS = Device("Vulkan0", "igpu", "Vulkan", 4 << 30, "Beads", 8 << 30)
 DAY = 86_400.0
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from app.core.units import GIB
 from app.engine.types import DraftParams
+from app.hardware.offers import Offer
 from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
@@ -19,14 +21,14 @@ def choice(title: str) -> Callable[[], LoadRequest]:
     return lambda: LoadRequest(no_loader, ChatSettings(title, drafting=DraftParams()))
 
 
+def offer(what: str, gigabytes: float, cost: str, *, suffices: bool = True) -> Offer:
+    return Offer(what, int(gigabytes * GIB), cost, (), suffices)
+
+
 OPTIONS = (
-    FitOption(
-        "a context of 4,096 tokens", "frees about 1.2 GB", "conversations of 50% of the length", choice("Shorter")
-    ),
-    FitOption(
-        "Q3_K_M of Big", "frees about 4.1 GB", "another download", None, "tandem setup --target owner/big:Q3_K_M"
-    ),
-    FitOption("no draft", "frees about 0.6 GB, not enough alone", "decoding without drafts", choice("Without")),
+    FitOption(offer("a context of 4,096 tokens", 1.2, "conversations of 50% of the length"), choice("Shorter")),
+    FitOption(offer("Q3_K_M of Big", 4.1, "another download"), None, "tandem setup --target owner/big:Q3_K_M"),
+    FitOption(offer("no draft", 0.6, "decoding without drafts", suffices=False), choice("Without")),
 )
 ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", OPTIONS)
 
