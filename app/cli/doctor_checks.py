@@ -15,7 +15,7 @@ from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Facts, Section
-from app.hardware.conditions import conditions
+from app.hardware.cpu import conditions
 from app.hardware.devices import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place
 from app.hardware.slow_causes import Situation

@@ -25,8 +25,7 @@ from app.core.paths import benchmarks_dir
 from app.core.printable import printable
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.hardware import machine as hardware
-from app.hardware.conditions import busy_cpus, busy_text
-from app.hardware.cpu import usable_processors
+from app.hardware.cpu import busy_cpus, busy_text, usable_processors
 from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build

@@ -1,7 +1,7 @@
 """The machine, llama.cpp builds for it, and the checks of `tandem doctor`.
 
 system       files, vendor tools, memory and folders of the operating system
-cpu          CPU model, threads, quota and use by other programs
+cpu          CPU model, threads, quota, clock and use by other programs
 gpus         GPUs, also those that llama.cpp cannot use
 machine      everything above as one value
 devices      devices and build of the installed llama.cpp
@@ -11,6 +11,5 @@ rpc          devices of other machines
 checks       the lines of doctor, except the pair's
 pair_view    a pair on this machine
 measured     measurements of a pair
-conditions   state of the CPU now
 slow_causes  why a pair is slow
 """

@@ -1,4 +1,4 @@
-"""The CPUs that this process may use: their model, quota, threads for llama.cpp, and their use by other programs."""
+"""The CPUs that this process may use: their model, threads for llama.cpp, and what slows them down now."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -25,8 +27,15 @@ _SYSCTL_S = 2.0
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
 _HYBRID = "/sys/devices/cpu_core/cpus"
+_CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/{}_max_freq"
 _PERFORMANCE_CAPACITY = 0.8
 """Share of the highest capacity above which a core is a performance core."""
+_SAMPLE_S = 0.5
+"""Seconds between two samples of the CPU use of other programs."""
+_QUIET = 0.15
+"""Load per CPU below which other programs cannot use much; it also includes this user's last answer."""
+_MUCH = 0.3
+"""Share of all CPUs; every system uses less in the background."""
 Read = Callable[[str], str]
 """Return the text of a file; "" if it cannot be read."""
 
@@ -110,37 +119,78 @@ def _groups_ignore_priority() -> bool:
         return False
 
 
+def busy_cpus(processors: int) -> float | None:
+    """Measure how many of the CPUs other programs use, for half a second if any; None if unknown."""
+    if not hasattr(os, "getloadavg"):
+        return None
+    try:
+        if os.getloadavg()[0] < _QUIET * processors:
+            return 0.0
+        before, started = others_seconds(), time.monotonic()
+        time.sleep(_SAMPLE_S)
+        return max(0.0, (others_seconds() - before) / (time.monotonic() - started))
+    except OSError:
+        return None
+
+
+def busy_text(who: str, cpus: float, processors: int) -> str:
+    """Format the CPU use of other programs; "" if it is ordinary."""
+    if cpus < _MUCH * processors:
+        return ""
+    return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Reasons for a slow CPU now.
+
+    Attributes:
+        usable: Hardware threads that this process may use.
+        quota: CPU limit of a container, in CPUs; None without one.
+        others: CPUs that other programs use now; None if unknown.
+        throttled: Share of a container's periods that its quota cut short; None without a quota.
+        clock_cap: Allowed clock over the CPU's maximum; None if unknown.
+    """
+
+    usable: int = 1
+    quota: float | None = None
+    others: float | None = None
+    throttled: float | None = None
+    clock_cap: float | None = None
+
+
+def conditions(read: Read = read_file) -> Conditions:
+    """Measure this machine, for half a second if other programs are busy."""
+    usable = len(usable_processors())
+    return Conditions(usable, cpu_quota(read), busy_cpus(usable), throttled_share(read), _clock_cap(read))
+
+
+def _clock_cap(read: Read) -> float | None:
+    """Return the lowest clock limit of any usable CPU: threads wait for the slowest."""
+    limits = [[read(_CLOCK.format(cpu, key)).strip() for key in ("scaling", "cpuinfo")] for cpu in usable_processors()]
+    known = [list(map(int, pair)) for pair in limits if all(map(str.isdecimal, pair))]
+    return min((allowed / most for allowed, most in known if allowed and most), default=None)
+
+
 def cgroup_folders(read: Read) -> list[str]:
     """Return the control groups (version 2) that this process is in, inner ones first, the root last."""
-    return _group_folders(_CGROUP, r"0::", read)
-
-
-def cgroup_v1_folders(read: Read, controller: str) -> list[str]:
-    """Return the groups of a controller of version 1, such as "cpu" or "memory"."""
-    return _group_folders(f"{_CGROUP}/{controller}", rf"[0-9]+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:", read)
-
-
-def _group_folders(root: str, hierarchy: str, read: Read) -> list[str]:
-    membership = re.search(rf"^{hierarchy}(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
+    membership = re.search(r"^0::(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
     group = membership.group(1).rstrip("/") if membership else ""
     # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
-    inner = [root + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
-    return [*inner, root]
+    inner = [_CGROUP + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
+    return [*inner, _CGROUP]
 
 
 def cpu_quota(read: Read) -> float | None:
     """Return the CPU limit of the tightest group in CPUs; None without one."""
     texts = [read(f"{folder}/cpu.max") for folder in cgroup_folders(read)]
-    # In version 1 a quota of -1 is no limit.
-    for folder in cgroup_v1_folders(read, "cpu"):
-        texts.append(" ".join(read(f"{folder}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")))
     found = [re.fullmatch(r"([1-9][0-9]{0,14}) ([1-9][0-9]{0,14})", text.strip()) for text in texts]
     return min((int(one[1]) / int(one[2]) for one in found if one is not None), default=None)
 
 
 def throttled_share(read: Read) -> float | None:
     """Return the share of periods throttled by the quota; None without one."""
-    for folder in (*cgroup_folders(read), *cgroup_v1_folders(read, "cpu")):
+    for folder in cgroup_folders(read):
         counters = dict(re.findall(r"^(nr_\w+) ([0-9]{1,18})$", read(f"{folder}/cpu.stat"), re.MULTILINE))
         if periods := int(counters.get("nr_periods", 0)):
             return int(counters.get("nr_throttled", 0)) / periods

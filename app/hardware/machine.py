@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.hardware.cpu import cgroup_folders, cgroup_v1_folders
+from app.hardware.cpu import cgroup_folders
 from app.hardware.gpus import Gpu, clean, list_gpus, parse_bytes
 from app.hardware.system import System
 
@@ -109,17 +109,12 @@ def _memory(system: System) -> tuple[int, int]:
 def _memory_limits(system: System) -> list[tuple[int, int]]:
     """Return limit and remaining bytes of each control group that this process is in."""
     found = []
-    v2 = ("memory.max", "memory.current", "inactive_file")
-    v1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    groups = [(folder, v2) for folder in cgroup_folders(system.read)]
-    groups += [(folder, v1) for folder in cgroup_v1_folders(system.read, "memory")]
-    for folder, (limit_file, usage_file, cache_key) in groups:
-        limit = parse_bytes(system.read(f"{folder}/{limit_file}"))
+    for folder in cgroup_folders(system.read):
+        limit = parse_bytes(system.read(f"{folder}/memory.max"))
         if not limit:
             continue
-        used = parse_bytes(system.read(f"{folder}/{usage_file}")) or 0
-        stat = system.read(f"{folder}/memory.stat")
-        cached = re.search(rf"^{cache_key} ([0-9]{{1,18}})$", stat, re.MULTILINE)
+        used = parse_bytes(system.read(f"{folder}/memory.current")) or 0
+        cached = re.search(r"^inactive_file ([0-9]{1,18})$", system.read(f"{folder}/memory.stat"), re.MULTILINE)
         left = limit - used + (int(cached.group(1)) if cached else 0)
         found.append((limit, max(0, min(limit, left))))
     return found

@@ -9,7 +9,7 @@ from app.core.shell import quoted
 from app.core.units import memory_size
 from app.engine.drafting_report import draft_model_off, rate, sentence, times
 from app.hardware.checks import Check, Section
-from app.hardware.conditions import Conditions, busy_text
+from app.hardware.cpu import Conditions, busy_text
 from app.hardware.fit import MAIN
 from app.hardware.measured import Measured
 from app.hardware.pair_view import PairView

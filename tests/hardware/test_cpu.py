@@ -1,4 +1,4 @@
-"""The CPU model, quotas, and numbers of threads."""
+"""The CPU model, quota, clock, numbers of threads, and other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ import psutil
 import pytest
 
 from app.hardware import cpu
-from app.hardware.cpu import default_threads, others_seconds, processor_kind, sysctl, thread_candidates
+from app.hardware.cpu import (
+    busy_cpus,
+    busy_text,
+    conditions,
+    default_threads,
+    others_seconds,
+    processor_kind,
+    sysctl,
+    thread_candidates,
+)
 
 X86 = "processor\t: {}\nmodel\t\t: 68\nmodel name\t: Some {} 9\nstepping\t: 0\ncpu MHz\t\t: 24{}0.1\nflags\t\t: fpu\n\n"
 ARM = "processor\t: {}\nCPU implementer\t: 0x41\nCPU part\t: {}\n\n"
@@ -98,6 +107,27 @@ def test_programs_of_a_lower_priority_count_where_linux_groups_by_session(
     assert others_seconds() == seconds
 
 
+def test_other_programs_are_measured_under_load_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((10.0, 11.2, 5.0, 4.9))
+    monkeypatch.setattr(cpu, "others_seconds", lambda: next(seconds))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    now = iter((0.0, 0.5, 1.0, 1.5))
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 3.0, 3.0), raising=False)
+    assert busy_cpus(2) == 0
+
+    monkeypatch.setattr("os.getloadavg", lambda: (3.0, 0.1, 0.1), raising=False)
+    assert busy_cpus(2) == pytest.approx(2.4)
+    assert busy_cpus(2) == 0, "counters that step differently make no negative load"
+    monkeypatch.delattr("os.getloadavg", raising=False)
+    assert busy_cpus(2) is None
+
+
+def test_ordinary_use_has_no_text() -> None:
+    assert busy_text("Other programs use", 0.5, 2) == ""
+    assert busy_text("Other programs use", 1.5, 2) == "Other programs use 1.5 of 2 CPUs now"
+
+
 # Threads
 
 
@@ -136,15 +166,6 @@ def test_performance_cores_are_tried_alone(cpus: Give) -> None:
         ({f"{CGROUP}/cpu.max": "max 100000\n"}, 8),
         (
             {
-                "/proc/self/cgroup": "5:cpu,cpuacct:/jobs/one\n4:memory:/other\n0::/\n",
-                f"{CGROUP}/cpu/jobs/one/cpu.cfs_quota_us": "300000",
-                f"{CGROUP}/cpu/jobs/one/cpu.cfs_period_us": "100000",
-            },
-            3,
-        ),
-        ({f"{CGROUP}/cpu/cpu.cfs_quota_us": "-1", f"{CGROUP}/cpu/cpu.cfs_period_us": "100000"}, 8),
-        (
-            {
                 "/proc/self/cgroup": "0::/user/app\n",
                 f"{CGROUP}/user/cpu.max": "400000 100000",
                 f"{CGROUP}/cpu.max": "600000 100000",
@@ -158,6 +179,19 @@ def test_a_containers_quota_counts(cpus: Give, files: dict[str, str], expected: 
 
     assert default_threads(read) == expected
     assert max(thread_candidates(read)) == expected
+
+
+def test_how_much_a_quota_cut_and_the_clock_of_the_slowest_cpu(cpus: Give) -> None:
+    quota = {f"{CGROUP}/cpu.max": "150000 100000", f"{CGROUP}/cpu.stat": "nr_periods 200\nnr_throttled 50\n"}
+    found = conditions(cpus(2, quota))
+    assert (found.usable, found.quota, found.throttled, found.clock_cap) == (2, 1.5, 0.25, None)
+
+    clocks: dict[str, str] = {}
+    for n, allowed in enumerate((3_000_000, 1_500_000)):
+        folder = f"/sys/devices/system/cpu/cpu{n}/cpufreq"
+        clocks |= {f"{folder}/scaling_max_freq": f"{allowed}\n", f"{folder}/cpuinfo_max_freq": "3000000\n"}
+    found = conditions(cpus(2, clocks))
+    assert (found.clock_cap, found.quota, found.throttled) == (0.5, None, None)
 
 
 @pytest.fixture

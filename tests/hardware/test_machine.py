@@ -80,15 +80,6 @@ def test_no_limit_is_no_limit(limit: str) -> None:
     assert ram(group("/sys/fs/cgroup", limit, GIB)) == (64 * GIB, 48 * GIB)
 
 
-@pytest.mark.parametrize("group", ["", "/jobs", "/jobs/one"])
-def test_groups_of_version_1(group: str) -> None:
-    folder = f"/sys/fs/cgroup/memory{group}/memory."
-    files = {"/proc/self/cgroup": "9:name=systemd:/x\n4:memory:/jobs/one\n1:cpu:/y\n0::/\n"}
-    files |= {f"{folder}limit_in_bytes": str(4 * GIB), f"{folder}usage_in_bytes": str(GIB), f"{folder}stat": ""}
-
-    assert ram(files) == (4 * GIB, 3 * GIB)
-
-
 # This system
 
 

@@ -12,7 +12,7 @@ from app.core.shell import command
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
-from app.hardware.conditions import Conditions
+from app.hardware.cpu import Conditions
 from app.hardware.fit import Load
 from app.hardware.measured import Measured
 from app.hardware.pair_view import DRAFT, TARGET, ModelPlace, PairView
