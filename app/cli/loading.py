@@ -22,7 +22,7 @@ from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, Rooms
-from app.hardware.rpc import RpcServer, ask, parse_endpoint
+from app.hardware.rpc import RpcServer, ask
 from app.hardware.system import System
 from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
@@ -79,7 +79,7 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
             "This llama.cpp is built without RPC and cannot use --rpc.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
         )
-    return tuple(ask(parse_endpoint(endpoint)) for endpoint in options.process.rpc)
+    return tuple(map(ask, options.process.rpc))
 
 
 def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:

@@ -163,7 +163,7 @@ def read_process(args: argparse.Namespace) -> Process:
         return Process(getattr(args, "isolate", False))
     from app.hardware.rpc import parse_endpoint
 
-    servers = tuple(str(parse_endpoint(text)) for text in named)
+    servers = tuple(map(parse_endpoint, named))
     if len(set(servers)) != len(servers):
         raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server are used.")
     return Process(isolate=True, rpc=servers)

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from app.core.errors import RemoteError, UsageError
 from app.core.printable import printable
@@ -27,61 +28,38 @@ _NOT_RPC = "does not answer like a ggml-rpc-server of this llama.cpp"
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Host and port of a server."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteDevice:
-    """Memory of a device, in bytes."""
-
-    free_bytes: int
-    total_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class RpcServer:
     """A server that answers.
 
     Attributes:
-        endpoint: As the user named it.
         address: IPv4 address and port, so that llama.cpp needs no second name lookup.
-        version: Of its protocol.
-        devices: Its devices, in its order.
+        free_bytes: Free memory of each device, in its order.
     """
 
-    endpoint: Endpoint
     address: str
-    version: tuple[int, int, int]
-    devices: tuple[RemoteDevice, ...]
+    free_bytes: tuple[int, ...]
 
 
-def parse_endpoint(text: str) -> Endpoint:
-    """Parse a host name or IPv4 address and a port.
+def parse_endpoint(text: str) -> str:
+    """Return a host name or IPv4 address and a port as llama.cpp takes them.
 
     Raises:
         UsageError: It is neither.
     """
-    found = re.fullmatch(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,252}):([0-9]{1,5})", text.strip())
-    if found is None or not 0 < int(found[2]) < 1 << 16:
+    found = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}:([0-9]{1,5})", text.strip())
+    if found is None or not 0 < int(found[1]) < 1 << 16:
         raise UsageError(
             f'--rpc is "{printable(text)}"; it must be a host and a port.',
             "For example: --rpc 192.168.1.20:50052 or --rpc workstation:50052",
         )
-    return Endpoint(found[1], int(found[2]))
+    return found[0]
 
 
-def ask(endpoint: Endpoint, seconds: float = _SECONDS) -> RpcServer:
-    """Ask a server for its version, its devices and their memory.
+def ask(endpoint: str, seconds: float = _SECONDS) -> RpcServer:
+    """Ask a server for its version and the memory of its devices.
 
     Args:
-        endpoint: Where it listens.
+        endpoint: Where it listens, as `parse_endpoint` returns it.
         seconds: Time limit for everything but the name lookup.
 
     Raises:
@@ -89,11 +67,18 @@ def ask(endpoint: Endpoint, seconds: float = _SECONDS) -> RpcServer:
     """
     try:
         # llama.cpp's RPC has no IPv6.
-        host = socket.gethostbyname(endpoint.host)
+        name, _, port = endpoint.partition(":")
+        host = socket.gethostbyname(name)
         deadline = time.monotonic() + seconds
-        with socket.create_connection((host, endpoint.port), timeout=seconds) as connection:
-            version = _hello(endpoint, connection, deadline)
-            return RpcServer(endpoint, f"{host}:{endpoint.port}", version, _devices(endpoint, connection, deadline))
+        with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+            call = partial(_call, endpoint, connection, deadline)
+            _check_version(endpoint, call(_HELLO, bytes(_CAPABILITIES), 4 + _CAPABILITIES))
+            (count,) = struct.unpack("<I", call(_DEVICE_COUNT, b"", 4))
+            if not 0 < count <= _MAX_DEVICES:
+                raise _error(endpoint, f"claims {count} devices")
+            memory = (call(_DEVICE_MEMORY, struct.pack("<I", index), 16) for index in range(count))
+            # Free and total bytes.
+            return RpcServer(f"{host}:{port}", tuple(struct.unpack("<QQ", answer)[0] for answer in memory))
     except TimeoutError:
         hint = "A server serves one program at a time: another one may be using it."
         raise _error(endpoint, f"does not answer within {seconds:g} seconds", hint) from None
@@ -104,8 +89,7 @@ def ask(endpoint: Endpoint, seconds: float = _SECONDS) -> RpcServer:
         raise _error(endpoint, f"cannot be reached: {reason or error}", "Check the name and the network.") from None
 
 
-def _hello(endpoint: Endpoint, connection: socket.socket, deadline: float) -> tuple[int, int, int]:
-    answer = _call(endpoint, connection, deadline, _HELLO, bytes(_CAPABILITIES), 4 + _CAPABILITIES)
+def _check_version(endpoint: str, answer: bytes) -> None:
     major, minor, patch = answer[:3]
     if major != PROTOCOL[0] or minor > PROTOCOL[1]:
         raise _error(
@@ -113,23 +97,9 @@ def _hello(endpoint: Endpoint, connection: socket.socket, deadline: float) -> tu
             f"speaks version {major}.{minor}.{patch} of the protocol, this llama.cpp {PROTOCOL[0]}.{PROTOCOL[1]}",
             "Run the ggml-rpc-server of the same llama.cpp on both machines.",
         )
-    return major, minor, patch
 
 
-def _devices(endpoint: Endpoint, connection: socket.socket, deadline: float) -> tuple[RemoteDevice, ...]:
-    (count,) = struct.unpack("<I", _call(endpoint, connection, deadline, _DEVICE_COUNT, b"", 4))
-    if not 0 < count <= _MAX_DEVICES:
-        raise _error(endpoint, f"claims {count} devices")
-    found = []
-    for index in range(count):
-        answer = _call(endpoint, connection, deadline, _DEVICE_MEMORY, struct.pack("<I", index), 16)
-        found.append(RemoteDevice(*struct.unpack("<QQ", answer)))
-    return tuple(found)
-
-
-def _call(
-    endpoint: Endpoint, connection: socket.socket, deadline: float, command: int, argument: bytes, size: int
-) -> bytes:
+def _call(endpoint: str, connection: socket.socket, deadline: float, command: int, argument: bytes, size: int) -> bytes:
     """Send a command and return its answer of `size` bytes."""
     connection.sendall(struct.pack("<BQ", command, len(argument)) + argument)
     (claimed,) = struct.unpack("<Q", _receive(endpoint, connection, deadline, 8))
@@ -138,7 +108,7 @@ def _call(
     return _receive(endpoint, connection, deadline, size)
 
 
-def _receive(endpoint: Endpoint, connection: socket.socket, deadline: float, size: int) -> bytes:
+def _receive(endpoint: str, connection: socket.socket, deadline: float, size: int) -> bytes:
     data = b""
     while len(data) < size:
         left = deadline - time.monotonic()
@@ -152,5 +122,5 @@ def _receive(endpoint: Endpoint, connection: socket.socket, deadline: float, siz
     return data
 
 
-def _error(endpoint: Endpoint, what: str, hint: str = "Is a ggml-rpc-server running there?") -> RemoteError:
+def _error(endpoint: str, what: str, hint: str = "Is a ggml-rpc-server running there?") -> RemoteError:
     return RemoteError(f"{endpoint} {what}.", f"{hint} Without --rpc the models are loaded on this machine alone.")

@@ -20,7 +20,7 @@ from app.hardware.checks import Check, Facts, Section, worst
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, Placed, PlacementRequest, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place, pair_section
-from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
+from app.hardware.rpc import RpcServer
 from app.hardware.slow_causes import Situation, diagnose
 from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory
@@ -247,7 +247,7 @@ def test_unknown_device_is_reported(demo_target: Path) -> None:
 def test_rpc_devices_hold_the_target_and_draft_stays_local(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
+    server = RpcServer("10.0.0.1:1", (24 * GB,))
     monkeypatch.setattr("app.cli.doctor_checks.servers_of", lambda options: (server,) if options.process.rpc else ())
     args = parse_args(["doctor", "--rpc", "far:1"])
     found, _ = check_pair(args, FACTS)

@@ -23,7 +23,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
-from app.hardware.rpc import Endpoint, ask
+from app.hardware.rpc import ask
 from app.llama import devices
 from app.llama.params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Step
@@ -41,7 +41,7 @@ class Server:
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.endpoint = Endpoint("127.0.0.1", listener.getsockname()[1])
+            self.endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
         self.start()
 
     def answers(self) -> None:
@@ -58,7 +58,7 @@ class Server:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            python_command("-m", "tests.llama.rpc_server", str(self.endpoint.port)),
+            python_command("-m", "tests.llama.rpc_server", self.endpoint.partition(":")[2]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=python_environment(),
@@ -154,7 +154,7 @@ def remote_chat(server: Server) -> Iterator[Begin]:
     made: list[Chat] = []
 
     def begin(*flags: str) -> Chat:
-        made.append(Chat("--rpc", str(server.endpoint), *flags))
+        made.append(Chat("--rpc", server.endpoint, *flags))
         return made[-1]
 
     yield begin
@@ -170,7 +170,7 @@ def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> N
 
 
 def test_the_answer_is_the_same_there(server: Server) -> None:
-    far = run("--rpc", str(server.endpoint), "--draft-n-max", "3")
+    far = run("--rpc", server.endpoint, "--draft-n-max", "3")
 
     assert far["text"] == run("--draft-n-max", "3")["text"]
 

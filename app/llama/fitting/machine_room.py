@@ -66,8 +66,8 @@ def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
     local = fast_devices(rooms)
     # With local GPUs they are one group, over which a model can be split.
     backend = local[0].backend if local and local[0].is_fast else "RPC"
-    devices = [device for server in servers for device in server.devices]
-    remote = tuple(Device(f"RPC{i}", "gpu", backend, device.free_bytes) for i, device in enumerate(devices))
+    free = [n_bytes for server in servers for n_bytes in server.free_bytes]
+    remote = tuple(Device(f"RPC{i}", "gpu", backend, n_bytes) for i, n_bytes in enumerate(free))
     return (*rooms[:-1], *remote, rooms[-1])
 
 
