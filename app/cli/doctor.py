@@ -116,9 +116,8 @@ def gather() -> Facts:
     from app.cli.loading import installer
     from app.core import paths
     from app.hardware.builds import advice
-    from app.hardware.checks import Facts, terminal
+    from app.hardware.checks import Facts, folder_check, terminal
     from app.hardware.machine import detect
-    from app.hardware.system import place
     from app.models.hub.cache import folder
 
     folders = (
@@ -152,7 +151,7 @@ def gather() -> Facts:
         terminal=terminal(
             os.environ, live=live, size=(columns, rows), encoding=sys.stdout.encoding or "", system=machine.system
         ),
-        places=tuple(place(label, path) for label, path in folders),
+        folders=tuple(folder_check(label, path) for label, path in folders),
         versions=tuple(versions),
         hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING if name in os.environ),
     )

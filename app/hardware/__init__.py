@@ -1,6 +1,6 @@
 """The machine, llama.cpp builds for it, and the checks of `tandem doctor`.
 
-system       files, vendor tools, memory and folders of the operating system
+system       files, vendor tools and memory of the operating system
 cpu          CPU model, threads, quota, clock and use by other programs
 gpus         GPUs, also those that llama.cpp cannot use
 machine      everything above as one value

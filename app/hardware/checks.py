@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
+import os
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from app.core.errors import AppError
@@ -13,7 +15,6 @@ from app.hardware.builds import Advice, is_usable, missed
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
-from app.hardware.system import Place
 
 State = Literal["ok", "untried", "warning", "problem"]
 """State of a check; "untried" for values that were not tested."""
@@ -78,7 +79,7 @@ class Facts:
         build: The installed build; None if it cannot be loaded.
         failure: Why it cannot be loaded.
         advice: A better build.
-        places: Folders of Tandem.
+        folders: Checks of Tandem's folders.
         versions: Names and versions.
         hidden: Environment variables that hide devices from llama.cpp, as NAME=VALUE.
     """
@@ -89,7 +90,7 @@ class Facts:
     failure: AppError | None
     advice: Advice | None
     terminal: Terminal
-    places: tuple[Place, ...] = ()
+    folders: tuple[Check, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = ()
 
@@ -139,9 +140,8 @@ def llama_section(facts: Facts) -> Section:
 
 def environment_section(facts: Facts) -> Section:
     """List versions; check folders and the terminal."""
-    checks = [Check("ok", name, text) for name, text in facts.versions]
-    checks += [_place(place) for place in facts.places]
-    return Section("environment", (*checks, _terminal(facts.terminal)))
+    versions = (Check("ok", name, text) for name, text in facts.versions)
+    return Section("environment", (*versions, *facts.folders, _terminal(facts.terminal)))
 
 
 def _cpu(machine: Machine) -> Check:
@@ -218,34 +218,39 @@ def _device(device: Device) -> Check:
     return Check("ok", "device", f"{device.name}, {device.description}, {memory}")
 
 
-def _place(place: Place) -> Check:
-    free = place.free_bytes
-    text = f"{place.path}, {gigabytes(free)} free" if free is not None else str(place.path)
-    if not place.writable:
-        return Check("problem", place.label, text, ("Change its owner or permissions.",), f"cannot write {place.path}")
-    if free is not None and free < _FULL_DISK:
-        return Check("problem", place.label, text, ("Delete files.",), f"the disk of {place.path} is full")
-    if free is not None and free < _SCARCE_DISK:
-        problem = f"only {gigabytes(free)} free for models"
-        return Check("warning", place.label, text, ("Little space for models.",), problem)
-    return Check("ok", place.label, text)
+def folder_check(label: str, path: Path) -> Check:
+    """Check a folder, or the nearest existing one above it: it must be writable and its disk have room."""
+    there = path
+    # Path.exists raises where a folder above may not be entered.
+    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
+        there = there.parent
+    try:
+        free = shutil.disk_usage(there).free
+    except OSError:
+        free = _SCARCE_DISK
+        text = str(path)
+    else:
+        text = f"{path}, {gigabytes(free)} free"
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        return Check("problem", label, text, ("Change its owner or permissions.",), f"cannot write {path}")
+    if free < _FULL_DISK:
+        return Check("problem", label, text, ("Delete files.",), f"the disk of {path} is full")
+    if free < _SCARCE_DISK:
+        return Check("warning", label, text, ("Little space for models.",), f"only {gigabytes(free)} free for models")
+    return Check("ok", label, text)
 
 
 def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encoding: str, system: str) -> Terminal:
     """Detect the terminal from its environment, its size in columns and rows, and the encoding of the output."""
     term = env.get("TERM", "")
     windows_terminal = "Windows Terminal" if env.get("WT_SESSION") else ""
-    try:
-        utf8 = codecs.lookup(encoding).name == "utf-8"
-    except LookupError:
-        utf8 = False
     return Terminal(
         live=live,
         name=env.get("TERM_PROGRAM") or windows_terminal or term or "unknown",
         columns=size[0],
         rows=size[1],
         colors=_colors(env, term, system),
-        unicode=utf8 and term not in ("dumb", "linux"),
+        unicode=encoding.lower().replace("-", "") == "utf8" and term not in ("dumb", "linux"),
     )
 
 

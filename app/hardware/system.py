@@ -1,15 +1,12 @@
-"""Files, vendor tools, memory and folders of the operating system."""
+"""Files, vendor tools and memory of the operating system."""
 
 from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import sysconfig
-from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -95,33 +92,3 @@ class System:
                 return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
         except OSError:
             return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A folder, which need not exist yet.
-
-    Attributes:
-        label: Its purpose in a word.
-        path: Its path.
-        writable: It can be written or created.
-        free_bytes: Free space on its disk; None if unknown.
-    """
-
-    label: str
-    path: Path
-    writable: bool
-    free_bytes: int | None
-
-
-def place(label: str, path: Path) -> Place:
-    """Check a folder, or the nearest existing one above it."""
-    there = path
-    # Path.exists raises where a folder above may not be entered.
-    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
-        there = there.parent
-    try:
-        free = shutil.disk_usage(there).free
-    except OSError:
-        free = None
-    return Place(label, path, there.is_dir() and os.access(there, os.W_OK | os.X_OK), free)

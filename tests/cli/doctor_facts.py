@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from app.cli.doctor import render
 from app.hardware.builds import Advice
@@ -11,7 +10,6 @@ from app.hardware.checks import Check, Facts, Section, Terminal, environment_sec
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
-from app.hardware.system import Place
 
 GIB = 1 << 30
 SECTIONS = (machine_section, llama_section, environment_section)
@@ -38,7 +36,7 @@ FACTS = Facts(
     failure=None,
     advice=None,
     terminal=TERMINAL,
-    places=(Place("cache", Path("/c"), True, 100 * GIB),),
+    folders=(Check("ok", "cache", "/c, 107 GB free"),),
     versions=(("tandem", "0.1.0"),),
 )
 

@@ -98,7 +98,7 @@ def test_gather_detects_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts.failure is None
     assert "CPU" in [device.name for device in facts.devices]
     assert "GGML_VK_VISIBLE_DEVICES=0" in facts.hidden
-    assert {place.label for place in facts.places} >= {"models", "settings"}
+    assert {check.label for check in facts.folders} >= {"models", "settings"}
 
 
 def test_text_is_wrapped_and_commands_are_not() -> None:

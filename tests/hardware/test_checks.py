@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from app.hardware.checks import (
     Facts,
     Terminal,
     environment_section,
+    folder_check,
     llama_section,
     machine_section,
     summary,
@@ -21,7 +23,6 @@ from app.hardware.checks import (
 )
 from app.hardware.devices import Device
 from app.hardware.gpus import Gpu
-from app.hardware.system import Place
 from tests.cli.doctor_facts import ADVICE, CPU, CUDA0, FACTS, GIB, RTX, SECTIONS, TERMINAL, fake_build, line, with_gpu
 
 IRIS = Gpu("intel", "Iris", None, None, "i915", "", integrated=True)
@@ -53,7 +54,7 @@ def test_an_unused_gpu_comes_with_its_command() -> None:
 
 
 def test_the_summary_names_the_worst_problem_first() -> None:
-    full = with_gpu(places=(Place("cache", Path("/c"), True, 1 << 20),))
+    full = with_gpu(folders=(Check("problem", "cache", "/c", problem="the disk of /c is full"),))
 
     assert told(full) == ["2 problems: the disk of /c is full"]
 
@@ -120,20 +121,21 @@ def test_a_software_renderer_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("writable", "free", "state"),
-    [
-        (True, 100 * GIB, "ok"),
-        (True, GIB, "warning"),
-        (True, 1 << 20, "problem"),
-        (False, None, "problem"),
-        (True, None, "ok"),
-    ],
-)
-def test_a_folder_must_be_writable_and_have_space(writable: bool, free: int | None, state: str) -> None:
-    facts = replace(FACTS, places=(Place("cache", Path("/c"), writable, free),))
+@pytest.mark.parametrize(("free", "state"), [(100 * GIB, "ok"), (GIB, "warning"), (1 << 20, "problem"), (None, "ok")])
+def test_a_folder_needs_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int | None, state: str) -> None:
+    def usage(folder: Path) -> SimpleNamespace:
+        assert folder == tmp_path, "the nearest that exists"
+        if free is None:
+            raise PermissionError
+        return SimpleNamespace(free=free)
 
-    assert line(environment_section(facts), "cache").state == state
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    found = folder_check("cache", tmp_path / "a" / "b")
+    assert (found.state, found.text.partition(",")[0]) == (state, str(tmp_path / "a" / "b"))
+
+    (tmp_path / "a").write_text("")
+    monkeypatch.undo()
+    assert folder_check("cache", tmp_path / "a" / "b").problem.startswith("cannot write ")
 
 
 # Terminals

@@ -10,7 +10,7 @@ import pytest
 
 from app.hardware import system as real
 from app.hardware.machine import detect
-from app.hardware.system import System, place
+from app.hardware.system import System
 from tests.machines import CPUINFO, GIB, LDCONFIG, SMI, VULKAN, FakeSystem, pci
 
 
@@ -138,12 +138,3 @@ def test_on_windows_the_interpreter_counts_not_the_cpu(
     monkeypatch.setattr(sysconfig, "get_platform", lambda: platform)
 
     assert (System().name, System().arch) == ("windows", arch)
-
-
-def test_a_folder_that_does_not_exist_yet_is_checked_where_it_would_be_made(tmp_path: Path) -> None:
-    found = place("cache", tmp_path / "a" / "b")
-    assert (found.path, found.writable) == (tmp_path / "a" / "b", True)
-    assert found.free_bytes
-
-    (tmp_path / "a").write_text("")
-    assert not place("cache", tmp_path / "a" / "b").writable
