@@ -42,7 +42,6 @@ _POLL_S = 0.2
 _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
 _LISTED = 8
-_BACKLOG = 128
 _KEEP_ALIVE_S = 60
 _ANY = ("0.0.0.0", "::")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -56,12 +55,14 @@ def serve(args: argparse.Namespace) -> int:
         key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),
         origins=tuple(getattr(args, "cors", ())),
     )
-    listener = listen(access.host, getattr(args, "port", DEFAULT_PORT))
+    listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
     status = StatusLine(sys.stderr)
     with listener:
         requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics())
         try:
             pair = _load(requests, options, status)
+            # A client may connect as soon as the view shows the address.
+            listener.listen()
             address = address_of(access.host, listener)
             view = LiveView(sys.stderr, requests.metrics, f"{address}/v1 with {_title(pair)}")
             if access.host not in _LOCAL and not access.key:
@@ -76,7 +77,7 @@ def serve(args: argparse.Namespace) -> int:
     return 0
 
 
-def listen(host: str, port: int) -> socket.socket:
+def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address, before the models are loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
@@ -157,8 +158,6 @@ class HttpServer:
         )
         self._native = _Uvicorn(config)
         self._listener = listener
-        # A client may connect as soon as it knows the address.
-        listener.listen(_BACKLOG)
 
     async def run(self) -> None:
         """Answer requests until `stop`."""

@@ -44,12 +44,13 @@ class SharedServer:
         if self._server is not None:
             self.close()
             return "The server has stopped."
-        from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, listen
+        from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
         from app.server.app import Access, Service
         from app.server.engine_queue import EngineQueue
         from app.server.metrics import Metrics
 
-        listener = listen(DEFAULT_HOST, DEFAULT_PORT)
+        listener = bound_socket(DEFAULT_HOST, DEFAULT_PORT)
+        listener.listen()
         requests = EngineQueue(self._attach, Metrics(pair=pair))
         access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
         self._server = HttpServer(Service(requests, settings, pair.target.name, access), listener)
