@@ -15,7 +15,7 @@ from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
 from app.hardware.machine import processor_name
-from app.hardware.measured import Measured
+from app.hardware.pair_view import Measured
 from app.llama import stored_measurements
 from app.llama.fitting.fit_pair import weighed
 from app.llama.fitting.machine_room import memory_rooms
@@ -25,6 +25,8 @@ from app.models.recommend import PairSpeed
 
 _ENOUGH = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
+_MIN_JUDGED = 64
+"""Drafted tokens below which an acceptance is chance."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
 
@@ -72,7 +74,7 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
 
 
 def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
-    """Return the statistics of a pair as sums and speeds, and the speedup of its latest benchmark if it has one."""
+    """Return the statistics of a pair as speeds, and the speedup of its latest benchmark if it has one."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None
@@ -81,8 +83,7 @@ def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | 
     return Measured(
         costs=memory.costs,
         with_draft=with_draft,
-        accepted=sum(accepted for accepted, _ in counts),
-        judged=judged,
+        acceptance=sum(accepted for accepted, _ in counts) / judged if judged >= _MIN_JUDGED else None,
         speedup=speedup,
         has_lost=not memory.trial.on,
     )

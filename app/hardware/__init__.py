@@ -9,7 +9,6 @@ builds       the build of llama-cpp-python that a machine needs
 fit, offers  placement of a pair on devices, and alternatives
 rpc          devices of other machines
 checks       the lines of doctor, except the pair's
-pair_view    a pair on this machine
-measured     measurements of a pair
+pair_view    a pair on this machine: its place, memory and measurements
 slow_causes  why a pair is slow
 """

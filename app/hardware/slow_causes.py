@@ -11,8 +11,7 @@ from app.engine.drafting_report import draft_model_off, rate, sentence, times
 from app.hardware.checks import Check, Section
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.fit import MAIN
-from app.hardware.measured import Measured
-from app.hardware.pair_view import PairView
+from app.hardware.pair_view import Measured, PairView
 
 # Slowdowns of causes that were not measured here, for their order only.
 _TOO_LITTLE_RAM = 20.0

@@ -67,6 +67,6 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert situation is not None
     assert situation.threads == 9
     assert situation.measured is not None
-    assert situation.measured.judged == 200
+    assert situation.measured.acceptance == 0.75
     registry().add(files, default=False)
     assert set(measured_pairs.seen_here()) == {"mine"}

@@ -13,7 +13,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import RETRIED, Speedup, pair_drafting
-from app.hardware.measured import Measured
+from app.hardware.pair_view import Measured
 from app.hardware.slow_causes import speed_section
 from app.models.catalog import Pair
 from app.models.recommend import PairSpeed, Room, weigh

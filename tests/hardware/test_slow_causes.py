@@ -14,8 +14,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.cpu import Conditions
 from app.hardware.fit import Load
-from app.hardware.measured import Measured
-from app.hardware.pair_view import DRAFT, TARGET, ModelPlace, PairView
+from app.hardware.pair_view import DRAFT, TARGET, Measured, ModelPlace, PairView
 from app.hardware.slow_causes import Cause, Situation, diagnose, speed_section
 
 GB = 1_000_000_000
@@ -23,7 +22,7 @@ BIG = ModelPlace(TARGET, "Big 7B", "CUDA0", 29, 29, 4 * GB, GB, GB // 10, 8192, 
 SMALL = ModelPlace(DRAFT, "Small 0.5B", "CUDA0", 25, 25, GB // 2, GB // 10, GB // 10, 8192, "f16")
 ROOM = Load("CUDA0", 6 * GB, 23 * GB, 24 * GB)
 PROFILE = CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, draft_ns=0.5e6)
-MEASURED = Measured(CostModel(PROFILE), accepted=800, judged=1000)
+MEASURED = Measured(CostModel(PROFILE), acceptance=0.8)
 GOOD = Situation(
     pair=PairView("pair", "A pair", "", (BIG, SMALL), (ROOM,), target_source="owner/big-GGUF"),
     threads=8,
@@ -114,15 +113,15 @@ def test_a_draft_that_is_too_big() -> None:
 
 
 def test_a_draft_that_is_rejected() -> None:
-    cause = only(replace(GOOD, measured=replace(MEASURED, accepted=200)))
+    cause = only(replace(GOOD, measured=replace(MEASURED, acceptance=0.2)))
     assert (cause.label, cause.measured) == ("acceptance", True)
     assert "Measured acceptance is 20%" in cause.text
     assert cause.factor > 1.5
 
-    assert diagnose(replace(GOOD, measured=replace(MEASURED, accepted=2, judged=10))) == ()
+    assert diagnose(replace(GOOD, measured=replace(MEASURED, acceptance=None))) == ()
     too_big = costing(draft_ns=20e6).measured
     assert too_big is not None
-    assert only(replace(GOOD, measured=replace(too_big, accepted=200))).label == "draft size"
+    assert only(replace(GOOD, measured=replace(too_big, acceptance=0.2))).label == "draft size"
 
 
 def test_a_draft_model_that_is_off_at_these_costs() -> None:
@@ -149,5 +148,7 @@ def test_figures_come_from_pair_statistics() -> None:
     found = of_memory(memory, with_draft=True)
 
     assert (found.plain_ns, found.batch_ns(2), found.draft_ns) == (20.0, 24.0, 6.0)
-    assert (found.accepted, found.judged, found.acceptance) == (2, 3, None)
+    assert found.acceptance is None, "too few"
+    memory.model.observe([(0.9, 0, True), (0.3, 0, False)] * 50)
+    assert of_memory(memory, with_draft=True).acceptance == pytest.approx(0.5, abs=0.02)
     assert of_memory(memory, with_draft=False).draft_ns == 0
