@@ -38,16 +38,13 @@ class Resolved:
 
     Attributes:
         source: As it was asked for.
-        repo: Its repository; "" for a file on this machine.
-        files: In the repository, first part first.
+        files: In the repository, first part first; () for a file on this machine.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
         gated: Its terms must be accepted first.
     """
 
     source: ModelSource
-    repo: str
-    commit: str
     files: tuple[choose.RemoteFile, ...]
     path: Path | None
     size: int
@@ -57,7 +54,7 @@ class Resolved:
     @property
     def name(self) -> str:
         """The file to load, without folders."""
-        return self.path.name if self.path is not None else self.files[0].path.rsplit("/", 1)[-1]
+        return self.path.name if self.path is not None else self.files[0].name
 
 
 def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft: bool = False) -> Resolved:
@@ -93,18 +90,10 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
             raise
         # .../snapshots/<commit>/<file in the repository>
         commit, size = here.parents[source.file.count("/")].name, here.stat().st_size
-        return Resolved(source, source.repo, commit, (choose.RemoteFile(source.file, size, source.sha256),), here, size)
-    paths = [cache.cached(source.repo, listed.commit, file.path, file.size) for file in files]
-    return Resolved(
-        source=source,
-        repo=source.repo,
-        commit=listed.commit,
-        files=files,
-        path=paths[0] if all(paths) else None,
-        size=sum(file.size for file in files),
-        license=listed.license,
-        gated=listed.gated,
-    )
+        return Resolved(source, (choose.RemoteFile(source.file, size, source.sha256, source.repo, commit),), here, size)
+    paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
+    path, size = paths[0] if all(paths) else None, sum(file.size for file in files)
+    return Resolved(source, files, path, size, listed.license, listed.gated)
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
@@ -112,7 +101,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
         regular_file.status(path)
         parts = parts_here(path)
         size = sum(part.stat().st_size for part in parts)
-    return Resolved(source, "", "", (), parts[0], size)
+    return Resolved(source, (), parts[0], size)
 
 
 def facts_of(model: Resolved, watcher: Watcher) -> ModelFacts:
@@ -126,11 +115,11 @@ def facts_of(model: Resolved, watcher: Watcher) -> ModelFacts:
     if model.path is not None:
         header = read_header(model.path, tensors=True)
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], watcher)
+        header = read_remote_header(model.files[0], watcher)
     return model_facts(header, file=model.files[0].path if model.files else model.name, size=model.size)
 
 
-def read_remote_header(repo: str, commit: str, file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
+def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
     """Read a header by range requests of a few megabytes; the model is not downloaded.
 
     Raises:
@@ -143,7 +132,7 @@ def read_remote_header(repo: str, commit: str, file: choose.RemoteFile, watcher:
         """Request the missing bytes; hang up once the header is complete."""
         # Every parse begins at the first byte, so the next one waits for twice as many.
         next_parse = _FIRST_PARSE
-        with closing(bytes_behind(repo, commit, file, len(data), end)) as pieces:
+        with closing(bytes_behind(file, len(data), end)) as pieces:
             for piece in pieces:
                 watcher.check_cancelled()
                 data.extend(piece)
@@ -152,9 +141,9 @@ def read_remote_header(repo: str, commit: str, file: choose.RemoteFile, watcher:
                     next_parse = 2 * len(data)
                     with suppress(HeaderIncompleteError):
                         return parse_header(bytes(data), tensors=True)
-        raise HubError(f"{file.path} of {repo} is damaged: it ends inside its header.", "Choose another file.")
+        raise HubError(f"{file.path} of {file.repo} is damaged: it ends inside its header.", "Choose another file.")
 
     try:
         return look_up(request, watcher, HEADER_S)
     except HeaderError as error:
-        raise HubError(f"{file.path} of {repo} is not a GGUF model: {error}.", "Choose another file.") from None
+        raise HubError(f"{file.path} of {file.repo} is not a GGUF model: {error}.", "Choose another file.") from None

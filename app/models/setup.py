@@ -138,8 +138,8 @@ class Setup:
         watcher = HeaderWatcher(str(source), on_status, self._stop)
         model = resolve(source, self._demo_file, watcher, draft=draft)
         for file in model.files:
-            if Download(model.repo, model.commit, file, watcher).delete_if_damaged():
-                warnings.append(f"{file.path.rsplit('/', 1)[-1]} was damaged here; it is downloaded again.")
+            if Download(file, watcher).delete_if_damaged():
+                warnings.append(f"{file.name} was damaged here; it is downloaded again.")
                 model = replace(model, path=None)
         return model
 
@@ -163,7 +163,7 @@ class Setup:
         paths = yield from self._download(prepared)
         for model in models:
             if isinstance(model.source, HubModel):
-                cache.save_revision(model.repo, model.source.revision, model.commit)
+                cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
         on_disk = [ModelOnDisk(paths[role], model.size) for role, model in prepared.models]
         pair = SetUp(prepared.pair, *on_disk)
         line = ""
@@ -217,7 +217,7 @@ class Setup:
         paths = []
         for file in model.files:
             n_received = watcher.now.n_received
-            paths.append(Download(model.repo, model.commit, file, watcher).run())
+            paths.append(Download(file, watcher).run())
             if watcher.now.n_received > n_received:
                 # Stored at once: the next download may fail.
                 self._registry.claim(paths[-1])
@@ -226,5 +226,4 @@ class Setup:
 
 def _missing_bytes(models: list[Resolved]) -> int:
     """Return the bytes to download; a file that is target and draft counts once."""
-    files = {(model.repo, model.commit, file) for model in models for file in model.files}
-    return sum(cache.missing_bytes(*file) for file in files)
+    return sum(map(cache.missing_bytes, {file for model in models for file in model.files}))

@@ -46,7 +46,7 @@ def timed_curl(url: str, out: Path) -> float:
 
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
-    request = Download(REPO, listed.commit, listed.files[0], Watcher())
+    request = Download(listed.files[0], Watcher())
     started = time.perf_counter()
     request.run()
     seconds = time.perf_counter() - started

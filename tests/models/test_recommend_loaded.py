@@ -125,7 +125,7 @@ def test_a_longer_context_needs_more_memory(n_ctx: int, fits: bool) -> None:
 
 
 def prepared(pair: Pair, check: PairCheck) -> Pair:
-    return completed(pair, Resolved(pair.target, "", "", (), None, 0), check)
+    return completed(pair, Resolved(pair.target, (), None, 0), check)
 
 
 def test_what_the_headers_say_goes_over_the_catalog_and_is_written_down(tmp_path: Path) -> None:

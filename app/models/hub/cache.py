@@ -65,16 +65,16 @@ def _repo_folder(repo: str) -> Path:
     return folder() / f"models--{repo.replace('/', '--')}"
 
 
-def blob(repo: str, file: RemoteFile) -> Path:
+def blob(file: RemoteFile) -> Path:
     """Return the path of a file's content, present or not."""
     if file.sha256 is None:
         raise HubError(f"Hugging Face sends no checksum of {file.path}.", "It may not be a Hugging Face server.")
-    return _repo_folder(repo) / "blobs" / file.sha256
+    return _repo_folder(file.repo) / "blobs" / file.sha256
 
 
-def partial(repo: str, file: RemoteFile) -> Path:
+def partial(file: RemoteFile) -> Path:
     """Return the path of an incomplete download."""
-    content = blob(repo, file)
+    content = blob(file)
     return content.with_name(content.name + PARTIAL)
 
 
@@ -130,30 +130,30 @@ def bytes_to_download(pair: Pair) -> int:
         if isinstance(source, HubModel) and source.size is not None and cached_file(source) is None:
             n_bytes += source.size
             if source.file is not None and source.sha256 is not None:
-                n_bytes -= partial_bytes(source.repo, RemoteFile(source.file, source.size, source.sha256))
+                n_bytes -= partial_bytes(RemoteFile(source.file, source.size, source.sha256, source.repo))
     return n_bytes
 
 
-def complete(repo: str, commit: str, file: RemoteFile) -> Path | None:
+def complete(file: RemoteFile) -> Path | None:
     """Return a complete file, by its name or its content; None if there is none."""
-    if (named := cached(repo, commit, file.path, file.size)) is not None:
+    if (named := cached(file.repo, file.commit, file.path, file.size)) is not None:
         return named
-    content = blob(repo, file)
+    content = blob(file)
     return content if content.exists() and content.stat().st_size == file.size else None
 
 
-def partial_bytes(repo: str, file: RemoteFile) -> int:
+def partial_bytes(file: RemoteFile) -> int:
     """Return the bytes of an incomplete download."""
     try:
-        return min(file.size, partial(repo, file).stat().st_size)
+        return min(file.size, partial(file).stat().st_size)
     except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
-def missing_bytes(repo: str, commit: str, file: RemoteFile) -> int:
+def missing_bytes(file: RemoteFile) -> int:
     """Return the bytes of a file that are still to be downloaded. Raises HubError."""
     with disk_errors():
-        return 0 if complete(repo, commit, file) is not None else file.size - partial_bytes(repo, file)
+        return 0 if complete(file) is not None else file.size - partial_bytes(file)
 
 
 def free_bytes() -> int:
@@ -210,11 +210,11 @@ def locked_content(content: Path) -> Iterator[bool]:
         lock.release()
 
 
-def place(repo: str, commit: str, file: RemoteFile) -> Path:
+def place(file: RemoteFile) -> Path:
     """Give content under `blobs` its name, as the client does; return the path to load. Raises CacheError."""
     from huggingface_hub.file_download import are_symlinks_supported
 
-    content, named = blob(repo, file), _repo_folder(repo) / "snapshots" / commit / file.path
+    content, named = blob(file), _repo_folder(file.repo) / "snapshots" / file.commit / file.path
     with disk_errors():
         named.parent.mkdir(parents=True, exist_ok=True)
         if not are_symlinks_supported(folder()):

@@ -28,11 +28,18 @@ _COMPARED = 200
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file of a repository: its path there, bytes, and SHA-256 if Hugging Face says so."""
+    """One file of a repository at a commit: its path there, bytes, and SHA-256 if Hugging Face says so."""
 
     path: str
     size: int
     sha256: str | None = None
+    repo: str = ""
+    commit: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file without folders."""
+        return self.path.rpartition("/")[2]
 
 
 def safe_name(path: str) -> bool:

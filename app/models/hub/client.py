@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -35,9 +36,8 @@ _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Files of a repository at a commit, without impossible names; `gated` if its terms must be accepted first."""
+    """Files of a repository, without impossible names; `gated` if its terms must be accepted first."""
 
-    commit: str
     files: tuple[RemoteFile, ...]
     license: str = ""
     gated: bool = False
@@ -67,7 +67,7 @@ def repository(name: str, revision: str) -> Repository:
     if not is_repository(name):
         raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
     path = f"models/{name}/revision/{quote(revision, safe='')}"
-    return _ask(name, path, {"blobs": "true"}, _repository)
+    return _ask(name, path, {"blobs": "true"}, partial(_repository, name))
 
 
 def search(words: str, *, limit: int) -> list[Found]:
@@ -124,7 +124,7 @@ def _raise_for_status(response: httpx2.Response) -> None:
     hf_raise_for_status(response)
 
 
-def _repository(info: Mapping[str, Any]) -> Repository:
+def _repository(name: str, info: Mapping[str, Any]) -> Repository:
     commit = info["sha"]
     # It becomes the name of a folder.
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
@@ -134,15 +134,13 @@ def _repository(info: Mapping[str, Any]) -> Repository:
         path, size, lfs = sibling["rfilename"], sibling.get("size"), sibling.get("lfs")
         if isinstance(path, str) and safe_name(path) and isinstance(size, int) and size >= 0:
             sha256 = str(lfs.get("sha256")) if isinstance(lfs, dict) else ""
-            files.append(RemoteFile(path, size, sha256 if _SHA256.fullmatch(sha256) else None))
+            files.append(RemoteFile(path, size, sha256 if _SHA256.fullmatch(sha256) else None, name, commit))
     card = info.get("cardData")
     identifier = card.get("license") if isinstance(card, dict) else None
-    return Repository(commit, tuple(files), identifier if isinstance(identifier, str) else "", bool(info.get("gated")))
+    return Repository(tuple(files), identifier if isinstance(identifier, str) else "", bool(info.get("gated")))
 
 
-def bytes_behind(
-    repo: str, commit: str, file: RemoteFile, had: int, end: int | None = None
-) -> Generator[memoryview, None, None]:
+def bytes_behind(file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
     """Yield the bytes of a file behind those that are here, as they arrive.
 
     Args:
@@ -152,11 +150,11 @@ def bytes_behind(
     Raises:
         HubError: The answer is something else; a `WaitError` if the connection breaks or the answer ends too early.
     """
-    headers, url = _headers(), hf_hub_url(repo, file.path, revision=commit)
+    headers, url = _headers(), hf_hub_url(file.repo, file.path, revision=file.commit)
     if had or end is not None:
         headers["Range"] = f"bytes={had}-" if end is None else f"bytes={had}-{end - 1}"
     with (
-        translated(repo),
+        translated(file.repo),
         session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response,
     ):
         _raise_for_status(response)

@@ -36,12 +36,10 @@ class Download:
     """One file of a repository to be brought into the cache.
 
     Attributes:
-        commit: Its revision, as a commit, so that all requests mean the same bytes.
+        file: Of a commit, so that all requests mean the same bytes.
         watcher: Receives the progress, and cancels the download between two chunks.
     """
 
-    repo: str
-    commit: str
     file: RemoteFile
     watcher: Watcher
 
@@ -52,8 +50,8 @@ class Download:
             HubError: The disk refuses, or Hugging Face sends no checksum.
             Interrupted: Canceled.
         """
-        with translated(self.repo):
-            here = cache.complete(self.repo, self.commit, self.file)
+        with translated(self.file.repo):
+            here = cache.complete(self.file)
             if here is None:
                 return False
             # A cached name tells its own checksum; Hugging Face may list another file now.
@@ -74,25 +72,25 @@ class Download:
             HubError: It is not available; `CacheError` if it is the disk.
             Interrupted: Canceled.
         """
-        repo, commit, file = self.repo, self.commit, self.file
+        file = self.file
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            fix = command(["hf", "download", repo, file.path])
+            fix = command(["hf", "download", file.repo, file.path])
             raise HubError(f"{file.path} is above 50 GB, which Hugging Face does not send over HTTP.", f"Run: {fix}")
-        with translated(repo), self._lock():
-            here = cache.complete(repo, commit, file)
+        with translated(file.repo), self._lock():
+            here = cache.complete(file)
             if here is None:
                 self._transfer()
             else:
                 self.watcher.found(file.size)
-                if here != cache.blob(repo, file):
+                if here != cache.blob(file):
                     return here
-            return cache.place(repo, commit, file)
+            return cache.place(file)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """Wait until no other program downloads the same content."""
         while True:
-            with cache.locked_content(cache.blob(self.repo, self.file)) as is_locked:
+            with cache.locked_content(cache.blob(self.file)) as is_locked:
                 if is_locked:
                     self.watcher.waiting("", 0)
                     yield
@@ -102,7 +100,7 @@ class Download:
 
     def _transfer(self) -> None:
         """Download the missing bytes; start over once if the checksum is wrong."""
-        path = cache.partial(self.repo, self.file)
+        path = cache.partial(self.file)
         path.parent.mkdir(parents=True, exist_ok=True)
         for again in (True, False):
             with path.open("a+b", buffering=0) as out:
@@ -110,7 +108,7 @@ class Download:
                 # The name must not outlive a power cut without its bytes.
                 os.fsync(out.fileno())
             if digest == self.file.sha256:
-                return atomic.replace(path, cache.blob(self.repo, self.file))
+                return atomic.replace(path, cache.blob(self.file))
             path.unlink(missing_ok=True)
             self.watcher.found(-self.file.size)
             if again:
@@ -130,7 +128,7 @@ class Download:
         while have < self.file.size:
             self.watcher.check_cancelled()
             try:
-                with closing(bytes_behind(self.repo, self.commit, self.file, have)) as chunks:
+                with closing(bytes_behind(self.file, have)) as chunks:
                     for chunk in chunks:
                         self.watcher.check_cancelled()
                         while chunk:

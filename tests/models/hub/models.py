@@ -45,11 +45,11 @@ def tiny(folder: Path, name: str = "tiny.gguf", **changes: Any) -> bytes:
     return write_model(folder / name, **{"tokenizer__chat_template": TEMPLATE, **changes}).read_bytes()
 
 
-def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.gguf") -> tuple[str, RemoteFile]:
-    """Put one file on the hub; returns its commit and how the hub lists it."""
+def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.gguf") -> RemoteFile:
+    """Put one file on the hub; return how the hub lists it."""
     hub.add(TARGET, {name: content})
     listed = repository(TARGET, "main")
-    return listed.commit, next(file for file in listed.files if file.path == name)
+    return next(file for file in listed.files if file.path == name)
 
 
 class Watched(Patient):
@@ -81,8 +81,8 @@ class Watched(Patient):
         if self._stop_after is not None and self.came >= self._stop_after:
             raise Interrupted
 
-    def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return Download(TARGET, commit, file, self).run()
+    def fetch(self, file: RemoteFile) -> Path:
+        return Download(file, self).run()
 
 
 def sha256(content: bytes) -> str:

@@ -24,35 +24,35 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
-    commit, file = publish(hub, name=NAME)
+    file = publish(hub, name=NAME)
     monkeypatch.setattr(shutil, "copyfile", lambda *_: pytest.fail("gigabytes were copied"))
 
-    path = Watched().fetch(commit, file)
+    path = Watched().fetch(file)
 
-    assert path.is_symlink() is cache.blob(TARGET, file).exists() is links
+    assert path.is_symlink() is cache.blob(file).exists() is links
     assert path.read_bytes() == CONTENT
-    assert cache.missing_bytes(TARGET, commit, file) == 0
+    assert cache.missing_bytes(file) == 0
     # Every other client finds it there.
-    assert Path(hf_hub_download(TARGET, NAME, revision=commit)) == path
+    assert Path(hf_hub_download(TARGET, NAME, revision=file.commit)) == path
 
     assert delete_file(path) == len(CONTENT)
     assert not list(cache.folder().rglob("*.gguf"))
-    assert not (cache.blob(TARGET, file).parents[1] / "snapshots").exists()
+    assert not (cache.blob(file).parents[1] / "snapshots").exists()
 
 
 def test_content_without_a_name_is_not_downloaded_again(hub: LoopbackHub) -> None:
-    commit, file = publish(hub, name=NAME)
-    content = cache.blob(TARGET, file)
+    file = publish(hub, name=NAME)
+    content = cache.blob(file)
     content.parent.mkdir(parents=True)
     content.write_bytes(CONTENT)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert (watched.came, watched.here) == (0, len(CONTENT))
 
 
 def test_a_virus_scanner_is_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub, name=NAME)
+    file = publish(hub, name=NAME)
     replace, looks = Path.replace, iter(["once"])
 
     def refuse_once(path: Path, other: Path) -> Path:
@@ -63,15 +63,15 @@ def test_a_virus_scanner_is_waited_for(hub: LoopbackHub, monkeypatch: pytest.Mon
     monkeypatch.setattr(Path, "replace", refuse_once)
     monkeypatch.setattr("app.core.atomic.sys", SimpleNamespace(platform="win32"))
 
-    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert Watched().fetch(file).read_bytes() == CONTENT
     assert next(looks, None) is None
 
 
 def test_a_file_in_use_keeps_its_name_and_can_be_deleted_later(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, file = publish(hub, name=NAME)
-    path = Watched().fetch(commit, file)
+    file = publish(hub, name=NAME)
+    path = Watched().fetch(file)
     content, unlink = path.resolve(), Path.unlink
 
     def refuse(one: Path, missing_ok: bool = False) -> None:

@@ -41,11 +41,11 @@ def files_changed(**fields: Any) -> EditJson:
 
 
 def test_a_download_does_not_wait_for_years(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Status(429, {"Retry-After": "999999999"}), NAME, method="GET", times=2)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert sum(watched.pauses) == 1 + 2
 
 
@@ -96,9 +96,9 @@ def test_a_file_without_a_checksum_is_an_error(hub: LoopbackHub, tmp_path: Path,
 
     assert facts_of(found, Patient()).architecture == "llama"
     with pytest.raises(HubError, match="sends no checksum"):
-        cache.missing_bytes(TARGET, found.commit, found.files[0])
+        cache.missing_bytes(found.files[0])
     with pytest.raises(HubError, match="sends no checksum"):
-        Watched().fetch(found.commit, found.files[0])
+        Watched().fetch(found.files[0])
 
 
 @pytest.mark.parametrize("name", ["\xe9" * 150 + ".gguf", "a/" * 600 + "x.gguf", "C:x.gguf", "a/../b.gguf", ""])
@@ -145,13 +145,13 @@ def test_a_name_in_a_catalog_does_not_lead_out_of_its_repository(hub: LoopbackHu
 
 
 def test_a_cache_that_may_not_be_looked_at_is_an_error(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
 
     def refuse(self: Path, *_: object, **__: object) -> bool:
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "exists", refuse)
     with pytest.raises(CacheError):
-        cache.missing_bytes(TARGET, commit, file)
+        cache.missing_bytes(file)
     with pytest.raises(CacheError):
         cache.free_bytes()

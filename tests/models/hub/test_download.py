@@ -33,10 +33,10 @@ NAME = "big-Q4_K_M.gguf"
 
 
 def test_a_file_arrives_where_every_client_looks_for_it(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     watched = Watched()
 
-    path = watched.fetch(commit, file)
+    path = watched.fetch(file)
 
     assert path.read_bytes() == CONTENT
     assert (watched.came, watched.here, watched.waits) == (len(CONTENT), 0, [])
@@ -46,7 +46,7 @@ def test_a_file_arrives_where_every_client_looks_for_it(hub: LoopbackHub) -> Non
 
 
 def test_no_request_follows_the_last_byte(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
 
     class Last(Watched):
         def received(self, n_bytes: int) -> None:
@@ -54,13 +54,13 @@ def test_no_request_follows_the_last_byte(hub: LoopbackHub) -> None:
             if self.came == len(CONTENT):
                 hub.close()
 
-    path = Last().fetch(commit, file)
+    path = Last().fetch(file)
 
     assert path.read_bytes() == CONTENT
     assert [request.method for request in hub.requests if request.file] == ["GET", "GET"], "the hub's, and the CDN's"
     link = path.readlink()
     assert not link.is_absolute(), "the whole cache can be moved"
-    assert (path.parent / link).resolve() == cache.blob(TARGET, file).resolve()
+    assert (path.parent / link).resolve() == cache.blob(file).resolve()
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -69,38 +69,38 @@ def test_a_file_that_a_power_cut_has_shortened_comes_again(
     hub: LoopbackHub, left: int, links: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
-    commit, file = publish(hub)
-    path = Watched().fetch(commit, file)
+    file = publish(hub)
+    path = Watched().fetch(file)
     os.truncate(path, left)
     watched = Watched()
 
-    assert cache.missing_bytes(TARGET, commit, file) == len(CONTENT)
+    assert cache.missing_bytes(file) == len(CONTENT)
     assert resolve(HubModel(TARGET, file=NAME), no_demo, Patient()).path is None
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert (watched.here, watched.came) == (0, len(CONTENT))
 
 
 def test_the_disk_has_the_bytes_before_they_get_their_name(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
-    content, kept, fsync = cache.blob(TARGET, file), [], os.fsync
+    file = publish(hub)
+    content, kept, fsync = cache.blob(file), [], os.fsync
 
     def keep(descriptor: int) -> None:
         fsync(descriptor)
         kept.append((os.fstat(descriptor).st_size, content.exists()))
 
     monkeypatch.setattr(os, "fsync", keep)
-    Watched().fetch(commit, file)
+    Watched().fetch(file)
 
     assert kept == [(len(CONTENT), False)]
 
 
 @pytest.mark.parametrize(("at", "reset"), [(0, False), (1, True), (1 << 20, False), (len(CONTENT) - 1, True)])
 def test_a_connection_cut_at_any_byte_continues_there(hub: LoopbackHub, at: int, reset: bool) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Cut(at, reset=reset), NAME, origin="cdn", times=1)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert watched.pauses
     sent = hub.asked(NAME, origin="cdn", method="GET")
     assert sent[-1].headers.get("range", "bytes=0-") == f"bytes={len(CONTENT) - sent[-1].sent}-"
@@ -109,59 +109,59 @@ def test_a_connection_cut_at_any_byte_continues_there(hub: LoopbackHub, at: int,
 
 @pytest.mark.parametrize("after", [1, 1 << 20, len(CONTENT)])
 def test_a_stop_keeps_what_came_and_the_next_time_continues(hub: LoopbackHub, after: int) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     with pytest.raises(Interrupted):
-        Watched(stop_after=0).fetch(commit, file)
+        Watched(stop_after=0).fetch(file)
     first = Watched(stop_after=after)
     if after < len(CONTENT):
         with pytest.raises(Interrupted):
-            first.fetch(commit, file)
-        assert cache.partial(TARGET, file).stat().st_size == first.came
+            first.fetch(file)
+        assert cache.partial(file).stat().st_size == first.came
     second = Watched()
 
-    assert second.fetch(commit, file).read_bytes() == CONTENT
+    assert second.fetch(file).read_bytes() == CONTENT
     assert second.here == first.came
     assert second.came == len(CONTENT) - first.came
 
 
 def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Cut(1 << 20), NAME, origin="cdn", times=1)
     hub.faults.add(Drop(), NAME, origin="cdn", times=None)
     watched = Watched()
 
     with pytest.raises(HubError, match="broke") as failed:
-        watched.fetch(commit, file)
+        watched.fetch(file)
 
     assert "Try again to continue" in failed.value.hint
-    assert cache.partial(TARGET, file).stat().st_size == watched.came > 0
+    assert cache.partial(file).stat().st_size == watched.came > 0
     assert watched.pauses == [1.0] * (1 + 2 + 4 + 8 + 16 + 32 + 60)
 
 
 def test_a_new_byte_renews_the_attempts(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     for _ in range(9):
         hub.faults.add(Cut(200_000, reset=False), NAME, origin="cdn", times=1)
 
-    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert Watched().fetch(file).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(("fault", "origin"), [(rate_limited(7), "hub"), (Status(503, {"Retry-After": "7"}), "cdn")])
 def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, origin: str) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(fault, NAME, origin=origin, method="GET", times=1)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert [seconds for _, seconds in watched.waits] == [7, 6, 5, 4, 3, 2, 1]
 
 
 def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Status(502), NAME, origin="cdn", times=3)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert sum(watched.pauses) == 1 + 2 + 4
 
 
@@ -169,7 +169,7 @@ def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
 def test_a_network_that_is_gone_is_waited_for_one_night(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, n_failures: int, *, waits: bool
 ) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Status(503), NAME, origin="cdn", times=7)
     tries = iter(range(n_failures))
 
@@ -182,78 +182,78 @@ def test_a_network_that_is_gone_is_waited_for_one_night(
     watched = Watched()
     if not waits:
         with pytest.raises(HubError, match="cannot be reached"):
-            watched.fetch(commit, file)
+            watched.fetch(file)
         assert 12 * 3600 - 60 <= sum(watched.pauses) <= 12 * 3600
         return
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert sum(watched.pauses) == 1 + 2 + 4 + 8 + 16 + 32 + 60 * 301, "server errors are counted apart"
 
 
 @pytest.mark.parametrize("left", [b"x" * 1000, CONTENT + b"more"], ids=["wrong", "too long"])
 def test_a_damaged_partial_file_is_downloaded_again(hub: LoopbackHub, left: bytes) -> None:
-    commit, file = publish(hub)
-    part = cache.partial(TARGET, file)
+    file = publish(hub)
+    part = cache.partial(file)
     part.parent.mkdir(parents=True)
     part.write_bytes(left)
 
-    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert Watched().fetch(file).read_bytes() == CONTENT
 
 
 def test_a_file_too_large_for_http_names_the_command_that_downloads_it(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
 
     with pytest.raises(HubError, match="above 50 GB") as failed:
-        Watched().fetch(commit, file)
+        Watched().fetch(file)
     assert failed.value.hint == f"Run: hf download {TARGET} {NAME}"
 
 
 def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     with pytest.raises(Interrupted):
-        Watched(stop_after=1 << 20).fetch(commit, file)
-    had = cache.partial(TARGET, file).stat().st_size
+        Watched(stop_after=1 << 20).fetch(file)
+    had = cache.partial(file).stat().st_size
     hub.faults.add(IgnoreRange(), NAME, origin="cdn", times=None)
     hub.faults.add(Cut(1000), NAME, origin="cdn", times=1)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert (watched.here, watched.came) == (had, len(CONTENT) - had)
 
 
 def test_a_wrong_byte_is_found_and_downloaded_again_once(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=1)
     watched = Watched()
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert any("damaged" in reason for reason, _ in watched.waits)
 
 
 def test_bytes_that_stay_wrong_are_refused_and_not_kept(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=None)
 
     with pytest.raises(HubError, match="arrives damaged"):
-        Watched().fetch(commit, file)
+        Watched().fetch(file)
 
-    assert not cache.partial(TARGET, file).exists()
-    assert not cache.blob(TARGET, file).exists()
+    assert not cache.partial(file).exists()
+    assert not cache.blob(file).exists()
 
 
 @pytest.mark.parametrize("at", [0, 700_000, len(CONTENT) - 10])
 def test_a_disk_full_at_any_byte_keeps_what_fits(hub: LoopbackHub, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", _full_after(at, Path.open))
         with pytest.raises(CacheError, match="is full"):
-            Watched().fetch(commit, file)
+            Watched().fetch(file)
 
-    assert cache.partial(TARGET, file).stat().st_size == at
-    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert cache.partial(file).stat().st_size == at
+    assert Watched().fetch(file).read_bytes() == CONTENT
 
 
 def _full_after(limit: int, real: Any) -> Any:
@@ -289,7 +289,7 @@ def _full_after(limit: int, real: Any) -> Any:
 
 
 def test_a_cache_that_may_not_be_written_is_reported(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
 
     def refuse(self: Path, *_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
@@ -297,16 +297,16 @@ def test_a_cache_that_may_not_be_written_is_reported(hub: LoopbackHub, monkeypat
     monkeypatch.setattr(Path, "mkdir", refuse)
 
     with pytest.raises(CacheError, match="Permission denied") as failed:
-        Watched().fetch(commit, file)
+        Watched().fetch(file)
     assert "HF_HUB_CACHE" in failed.value.hint
 
 
 def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     taken, release = threading.Event(), threading.Event()
 
     def other() -> None:
-        with cache.locked_content(cache.blob(TARGET, file)) as ours:
+        with cache.locked_content(cache.blob(file)) as ours:
             assert ours
             taken.set()
             release.wait()
@@ -322,13 +322,13 @@ def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
 
     watched.on_pause = finish_the_other
 
-    assert watched.fetch(commit, file).read_bytes() == CONTENT
+    assert watched.fetch(file).read_bytes() == CONTENT
     assert watched.waits[0][0] == "Another program is downloading this file"
 
 
 def test_a_file_of_another_length_than_listed_is_reported(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.faults.add(WrongLength(5), NAME, origin="cdn", times=None)
 
     with pytest.raises(HubError, match="bytes now;"):
-        Watched().fetch(commit, file)
+        Watched().fetch(file)

@@ -48,4 +48,4 @@ def test_repository_folders_are_those_of_the_client(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert folder() == tmp_path
     theirs = tmp_path / repo_folder_name(repo_id="owner/small-GGUF", repo_type="model")
-    assert blob("owner/small-GGUF", RemoteFile("m.gguf", 1, "a" * 64)).is_relative_to(theirs)
+    assert blob(RemoteFile("m.gguf", 1, "a" * 64, "owner/small-GGUF")).is_relative_to(theirs)

@@ -29,7 +29,7 @@ LONG = "a" * 3_000_000
 def header_of(name: str = NAME, watcher: Watcher | None = None) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(TARGET, listed.commit, file, watcher or Patient())
+    return read_remote_header(file, watcher or Patient())
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:

@@ -58,18 +58,18 @@ def test_missing_repositories_and_revisions_are_named(hub: LoopbackHub, name: st
 
 
 def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.repos[TARGET].gated = "manual"
 
     with pytest.raises(HubError, match="accepting its terms") as failed:
-        Watched().fetch(commit, file)
+        Watched().fetch(file)
 
     assert f"{hub.endpoint}/{TARGET}" in failed.value.hint
     assert "hf auth login" in failed.value.hint
 
 
 def test_tokens_reach_the_hub_only_and_bad_ones_are_reported(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
+    file = publish(hub)
     hub.tokens.add("hf_secret")
     hub.repos[TARGET].gated = "auto"
     hub.repos[TARGET].granted.add("hf_secret")
@@ -79,7 +79,7 @@ def test_tokens_reach_the_hub_only_and_bad_ones_are_reported(hub: LoopbackHub, m
             repository(TARGET, "main")
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
 
-    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert Watched().fetch(file).read_bytes() == CONTENT
     assert "hf_secret" in hub.asked(file.path, origin="hub")[0].headers["authorization"]
     assert hub.leaks == []
 
@@ -95,13 +95,13 @@ def test_a_server_that_does_not_answer_is_unreachable(
 
 
 def test_offline_mode_names_its_variable(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
-    path = Watched().fetch(commit, file)
+    file = publish(hub)
+    path = Watched().fetch(file)
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     close_session()
 
-    assert Watched().fetch(commit, file) == path, "the cache still serves"
+    assert Watched().fetch(file) == path, "the cache still serves"
     with pytest.raises(HubError, match=r"^Offline mode: TRANSFORMERS_OFFLINE is set\."):
         repository(TARGET, "main")
 

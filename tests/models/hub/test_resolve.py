@@ -81,8 +81,8 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
     here = resolve(HubModel(TARGET), no_demo, Patient())
-    path = Download(TARGET, here.commit, here.files[0], Watcher()).run()
-    save_revision(TARGET, "main", here.commit)
+    path = Download(here.files[0], Watcher()).run()
+    save_revision(TARGET, "main", here.files[0].commit)
     hub.faults.add(Status(503), "/api/*", times=None)
     patient = Patient()
 
@@ -104,8 +104,8 @@ def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path:
     assert failed.value.hint.endswith("Try again in 10 min to continue.")
 
     # What is here does as well: then not even a minute is.
-    path = Download(TARGET, here.commit, here.files[0], Watcher()).run()
-    save_revision(TARGET, "main", here.commit)
+    path = Download(here.files[0], Watcher()).run()
+    save_revision(TARGET, "main", here.files[0].commit)
     hub.faults.clear()
     hub.faults.add(rate_limited(55), "/api/*", times=None)
     found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, Impatient())

@@ -143,8 +143,8 @@ def facts(name: str, quant: str) -> ModelFacts:
 
 def models(target_size: int, draft_size: int) -> tuple[tuple[str, Resolved], ...]:
     """Return the files of two models that ask to accept their terms; the draft is here."""
-    target = Resolved(HubModel("owner/target"), "owner/target", "", (), None, target_size, gated=True)
-    draft = Resolved(HubModel("owner/draft"), "owner/draft", "", (), Path("draft.gguf"), draft_size)
+    target = Resolved(HubModel("owner/target"), (), None, target_size, gated=True)
+    draft = Resolved(HubModel("owner/draft"), (), Path("draft.gguf"), draft_size)
     return ("target", target), ("draft", draft)
 
 
