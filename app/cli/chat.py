@@ -17,8 +17,8 @@ from app.cli.known_pairs import (
     catalog,
     choose_pair,
     demo_file,
-    demo_is_installed,
     is_chosen,
+    is_here,
     known_pairs,
     of_entry,
     of_file,
@@ -155,7 +155,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             registry=registry(),
             machine=machine,
             demo_file=demo_file,
-            demo_is_installed=demo_is_installed,
+            is_here=is_here,
             open_pair=opener.open,
             current=lambda: opener.current,
             phase=lambda: session().phase,
@@ -176,9 +176,9 @@ class Opener:
         self._is_asked_for = is_asked_for
 
     @property
-    def current(self) -> tuple[Pair, SetUp | None] | None:
-        """Return the requested pair and its files; None before any request."""
-        return (self._pair, self._files) if self._is_asked_for else None
+    def current(self) -> Pair | None:
+        """Return the requested pair; None before any request."""
+        return self._pair if self._is_asked_for else None
 
     def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
         """Switch to another pair; the one before stays if the settings contradict it."""

@@ -8,12 +8,13 @@ from typing import Any
 
 from app.core.errors import ModelFileError, UsageError
 from app.core.paths import cache_dir, config_dir, pairs_file
+from app.core.regular_file import is_file
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import read_header
 from app.models.pair_summary import title_of
 from app.models.registry import Registry, SetUp
-from app.models.source import DemoModel, LocalModel, ModelSource, parse_source
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import recommended
 from app.settings.layers import Layer, pair_layer
 
@@ -59,6 +60,20 @@ def demo_is_installed() -> bool:
         return demo.target_file().is_file()
     except ModelFileError:
         return False
+
+
+def is_here(source: ModelSource) -> bool:
+    """Return whether a model is on this machine."""
+    # Not needed for the first frame.
+    from app.models.hub.cache import cached_file
+
+    match source:
+        case LocalModel(path):
+            return is_file(path)
+        case DemoModel():
+            return demo_is_installed()
+        case HubModel():
+            return cached_file(source) is not None
 
 
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:

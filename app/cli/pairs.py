@@ -7,23 +7,21 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_is_installed, left_out, named_pair, registry
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_here, left_out, named_pair, registry
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine, columns_of, for_reading, json_for
 from app.conversations.titles import fit, in_brief, width
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.core.regular_file import is_file
 from app.core.shell import quoted
 from app.core.units import gigabytes
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
-from app.models.hub.cache import cached_file, folder
+from app.models.hub.cache import folder
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
 from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
 """Columns of the names; a longer one moves the rest of its own line."""
@@ -66,19 +64,9 @@ def _standing(pair: Pair, here: Registered, room: Room) -> Standing:
         sized,
         weigh(sized, room),
         set_up=files is not None,
-        here=files is not None or all(map(_exists, pair.sources)),
+        here=files is not None or all(map(is_here, pair.sources)),
         is_default=pair.name == here.default,
     )
-
-
-def _exists(source: ModelSource) -> bool:
-    match source:
-        case LocalModel(path):
-            return is_file(path)
-        case DemoModel():
-            return demo_is_installed()
-        case HubModel():
-            return cached_file(source) is not None
 
 
 def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
     assert loaded(opener.again()) == "a"
 
     opener.open(PAIR, None)
-    assert opener.current == (PAIR, None)
+    assert opener.current == PAIR
 
 
 def test_flags_that_were_taken_count_for_every_later_pair() -> None:

@@ -10,12 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
-from app.core.regular_file import is_file
 from app.models.catalog import Pair
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_texts, size_text, title_of, with_files
 from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
+from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 from app.session.snapshot import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
@@ -63,7 +62,7 @@ class PairService:
         busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
         setups = {name: task.progress for name, task in self._setups.items()}
         is_open = self._environment.phase() is not Phase.UNLOADED
-        current, _ = self._environment.current() or (None, None)
+        current = self._environment.current()
         seen = (current, is_open, *(setup.stage for setup in setups.values()))
         if self._stale or seen != self._seen:
             self._stale, self._seen = False, seen
@@ -240,13 +239,8 @@ class PairService:
         )
 
     def _is_on_disk(self, source: ModelSource) -> bool:
-        match source:
-            case LocalModel(path):
-                return is_file(path)
-            case DemoModel():
-                return self._environment.demo_is_installed()
-            case HubModel():
-                return source in self._cached
+        # The cache of downloads may be on a slow disk.
+        return source in self._cached if isinstance(source, HubModel) else self._environment.is_here(source)
 
     def _download_bytes(self, name: str) -> int | None:
         """Return the bytes to download; None if the catalog does not know."""

@@ -19,7 +19,7 @@ from app.models.catalog import Pair
 from app.models.progress import Progress
 from app.models.recommend import Room, weigh
 from app.models.registry import Registry, SetUp
-from app.models.source import HubModel
+from app.models.source import HubModel, ModelSource
 from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest, SetupProgress, Stage
 
@@ -38,16 +38,17 @@ class PairEnvironment:
         demo_file: Returns the demo's target or draft; creates it if missing.
         catalog: Returns the known pairs and a problem of the catalog.
         open_pair: Returns the request that loads a pair.
-        current: Returns the pair that the chat was asked for, and its files.
+        is_here: Returns whether a model is on this machine.
+        current: Returns the pair that the chat was asked for.
     """
 
     registry: Registry
     machine: Callable[[], tuple[str, Room]]
     demo_file: Callable[[str], Path]
-    demo_is_installed: Callable[[], bool]
+    is_here: Callable[[ModelSource], bool]
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
     open_pair: Callable[[Pair, SetUp], LoadRequest]
-    current: Callable[[], tuple[Pair, SetUp | None] | None] = lambda: None
+    current: Callable[[], Pair | None] = lambda: None
     phase: Callable[[], Phase] = lambda: Phase.READY
 
 
@@ -56,8 +57,6 @@ def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, 
 
     A load in progress would take memory meanwhile.
     """
-    from app.models.hub.cache import cached_file
-
     while environment.phase() is Phase.LOADING:
         time.sleep(_POLL_S)
     room, cached = None, set[HubModel]()
@@ -66,7 +65,7 @@ def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, 
     except Exception as error:
         machine = error.message if isinstance(error, AppError) else "could not be inspected"
     with suppress(Exception):
-        cached = {source for source in sources if cached_file(source) is not None}
+        cached = set(filter(environment.is_here, sources))
     return machine, room, cached
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from app.cli.known_pairs import is_here
 from app.core.errors import CatalogError
 from app.models.catalog import Pair
 from app.models.memory_estimate import PairOverhead
@@ -45,7 +46,7 @@ class Setting:
     def __init__(self, folder: Path, *pairs: Pair) -> None:
         self.opened: list[tuple[Pair, SetUp]] = []
         self.pairs = list(pairs)
-        self.current: tuple[Pair, SetUp | None] | None = None
+        self.current: Pair | None = None
         self.broken = False
         self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
@@ -55,7 +56,7 @@ class Setting:
             registry=self.registry,
             machine=lambda: ("An abacus", Room(2_000_000_000)),
             demo_file=lambda part: self.demo,
-            demo_is_installed=lambda: True,
+            is_here=is_here,
             open_pair=self._open,
             current=lambda: self.current,
         )
@@ -101,7 +102,7 @@ class Setting:
 
     def _open(self, pair: Pair, files: SetUp) -> LoadRequest:
         self.opened.append((pair, files))
-        self.current = pair, files
+        self.current = pair
         return LoadRequest(_no_loader, ChatSettings(pair.title))
 
 

@@ -204,7 +204,7 @@ def test_a_full_disk_is_reported_before_the_user_is_asked(setting: Setting, monk
 def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
-    setting.current = Pair("files", "Own", target, draft), None
+    setting.current = Pair("files", "Own", target, draft)
     setting.service.refresh()
     setting.until(lambda: not setting.service.state().busy)
 
