@@ -29,7 +29,21 @@ _CALLS = (
 """How template families write a call in JSON: what is before it, the key of its arguments, what follows.
 
 The last is Llama 3's, which writes the object alone."""
-_NOT_JSON = ("<function=", "<arg_key>", "<|channel|>", "[ARGS]", "<｜tool▁sep｜>", "<|tool_call_begin|>", "call:")
+_TAGGED = {
+    "<function=": (
+        r'"<tool_call>\n<function={name}>\n"',
+        r'"<parameter=" {key} ">\n" value "\n</parameter>\n"',
+        r'"</function>\n</tool_call>"',
+    ),
+    "<arg_key>": (
+        r'"<tool_call>{name}" "\n"?',
+        r'"<arg_key>" {key} "</arg_key>" "\n"? "<arg_value>" value "</arg_value>" "\n"?',
+        r'"</tool_call>"',
+    ),
+}
+"""How Qwen3-Coder and GLM write a call: its beginning, an argument and its end, in GBNF, by a mark of the template."""
+_NO_GRAMMAR = ("<|channel|>", "[ARGS]", "<｜tool▁sep｜>", "<|tool_call_begin|>", "call:")
+"""Marks of other formats."""
 
 
 def grammar_of_schema(schema: Mapping[str, Any]) -> str:
@@ -59,12 +73,15 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
         must_call: Whether the answer is one call; otherwise the grammar waits for the text that begins a call.
 
     Returns:
-        No grammar if the format is not JSON, or if nothing marks the beginning of a call.
+        No grammar for some formats, or if nothing marks the beginning of a call.
     """
     source = template or ""
+    for mark, form in _TAGGED.items():
+        if mark in source:
+            return _tagged_guidance(tools, form, must_call=must_call)
     known = (form for form in _CALLS if form[0].strip("[\n") in source)
     begin, arguments, end = next(known) if "tools" in source else _CALLS[0]
-    if any(mark in source for mark in _NOT_JSON) or not (begin or must_call):
+    if any(mark in source for mark in _NO_GRAMMAR) or not (begin or must_call):
         return Guidance()
     try:
         return _guidance(json.dumps(tools), begin, arguments, end, must_call=must_call)
@@ -89,11 +106,30 @@ def _guidance(tools: str, begin: str, arguments: str, end: str, *, must_call: bo
     ]
     rules = re.sub(r"(?<![\w-])root(?![\w-])", "call", grammar_of_schema({"anyOf": calls}))
     one = f"{json.dumps(begin)} call {json.dumps(end)}"
+    return _of_calls(one, rules, begin.strip("[\n"), must_call=must_call)
+
+
+def _tagged_guidance(tools: Sequence[Mapping[str, Any]], form: tuple[str, str, str], *, must_call: bool) -> Guidance:
+    """Return the grammar of calls whose arguments stand between tags; values are any text without a closing tag."""
+    begin, argument, end = form
+    calls = []
+    for tool in tools:
+        schema = tool["function"]["parameters"]
+        properties = schema.get("properties")
+        keys = " | ".join(map(json.dumps, properties)) if isinstance(properties, dict) else ""
+        arguments = f"({argument.format(key=f'({keys})')}){'+' if schema.get('required') else '*'}" if keys else ""
+        name = json.dumps(tool["function"]["name"])[1:-1]
+        calls.append(f"{begin.format(name=name)} {arguments} {end}")
+    rules = f'call ::= {" | ".join(calls)}\nvalue ::= ([^<] | "<" [^/])*'
+    return _of_calls("call", rules, "<tool_call>", must_call=must_call)
+
+
+def _of_calls(one: str, rules: str, mark: str, *, must_call: bool) -> Guidance:
+    """Return the grammar of one required call, or of calls from the first mark on."""
     if must_call:
         return Guidance(f"root ::= {one}\n{rules}")
     if len(rules) > _LONGEST:
         return Guidance()
-    mark = begin.strip("[\n")
     return Guidance(f'root ::= {one} ("\\n" {one})*\n{rules}', trigger=rf"[\s\S]*?({re.escape(mark)}[\s\S]*)")
 
 

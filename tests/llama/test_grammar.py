@@ -141,13 +141,29 @@ def test_a_required_call_is_written(pair: NativePair) -> None:
         ("{% if tools %}<tool_call>{% endif %}", '"<tool_call>'),
         ("{% if tools %}[TOOL_CALLS]{% endif %}", '"[TOOL_CALLS]['),
         ("{% if tools %}{{ tools }}{% endif %}", '""'),
-        ("{% if tools %}<function={{ tools }}{% endif %}", ""),
+        ("{% if tools %}<|channel|>{{ tools }}{% endif %}", ""),
     ],
 )
 def test_a_required_call_has_the_format_of_the_template(template: str, begins: str) -> None:
     guidance = guidance_for_calls(template, [TOOL], must_call=True)
     assert guidance.grammar.removeprefix("root ::= ").startswith(begins)
     assert guidance.has_grammar is bool(begins)
+
+
+@pytest.mark.parametrize("template", ["{% if tools %}<function=", "{% if tools %}<arg_key>"])
+def test_a_required_call_between_tags_is_written(pair: NativePair, template: str) -> None:
+    guidance = guidance_for_calls(template, [{"function": {"name": "other", "parameters": {}}}, TOOL], must_call=True)
+    sampler = pair.new_sampler(GREEDY, guidance)
+    text = "<tool_call>\n<function=look_up>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>"
+    if "arg_key" in template:
+        text = "<tool_call>look_up\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>"
+    assert sampler.n_allowed(pair.tokenize(text)) == len(pair.tokenize(text))
+    wrong = pair.tokenize(text.replace("city", "town"))
+    assert sampler.n_allowed(wrong) < len(wrong)
+    sampler.close()
+    scanner = ToolCallScanner(("look_up",))
+    scanner.push(text)
+    assert [(call.name, json.loads(call.arguments)) for call in scanner.end()[1]] == [("look_up", {"city": "Rome"})]
 
 
 def test_a_grammar_of_calls_waits_for_the_beginning_of_one(pair: NativePair) -> None:
