@@ -72,7 +72,6 @@ def _standing(pair: Pair, here: Registered, room: Room) -> Standing:
 def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:
     """Return a pair of the list as JSON."""
     pair, files, proposal = standing.pair, here.usable(standing.pair), standing.proposal
-    assert proposal is not None
     return {
         "name": pair.name,
         "title": pair.title,
@@ -123,7 +122,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "licence": pair.license,
         "context": pair.context,
         "tested_with": pair.tested_with,
-        "fit": f"{proposal.word}: {proposal.reason}",
+        "fit": proposal.summary,
         "drafting": room.drafting(pair),
         "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],

@@ -35,6 +35,8 @@ class Fit(Enum):
     TIGHT = "tight"
     TOO_BIG = "too big"
     UNKNOWN = "unknown"
+    UNWEIGHED = ""
+    """The memory of this machine is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,12 @@ class Proposal:
 
     @property
     def word(self) -> str:
-        """The fit in one word. Speed counts first: free memory changes."""
+        """The fit in one word; "" before it is weighed. Speed counts first: free memory changes."""
         return "slow" if self.slow else self.fit.value
+
+    @property
+    def summary(self) -> str:
+        return f"{self.word}: {self.reason}" if self.word else ""
 
     @property
     def pace(self) -> str:
@@ -108,8 +114,10 @@ class Proposal:
         return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
 
-def weigh(pair: Pair, room: Room) -> Proposal:
-    """Compare the memory of a pair with the room."""
+def weigh(pair: Pair, room: Room | None) -> Proposal:
+    """Compare the memory of a pair with the room, if that is known."""
+    if room is None:
+        return Proposal(pair, Fit.UNWEIGHED)
     if not weights(pair):
         is_remote = isinstance(pair.target, HubModel)
         reason = "only Hugging Face knows its size" if is_remote else "its files are not here"
@@ -205,7 +213,6 @@ class Standing:
     """Status of a pair.
 
     Attributes:
-        proposal: The weighed pair; None while the machine is unknown.
         set_up: It can be opened at once.
         here: Its files are on this machine.
         is_default: It is the default pair.
@@ -213,7 +220,7 @@ class Standing:
     """
 
     pair: Pair
-    proposal: Proposal | None
+    proposal: Proposal
     set_up: bool = False
     here: bool = False
     is_default: bool = False
@@ -244,7 +251,7 @@ def in_order(standings: Sequence[StandingT], proposed: Sequence[Proposal]) -> li
 
 
 def _rank(one: Standing, best: str | None) -> tuple[int, int, int]:
-    fit = one.proposal.fit if one.proposal is not None else Fit.UNKNOWN
+    fit = one.proposal.fit
     if one.set_up:
         return 0, not one.is_default, 0
     if one.here:
@@ -253,7 +260,7 @@ def _rank(one: Standing, best: str | None) -> tuple[int, int, int]:
         return 2, 0, 0
     if one.pair.name == best:
         return 3, 0, 0
-    if one.proposal is None or fit is Fit.UNKNOWN:
+    if fit in (Fit.UNKNOWN, Fit.UNWEIGHED):
         return 7, 0, 0
     if fit is Fit.TOO_BIG:
         return 6, one.proposal.need_bytes, 0

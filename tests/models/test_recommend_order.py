@@ -19,7 +19,7 @@ ROOM = Room(22 * GB, bytes_per_s=20e9)
 
 
 def standings(room: Room | None = ROOM) -> list[Standing]:
-    return [Standing(pair, weigh(pair, room) if room is not None else None) for pair in CATALOG]
+    return [Standing(pair, weigh(pair, room)) for pair in CATALOG]
 
 
 def listed(known: list[Standing], room: Room | None = ROOM) -> list[Standing]:
@@ -33,8 +33,6 @@ def test_the_proposed_one_then_the_fast_by_size_the_slow_by_speed_and_what_does_
     assert best.pair == propose(CATALOG, room)[0].pair
     kinds = {Fit.FITS: 0, Fit.TIGHT: 1, Fit.TOO_BIG: 3}
     for above, below in pairwise(others):
-        assert above.proposal is not None
-        assert below.proposal is not None
         kind, next_kind = (2 if p.slow else kinds[p.fit] for p in (above.proposal, below.proposal))
         assert kind <= next_kind
         if kind == next_kind == 2:

@@ -9,6 +9,7 @@ from textual.content import Content
 from app.core.errors import CacheError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
+from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, cell, percent, side_by_side
@@ -126,13 +127,13 @@ class PairList(ChoiceList[PairCard | None]):
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
         if width >= _MEDIUM:
-            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.word), _FIT)]
+            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT)]
         else:
-            columns.append(status or card.word)
+            columns.append(status or card.proposal.word)
         if speed:
-            columns += [_GAP, Content.styled(printable(card.speed), "$quiet")]
+            columns += [_GAP, Content.styled(printable(card.proposal.pace), "$quiet")]
         line = Content.assemble(*columns)
-        return line.stylize("$quiet") if card.is_too_big and not chosen else line
+        return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
     def _details(self, card: PairCard | None, width: int) -> Iterator[Content]:
         if card is None:
@@ -156,9 +157,9 @@ class PairList(ChoiceList[PairCard | None]):
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
         recommendation = "" if setup is not None or card.set_up else card.why
-        is_in_question = card.reason and card.reason in self.question
+        is_in_question = card.proposal.reason and card.proposal.reason in self.question
         facts = (
-            f"{card.word}: {card.reason}" if card.word and not is_in_question else "",
+            card.proposal.summary if not is_in_question else "",
             f"for {card.pair.good_at}" if card.pair.good_at else "",
             f"license {card.pair.license}" if card.pair.license else "",
         )
@@ -206,9 +207,9 @@ def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
     """Return what to ask before a pair is set up; "" if nothing, or if it was asked."""
     if card.here or setup is not None:
         return ""
-    if card.is_too_big:
+    if card.proposal.fit is Fit.TOO_BIG:
         does = f"download {gigabytes(card.download_bytes)}" if card.download_bytes else "set it up"
-        return f"Does not fit: {card.reason}. {_enter()} again to {does} anyway"
+        return f"Does not fit: {card.proposal.reason}. {_enter()} again to {does} anyway"
     return _download_question(card.download_bytes) if card.download_bytes else ""
 
 

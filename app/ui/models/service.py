@@ -224,7 +224,7 @@ class PairService:
         target, draft = pair_texts(pair, files)
         return PairCard(
             pair=pair,
-            proposal=weigh(pair, room) if room is not None else None,
+            proposal=weigh(pair, room),
             set_up=files is not None,
             here=files is not None or all(map(self._is_on_disk, self._pairs[name].sources)),
             is_default=name == self._registered.default,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
 from app.models.progress import Progress
-from app.models.recommend import Fit, Standing
+from app.models.recommend import Standing
 from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
@@ -97,24 +97,6 @@ class PairCard(Standing):
     @property
     def name(self) -> str:
         return self.pair.name
-
-    @property
-    def word(self) -> str:
-        """The fit in one word; "" until the machine is known."""
-        return self.proposal.word if self.proposal is not None else ""
-
-    @property
-    def reason(self) -> str:
-        return self.proposal.reason if self.proposal is not None else ""
-
-    @property
-    def speed(self) -> str:
-        """The expected tokens per second without drafts, as text; "" if unknown."""
-        return self.proposal.pace if self.proposal is not None else ""
-
-    @property
-    def is_too_big(self) -> bool:
-        return self.proposal is not None and self.proposal.fit is Fit.TOO_BIG
 
     @property
     def needs_no_download(self) -> bool:

@@ -127,9 +127,7 @@ class PairTask(threading.Thread):
 
     def _work(self, setup: Setup) -> None:
         prepared = self.progress.prepared or setup.prepare(self._pair(), self._report_headers)
-        proposal = weigh(prepared.sized, self._room) if self._room is not None else None
-        fit = f"{proposal.word}: {proposal.reason}" if proposal is not None else ""
-        checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=fit)
+        checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=weigh(prepared.sized, self._room).summary)
         if self._installs and (self._confirmed or not prepared.download_bytes):
             self._report(replace(checked, stage=Stage.DOWNLOADING))
             self._install(setup, prepared)

@@ -19,14 +19,18 @@ from tests.models.hub.pairs_setting import TARGET_SIZE, Setting, tiny_file
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
     before = setting.service.state()
-    assert (before.machine, [card.word for card in before.cards]) == ("", [""] * 3)
+    assert (before.machine, [card.proposal.word for card in before.cards]) == ("", [""] * 3)
 
     setting.service.refresh()
     setting.until(lambda: not setting.service.state().busy)
 
     now = setting.service.state()
     assert now.machine == "An abacus"
-    assert [(card.name, card.word) for card in now.cards] == [("demo", "fits"), ("mine", "fits"), ("huge", "too big")]
+    assert [(card.name, card.proposal.word) for card in now.cards] == [
+        ("demo", "fits"),
+        ("mine", "fits"),
+        ("huge", "too big"),
+    ]
     assert setting.service.state().cards is now.cards
 
 

@@ -62,12 +62,15 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
 def test_a_pair_is_weighed_with_the_sizes_of_its_listing(setting: Setting) -> None:
     setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
     setting.again().refresh()
-    setting.until(lambda: setting.card("open").word)
-    assert (setting.card("open").word, setting.card("open").reason) == ("unknown", "only Hugging Face knows its size")
+    setting.until(lambda: setting.card("open").proposal.word)
+    assert (setting.card("open").proposal.word, setting.card("open").proposal.reason) == (
+        "unknown",
+        "only Hugging Face knows its size",
+    )
     setting.service.set_up("open")
     setting.until(lambda: setting.job("open").stage is Stage.CHECKED)
     card = setting.card("open")
-    assert (card.size, card.word) == ("3 MB", "fits")
+    assert (card.size, card.proposal.word) == ("3 MB", "fits")
 
 
 def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: LoopbackHub) -> None:
@@ -209,7 +212,7 @@ def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setti
     setting.until(lambda: not setting.service.state().busy)
 
     card = setting.card("own-q8-0")
-    assert (card.is_open, card.set_up, card.target, card.word) == (True, True, "Own Q8_0", "fits")
+    assert (card.is_open, card.set_up, card.target, card.proposal.word) == (True, True, "Own Q8_0", "fits")
     assert [c.name for c in setting.service.state().cards if c.is_open] == ["own-q8-0"]
     setting.service.load_request("demo")
     assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)

@@ -230,7 +230,7 @@ class FakePairs(PairService):
         self._refuse()
         self.calls.append(("add_checked",))
         pair = Pair("added", "owner/big + owner/small", HubModel("owner/big"), HubModel("owner/small"))
-        added = PairCard(pair, None, target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
+        added = PairCard(pair, Proposal(pair, Fit.UNWEIGHED), target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
         self.now = replace(self.now, cards=(added, *self.now.cards))
         self.report("added", SetupProgress(Stage.DOWNLOADING))
         return "added"

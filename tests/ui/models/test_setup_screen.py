@@ -39,7 +39,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
             row = next(row for row in window.rows if row[3:].startswith(f"{card.name} "))
             assert card.target[:12] in row
             assert card.draft in row
-            assert card.word in row
+            assert card.proposal.word in row
         assert "Choose models" in window.rows[0]
         assert "A big model answers; a small draft model makes it faster." in window.text
         assert [row.strip() for row in window.rows if row.strip() in ("To download", "Try offline (tiny)")] == [
