@@ -98,8 +98,6 @@ def _refuse_problems(live: LiveSettings) -> None:
     if wrong:
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
         raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}")
-    if live.problems:
-        raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Fix it there. See: tandem settings")
 
 
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:

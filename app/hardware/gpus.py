@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.printable import one_line
 from app.hardware.system import System
 
 _MIB = 1 << 20
-_MAX_NAME = 100
 _LARGEST_CARVE_OUT = 2 << 30
 """Bytes of RAM that firmware sets aside for integrated graphics at most, unless the user changes it."""
 
@@ -53,11 +53,6 @@ def list_gpus(system: System) -> list[Gpu]:
     return nvidia + [gpu for gpu in found if not (nvidia and gpu.vendor == "nvidia")]
 
 
-def clean(text: str) -> str:
-    """Return one short line of printable characters; names come from firmware and tools."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _MAX_NAME]).split())[:_MAX_NAME]
-
-
 def parse_bytes(text: str) -> int | None:
     """Parse a count in decimal digits; None for anything else."""
     text = text.strip()
@@ -93,10 +88,10 @@ def _nvidia_gpu(row: list[str], toolkit: str, api: str) -> Gpu:
     total_mib, free_mib = parse_bytes(total), parse_bytes(free)
     return Gpu(
         vendor="nvidia",
-        name=clean(name),
+        name=one_line(name),
         total_bytes=total_mib * _MIB if total_mib is not None else None,
         free_bytes=free_mib * _MIB if free_mib is not None else None,
-        driver=clean(driver),
+        driver=one_line(driver),
         toolkit=toolkit,
         target=target if re.fullmatch(r"[0-9]+\.[0-9]+", target) else "",
         api=api,
@@ -140,7 +135,7 @@ def _linux_gpus(system: System) -> list[Gpu]:
 def _linux_gpu(system: System, address: str, vendor_id: str) -> Gpu:
     folder = f"{_PCI_DEVICES}/{address}"
     vendor, maker = _PCI_VENDORS[vendor_id]
-    device_id = clean(system.read(f"{folder}/device")).lower().removeprefix("0x")
+    device_id = one_line(system.read(f"{folder}/device")).lower().removeprefix("0x")
     name = _pci_name(system, vendor_id[2:], device_id) or f"GPU {vendor_id[2:]}:{device_id}"
     driver = re.search(r"^DRIVER=(\w+)$", system.read(f"{folder}/uevent"), re.MULTILINE)
     # Written by amdgpu only.
@@ -166,7 +161,7 @@ def _pci_name(system: System, vendor: str, device: str) -> str:
     _, _, devices = text.partition(f"\n{vendor}  ")
     # The lines of a vendor start with a tab.
     found = re.match(rf"[^\n]*(?:\n[\t#][^\n]*)*?\n\t{re.escape(device)}  ([^\n]+)", devices)
-    return clean(found.group(1)) if found else ""
+    return one_line(found.group(1)) if found else ""
 
 
 # macOS
@@ -174,7 +169,7 @@ def _pci_name(system: System, vendor: str, device: str) -> str:
 
 def _apple_gpu(system: System) -> Gpu:
     limit = parse_bytes(system.sysctl("iogpu.wired_limit_mb"))
-    name = clean(system.sysctl("machdep.cpu.brand_string")) or "Apple GPU"
+    name = one_line(system.sysctl("machdep.cpu.brand_string")) or "Apple GPU"
     return Gpu("apple", name, limit * _MIB if limit else None, None, "Metal", "", integrated=True)
 
 
@@ -206,7 +201,7 @@ def _windows_gpu(row: dict[str, Any]) -> Gpu | None:
     if known is None:
         return None
     vendor, maker = known
-    name = clean(str(row.get("Name") or "")) or f"{maker} GPU"
+    name = one_line(str(row.get("Name") or "")) or f"{maker} GPU"
     # NVIDIA's driver comes with nvidia-smi; without it the version says nothing about CUDA.
-    driver = "" if vendor == "nvidia" else clean(str(row.get("DriverVersion") or ""))
+    driver = "" if vendor == "nvidia" else one_line(str(row.get("DriverVersion") or ""))
     return Gpu(vendor, name, None, None, driver, "", integrated=bool(_INTEGRATED_NAMES.search(name)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from app.core.printable import one_line
 from app.hardware.cpu import cgroup_folders
-from app.hardware.gpus import Gpu, clean, list_gpus, parse_bytes
+from app.hardware.gpus import Gpu, list_gpus, parse_bytes
 from app.hardware.system import System
 
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
@@ -86,7 +87,7 @@ def _cpu_name(system: System) -> str:
         name = system.sysctl("machdep.cpu.brand_string")
     elif system.name == "windows":
         name = system.windows_cpu()
-    return clean(name) or f"{system.arch or 'unknown'} CPU"
+    return one_line(name) or f"{system.arch or 'unknown'} CPU"
 
 
 def _features(system: System) -> tuple[str, ...]:

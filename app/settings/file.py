@@ -17,7 +17,7 @@ from app.core.atomic import exclusive
 from app.core.errors import SettingsError
 from app.settings.checking import Problem, check, check_keys, check_presets, put
 from app.settings.kinds import Value
-from app.settings.layers import BUILT_IN, Layer
+from app.settings.layers import BUILT_IN, Layer, unknown_preset
 from app.settings.table import BY_NAME
 
 PRESETS = "presets"
@@ -65,6 +65,8 @@ class SettingsFile:
         presets, wrong_presets = check_presets(table.pop(PRESETS, {}))
         keys, wrong_keys = check_keys(table.pop(KEYS, {}))
         values, wrong = check(table)
+        if (name := values.get("preset")) is not None and name not in (known := {**BUILT_IN, **presets}):
+            wrong.append(Problem("preset", unknown_preset(str(values.pop("preset")), known).message))
         return Content(values, presets, keys, (*wrong, *wrong_presets, *wrong_keys))
 
     def sentence(self, problem: Problem) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
 
-from app.core.printable import printable
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
@@ -53,8 +52,8 @@ class LiveSettings:
         self._flags: dict[str, Value] = dict(flags or {})
         self._conversation: dict[str, Value] = {}
         self._loaded: dict[str, Value] | None = None
-        if "preset" in self._flags and self.problems:
-            raise unknown_preset(str(self._flags["preset"]), self.presets)
+        if (name := self._flags.get("preset")) is not None and name not in self.presets:
+            raise unknown_preset(str(name), self.presets)
 
     # Reading
 
@@ -85,20 +84,11 @@ class LiveSettings:
             }
         )
 
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Return an unknown preset, which is ignored."""
-        name = self.resolved()["preset"]
-        if name is None or name in self.presets:
-            return ()
-        return (Problem("preset", unknown_preset(str(name), self.presets).message),)
-
     def sentences(self) -> Sequence[str]:
-        """Return what is ignored, as sentences."""
+        """Return what is ignored of the file, as sentences."""
         if self.content.unreadable:
             return (f"{self.content.unreadable} Its settings are ignored, and Tandem does not write to it.",)
-        of_file = [self.file.sentence(problem) for problem in self.content.problems]
-        return (*of_file, *(printable(problem.text) for problem in self.problems))
+        return tuple(map(self.file.sentence, self.content.problems))
 
     def switch_pair(self, pair: Layer, model: Layer | None = None) -> None:
         """Replace the values of the pair and of its target's file."""

@@ -338,13 +338,6 @@ def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None
     assert found["--kv-type"].flags == ("--kv-type", "q8_0", "--flash-attn", "auto")
 
 
-def test_a_smaller_quantization_without_a_place_to_get_it_from_has_no_flag() -> None:
-    found = offers(need(34, n_parameters=32 * GB), None, (card(), main()))
-
-    (smaller,) = [offer for offer in found if "Q4_K_M" in offer.what]
-    assert (smaller.flags, smaller.suffices) == ((), True)
-
-
 def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
     rooms = (card("CUDA0", 2.2), main(64))
     found = by_flag(offers(need(19), need(1.5), rooms))["--gpu-layers"]

@@ -30,7 +30,7 @@ def test_a_bare_machine_has_a_cpu_and_ram() -> None:
         (FakeSystem("freebsd", "riscv64"), "riscv64 CPU"),
         (FakeSystem(arch="arm64", files={"/proc/device-tree/model": "Raspberry Pi 5\x00"}), "Raspberry Pi 5"),
         (FakeSystem("windows", windows_cpu="Intel(R) Core(TM) i9-14900K  "), "Intel(R) Core(TM) i9-14900K"),
-        (FakeSystem(files={"/proc/cpuinfo": "model name\t: \x1b[31mEvil\x07 " + "x" * 500}), "[31mEvil " + "x" * 91),
+        (FakeSystem(files={"/proc/cpuinfo": "model name\t: \x1b[31mEvil\x07 x"}), "[31mEvil x"),
     ],
 )
 def test_the_name_of_the_cpu(system: FakeSystem, cpu: str) -> None:

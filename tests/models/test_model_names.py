@@ -15,13 +15,6 @@ from app.models.pair_summary import pair_texts, title_of
 from app.models.source import HubModel, LocalModel
 
 
-def test_the_name_in_the_header_is_used_if_the_file_name_says_nothing() -> None:
-    assert known_as("sha256-0123456789abcdef.gguf", "Inside") == "Inside"
-    assert known_as("big-Q4_K_M.gguf", "Inside") == "big"
-    assert known_as("-Q4_K_M.gguf", "Inside") == "Inside"
-    assert known_as("model.gguf", "") == "model"
-
-
 @pytest.mark.parametrize(
     ("file", "name"),
     [
@@ -33,6 +26,7 @@ def test_the_name_in_the_header_is_used_if_the_file_name_says_nothing() -> None:
         ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside"),
         ("model.gguf", "From Inside"),
         ("Q4_0.gguf", "Q4_0"),
+        ("-Q4_K_M.gguf", "From Inside"),
     ],
 )
 def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
@@ -72,7 +66,18 @@ def test_a_file_type_is_spelled_as_in_file_names(name: str, spelled: str) -> Non
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("Q4_K_M/big-q8_0.gguf", "Q8_0"), ("Q4_K_M/big.gguf", "Q4_K_M"), ("big-F16-Q4_0.gguf", "Q4_0"), ("big.gguf", "")],
+    [
+        ("Q4_K_M/big-q8_0.gguf", "Q8_0"),
+        ("Q4_K_M/big.gguf", "Q4_K_M"),
+        ("big-F16-Q4_0.gguf", "Q4_0"),
+        ("big.gguf", ""),
+        ("m-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
+        ("m-iq3_xxs.gguf", "IQ3_XXS"),
+        ("a.BF16.gguf", "BF16"),
+        ("gpt-oss-20b-mxfp4.gguf", "MXFP4"),
+        ("m-Q4_K_M_8k.gguf", "Q4_K_M"),
+        ("m-Q4_0_4_4.gguf", ""),
+    ],
 )
 def test_a_quantization_is_reported_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
     assert quantization(name) == told

@@ -115,12 +115,6 @@ def test_an_estimate_is_called_one_and_not_far_off(name: str) -> None:
     assert weigh(guessed, Room(999 * GB)).reason.startswith("about ")
 
 
-@pytest.mark.parametrize(("n_ctx", "fits"), [(20_000, True), (20_001, False)])
-def test_a_longer_context_needs_more_memory(n_ctx: int, fits: bool) -> None:
-    pair = replace(BIG, context=131072)
-    assert (needed(pair, n_ctx) <= 14 * GB) is fits
-
-
 # What the headers have said is remembered
 
 

@@ -15,11 +15,9 @@ from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
-from app.llama import params
 from app.settings.checking import check, nested
 from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
-from app.settings.placement import KV_TYPES
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
 ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -157,14 +155,6 @@ def test_names_and_flags_go_by_one_rule() -> None:
             stem = f"draft-{setting.key}" if setting.table == "draft" else setting.key
             assert setting.flags[0] == f"--{stem}".replace("_", "-")
     assert len({setting.dest for setting in SETTINGS if setting.flags}) == sum(bool(s.flags) for s in SETTINGS)
-
-
-def test_the_limits_are_those_of_llama_cpp_and_of_the_engine() -> None:
-    kv_type = BY_NAME["model.kv_type"].kind
-    assert isinstance(kv_type, Choice)
-    assert kv_type.options == ("auto", *KV_TYPES)
-    assert BY_NAME["model.flash_attn"].kind == Choice(("auto", "on", "off"))
-    assert set(params.FLASH_ATTENTION) == {"auto", "on", "off"}
 
 
 def test_a_name_is_found_by_all_its_spellings() -> None:

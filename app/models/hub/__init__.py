@@ -72,12 +72,7 @@ def check_named() -> str:
 
 def hub_address() -> str:
     """Return the server's address without a password."""
-    return without_password(os.environ.get(ADDRESS, USUAL).rstrip("/"))
-
-
-def without_password(address: str) -> str:
-    """Return an address without user name and password."""
-    scheme, _, rest = address.partition("://")
+    scheme, _, rest = os.environ.get(ADDRESS, USUAL).rstrip("/").partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 

@@ -10,7 +10,6 @@ from time import monotonic
 from typing import TypeVar
 
 import httpx2
-from huggingface_hub import constants
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -23,7 +22,7 @@ from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.core.background import in_background
 from app.core.errors import HubError, HubTimeoutError, UnreachableError, WaitError
-from app.models.hub import check_named, named_by, offline_by, without_password
+from app.models.hub import check_named, hub_address, named_by, offline_by
 from app.models.hub.cache import disk_error
 from app.models.progress import Watcher
 
@@ -154,7 +153,7 @@ def sentence(error: BaseException, repo: str) -> HubError:
         case GatedRepoError():
             return HubError(
                 f"Gated model: {repo} requires accepting its terms.",
-                f"Accept them on {_address()}/{repo}; approval may take a while. {LOG_IN}",
+                f"Accept them on {hub_address()}/{repo}; approval may take a while. {LOG_IN}",
             )
         case RevisionNotFoundError():
             return HubError(f"{repo} has no such revision.", "Leave @revision out to use the newest.")
@@ -206,11 +205,7 @@ def _network(error: httpx2.HTTPError) -> HubError:
 
 def host() -> str:
     """Return the server's name, without a password in its address."""
-    return _address().partition("://")[2]
-
-
-def _address() -> str:
-    return without_password(str(constants.ENDPOINT))
+    return hub_address().partition("://")[2]
 
 
 def login_page() -> str:

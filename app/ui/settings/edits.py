@@ -117,8 +117,7 @@ class SettingEdits:
 
     def reset(self, setting: Setting) -> str:
         """Remove the changed value."""
-        problem = self._try(lambda: self._live.reset(setting.name))
-        return problem or " ".join(printable(one.text) for one in self._live.problems)
+        return self._try(lambda: self._live.reset(setting.name))
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""

@@ -6,7 +6,6 @@ import pytest
 
 from app.core.errors import HubError
 from app.models.hub.choose import RemoteFile, choose, models_in
-from app.models.model_names import quantization
 from app.models.source import HubModel
 
 REPO = "owner/repo"
@@ -17,23 +16,6 @@ def files(*names: str) -> list[RemoteFile]:
 
 
 USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
-
-
-@pytest.mark.parametrize(
-    ("name", "quant"),
-    [
-        ("m-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
-        ("Q8_0/x-q8_0-00001-of-00002.gguf", "Q8_0"),
-        ("qwen2.5-coder-32b-instruct-iq3_xxs.gguf", "IQ3_XXS"),
-        ("a.BF16.gguf", "BF16"),
-        ("gpt-oss-20b-mxfp4.gguf", "MXFP4"),
-        ("m.IQ4_NL.gguf", "IQ4_NL"),
-        ("Q4_K_M/model.gguf", "Q4_K_M"),
-        ("model.gguf", ""),
-    ],
-)
-def test_quantizations_are_read_off_names(name: str, quant: str) -> None:
-    assert quantization(name) == quant
 
 
 @pytest.mark.parametrize(
@@ -132,10 +114,3 @@ def test_the_nearest_name_is_searched_among_200(monkeypatch: pytest.MonkeyPatch)
         choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
 
     assert seen == [200]
-
-
-@pytest.mark.parametrize(
-    ("name", "quant"), [("m-Q4_K_M_8k.gguf", "Q4_K_M"), ("m-Q8_0_32k.gguf", "Q8_0"), ("m-Q4_0_4_4.gguf", "")]
-)
-def test_a_length_behind_a_quantization_is_no_part_of_it(name: str, quant: str) -> None:
-    assert quantization(name) == quant

@@ -16,11 +16,9 @@ from app.models.hub import cache
 from app.models.registry import SetUp
 from app.models.setup import Ready, Setup
 from app.models.source import HubModel
-from app.ui.models.state import Stage
 from tests.models.hub.faults import EditJson
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, TARGET, no_demo
-from tests.models.hub.pairs_setting import Setting
 
 pytestmark = pytest.mark.usefixtures("home")
 FILE = "big-Q4_K_M.gguf"
@@ -93,16 +91,3 @@ def test_a_damaged_file_is_not_used_offline(pair: LoopbackHub, at: int) -> None:
 
     with pytest.raises(UnreachableError):
         Setup(registry(), no_demo).prepare(MINE)
-
-
-def test_the_screen_asks_before_it_downloads_again(setting: Setting) -> None:
-    true = damage(Path(hf_hub_download(TARGET, FILE)), -50)
-
-    setting.service.set_up("mine")
-    setting.until(lambda: not setting.job("mine").running)
-
-    asking = setting.job("mine")
-    assert asking.stage is Stage.CHECKED
-    assert asking.prepared is not None
-    assert asking.prepared.download_bytes >= len(true)
-    assert f"{FILE} was damaged here; it is downloaded again." in asking.prepared.check.warnings

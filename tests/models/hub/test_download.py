@@ -156,15 +156,6 @@ def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, or
     assert [seconds for _, seconds in watched.waits] == [7, 6, 5, 4, 3, 2, 1]
 
 
-def test_waits_without_advice_grow(hub: LoopbackHub) -> None:
-    file = publish(hub)
-    hub.faults.add(Status(502), NAME, origin="cdn", times=3)
-    watched = Watched()
-
-    assert watched.fetch(file).read_bytes() == CONTENT
-    assert sum(watched.pauses) == 1 + 2 + 4
-
-
 @pytest.mark.parametrize(("n_failures", "waits"), [(300, True), (10_000, False)])
 def test_a_network_that_is_gone_is_waited_for_one_night(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, n_failures: int, *, waits: bool

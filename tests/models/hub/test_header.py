@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.cli.pairs_check import find_drafts
 from app.core.errors import HubError, HubTimeoutError, Interrupted
 from app.models.catalog import Pair
 from app.models.hub.client import repository
-from app.models.progress import HeaderWatcher, Watcher
+from app.models.progress import Watcher
 from app.models.registry import Registry
 from app.models.resolve import facts_of, read_remote_header, resolve
 from app.models.setup import Setup
@@ -128,15 +127,3 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
     assert any(line.startswith("The connection to ") and line.endswith(f"again in 1 s: {NAME}") for line in lines)
     assert any(line.startswith(f"Looking at {NAME}: 3.") for line in lines)
     assert "Looking at small-Q8_0.gguf" in lines
-
-
-def test_headers_of_drafts_are_reported(hub: LoopbackHub, tmp_path: Path) -> None:
-    hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
-    hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
-    known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
-    lines: list[str] = []
-
-    assert list(find_drafts(target, (known,), lambda name: HeaderWatcher(name, lines.append)))
-    assert f"Looking at {DRAFT}" in lines
-    assert "Looking at tiny-Q8_0.gguf" in lines

@@ -80,11 +80,3 @@ def test_what_cannot_be_found_is_an_error(setting: Setting, target: str, sentenc
     assert error is not None
     assert sentence in error.message
     assert error.hint
-
-
-def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub: LoopbackHub) -> None:
-    hub.repos[TARGET].gated = "manual"
-    error = setting.ask(TARGET).error
-    assert error is not None
-    assert "requires accepting its terms" in error.message
-    assert TARGET in error.hint

@@ -144,6 +144,6 @@ def test_a_connection_that_cannot_be_set_up_names_the_variable(
 
 
 def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", "https://me:secret@mirror.example/hub")
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@mirror.example/hub")
 
     assert host() == "mirror.example/hub"

@@ -193,17 +193,6 @@ def test_only_the_first_real_pair_becomes_the_default(setting: Setting) -> None:
     assert setting.card("mine").is_default
 
 
-def test_a_full_disk_is_reported_before_the_user_is_asked(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.models.hub.cache.free_bytes", lambda: 1_000_000)
-    setting.service.set_up("mine")
-    setting.until(lambda: not setting.job("mine").running)
-    job = setting.job("mine")
-    assert job.stage is Stage.FAILED
-    assert job.error is not None
-    assert "3 MB are to be downloaded" in job.error.message
-    assert "1 MB are free there" in job.error.message
-
-
 def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))

@@ -121,13 +121,6 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
 
 
-def test_a_missing_model_names_its_download_command(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--pair", "coder-32b", "hi"]) == 1
-    assert "tandem setup coder-32b" in capsys.readouterr().err
-    assert main(["run", "--target", "owner/big-GGUF:Q8_0", "hi"]) == 1
-    assert "tandem setup --target owner/big-GGUF:Q8_0" in capsys.readouterr().err
-
-
 def test_incompatible_models_are_reported_before_the_download(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
