@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from app.engine.cache import common_prefix
 from app.engine.fixed import FixedDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, StepResult, Strategy, Verdict
-from app.engine.types import Draft, DraftParams
+from app.engine.types import MAX_DRAFT, Draft, DraftParams, Source
 from tests.recordings import Curve, Trace
 
 _WRONG = -1
@@ -45,6 +45,8 @@ class RecordedDraft:
     """
 
     native_ns = 0
+    kind: Source = "model"
+    longest = MAX_DRAFT
 
     def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0) -> None:
         self._trace = trace

@@ -155,6 +155,15 @@ def of_file(pair: Pair, files: SetUp | None) -> Layer:
         return {}
 
 
+def has_mtp_layers(pair: Pair, files: SetUp | None) -> bool:
+    """Return whether the target's file has layers that draft; False if it is not here or unreadable."""
+    try:
+        path = files.target.path if files is not None else local_file(pair.target)
+        return path is not None and read_header(path, vocabulary=False).number("nextn_predict_layers") > 0
+    except ModelFileError:
+        return False
+
+
 def local_file(source: ModelSource) -> Path | None:
     """Return the file of a model, or None before the download."""
     match source:

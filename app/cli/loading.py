@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from app.cli.known_pairs import FILES, known_pairs, local_file
 from app.cli.options import Options
-from app.core.errors import DamagedFileError, ModelLoadError, NoMemoryError, PairError, UsageError
+from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
 from app.core.paths import memory_dir
 from app.core.shell import quoted
 from app.hardware.builds import rpc_command
@@ -30,7 +30,9 @@ from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.models.catalog import Pair
+from app.models.draft_kinds import chosen
 from app.models.gguf import read_header
+from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.source import ModelSource
 from app.worker.engine_worker import Progress
@@ -93,6 +95,7 @@ def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[R
         except ModelLoadError as error:
             notices += (without_draft(error),)
     params = replace(options.params, target=target, draft=draft, memory_dir=memory_dir(), notices=notices)
+    params = _with_draft_type(params, drafts=options.answers.drafting is not None)
     if servers:
         params = replace(params, rpc=tuple(server.address for server in servers))
         if not params.draft_model.devices:
@@ -100,6 +103,29 @@ def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[R
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     return params
+
+
+def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
+    """Return what to load for a kind of draft: the draft's file, the MTP layers of the target, or neither."""
+    wanted = params.draft_type if drafts else "none"
+    if params.draft is not None and wanted == "auto":
+        return params
+    try:
+        target, draft = (
+            model_facts(read_header(path, tensors=True, vocabulary=False), file=path.name, size=0) if path else None
+            for path in (params.target, params.draft)
+        )
+    except ModelFileError:
+        # The load says what is wrong with the file.
+        return params
+    assert target is not None
+    uses_file, uses_mtp, notice = chosen(wanted, target, draft)
+    return replace(
+        params,
+        draft=params.draft if uses_file else None,
+        model=replace(params.model, load_mtp=uses_mtp),
+        notices=(*params.notices, *filter(None, (notice,))),
+    )
 
 
 def _file(source: ModelSource, pair: Pair) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from app.cli.known_pairs import FILES, about_catalog, choose_pair, of_entry, of_file
+from app.cli.known_pairs import FILES, about_catalog, choose_pair, has_mtp_layers, of_entry, of_file
 from app.cli.setting_flags import check_automatic, read_flags
 from app.core.errors import SettingsError, UsageError
 from app.core.paths import settings_file
@@ -103,7 +103,8 @@ def _refuse_problems(live: LiveSettings) -> None:
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
     """Put settings over a pair."""
     answers = applied(ChatSettings(pair.title), settings)
-    if isinstance(answers.drafting, DraftParams) and pair.draft is None:
+    has_draft = pair.draft is not None or has_mtp_layers(pair, files)
+    if isinstance(answers.drafting, DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
             raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
         # The settings file means the pairs that have one.
@@ -146,6 +147,7 @@ def read_params(settings: Resolved) -> PairParams:
         cache_ram_mib=now["model.cache_ram"],
         cache_disk_mib=now["model.cache_disk"],
         unload_after_min=now["model.unload_after"],
+        draft_type=now["draft.type"],
     )
 
 

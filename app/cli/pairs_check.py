@@ -21,6 +21,7 @@ from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
+from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, kind_of
 from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, look_up
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -86,8 +87,14 @@ def find_models(args: argparse.Namespace) -> int:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
         found = list(find_drafts(target, pairs, watch))
+        if check_pair(target).draft_kind == "mtp":
+            own = {"model": str(source), "kind": "mtp", "parameters": None, "size": 0, "from": "in the same file"}
+            found.insert(0, own)
     if "json" in args:
         print(json_for(sys.stdout, found))
+    elif found and found[0]["kind"] == "mtp":
+        print(f"{'':>8}  {KIND_NAMES['mtp']}: no other draft is needed")
+        print(printable(f"\nSet it up: {command(['tandem', 'setup', *model_flags(str(source))])}"))
     elif found:
         for row in found:
             size, n_parameters = gigabytes(row["size"]), parameters(row["parameters"] or 0)
@@ -127,6 +134,7 @@ def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
         "memory": check.memory_bytes(check.context(n_ctx)),
         "context": check.context(n_ctx),
         "compatible": not check.problems,
+        "draft_kind": check.draft_kind,
         "problems": list(check.problems),
         "warnings": list(check.warnings),
     }
@@ -155,6 +163,8 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     lines = [_model_line("target", check.target)]
     if check.draft is not None:
         lines.append(_model_line("draft", check.draft))
+    elif check.draft_kind is not None:
+        lines.append(f"draft   {KIND_NAMES[check.draft_kind]}")
     # The recommendations of a draft do not matter: only the target is sampled from.
     if check.target.recommended:
         lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
@@ -163,8 +173,9 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     lines += [f"note    {printable(warning)}" for warning in check.warnings]
     if problems:
         lines += [f"problem {printable(problem)}" for problem in check.problems]
-    if check.draft is not None and not check.problems:
-        lines.append("Compatible: the vocabularies match.")
+    if check.draft is not None and check.draft_kind is not None:
+        match = f"the draft is {WITH_ARTICLE[check.draft_kind]} for this target"
+        lines.append(f"Compatible: {'the vocabularies match' if check.draft_kind == 'model' else match}.")
     return [*lines, *more]
 
 
@@ -213,7 +224,13 @@ def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str]
                 continue
             if not check_pair(target, facts).problems:
                 found.add(name)
-                yield {"model": name, "parameters": facts.n_parameters, "size": facts.weight_bytes, "from": origin}
+                yield {
+                    "model": name,
+                    "kind": kind_of(facts),
+                    "parameters": facts.n_parameters,
+                    "size": facts.weight_bytes,
+                    "from": origin,
+                }
     except HubError as error:
         failure = failure or error
     if failure is not None and not found:

@@ -18,7 +18,7 @@ from app.core.units import counted
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
-from app.engine.drafting_report import draft_model_off, sentence, times
+from app.engine.drafting_report import NAMES, draft_model_off, sentence, times
 from app.engine.types import MAX_DRAFT, AutoDraft
 from app.hardware.cpu import thread_candidates
 from app.llama.pair import NativePair
@@ -146,10 +146,12 @@ def verdict(costs: CostModel, sources: Collection[str]) -> list[str]:
     """Return the meaning of the cost curve in sentences."""
     single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
-    if "model" in sources:
-        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / single:.2f}× a token without draft.")
+    if kinds := [source for source in sources if source != "ngram"]:
+        start, name = costs.draft_start_ns(0), NAMES[kinds[0]]
+        what, ns = ("block of drafted tokens", start) if start > draft else ("drafted token", draft)
+        lines.append(f"A {what} costs {ns / 1e6:.1f} ms, {ns / single:.2f}× a token without draft.")
         off = draft_model_off(costs)
-        lines.append(sentence(off) if off else f"Draft model: {_at_best(costs, draft)}")
+        lines.append(sentence(off) if off else f"{name[:1].upper()}{name[1:]}: {_at_best(costs, draft)}")
     if "ngram" in sources:
         if ceiling(costs, 0, MAX_DRAFT, 0.0) > _LITTLE:
             lines.append(f"N-gram: {_at_best(costs, 0.0)}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from app.compare import AUTOMATIC, PLAIN
 from app.core.errors import ComputeError, Interrupted, UsageError
-from app.engine.cache import TokenCache, common_prefix
+from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
@@ -164,7 +164,8 @@ def answer_as(
     """Answer once as a side of this name, with exactly the prefix in both caches; return None if cancelled."""
     prompt = tuple(pair.build_prompt(request.messages, request.prefill, request.thinking).tokens)
     try:
-        for index, cache in enumerate([pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])):
+        draft_cache = pair.drafter.cache if pair.drafter is not None else None
+        for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):
             for done in hold(cache, prefix, cancelled):
                 pair.yield_cpu()
                 yield prompt_progress(pair, number, done, len(prefix), drafting=index > 0)
@@ -192,7 +193,7 @@ def answer_as(
                 finished = event
         yield event
     assert finished is not None
-    if finished.lost and pair.drafter is not None and pair.drafter.cache.is_broken:
+    if finished.lost and pair.drafter is not None and pair.drafter.is_broken:
         # Without its draft model, further rounds would measure nothing.
         raise ComputeError(
             f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."
@@ -219,5 +220,5 @@ def answer_as(
 
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
     """Make one cache hold exactly these tokens; yields how many new ones are done."""
-    n_cached = cache.rollback(common_prefix(cache.tokens, prefix))
+    n_cached = cache.reuse([*prefix, 0])
     yield from cache.process(prefix[n_cached:], cancelled)

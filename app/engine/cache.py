@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.errors import ComputeError, Interrupted
-from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
+from app.engine.interfaces import Cancelled, Follower, Logits, SavedState, TokenModel
 
 _TEMPLATE_TAIL = 16
 """Tokens at the end of a prompt that the next prompt may lack: chat templates open a new answer, and its reasoning,
@@ -51,6 +51,7 @@ class TokenCache:
 
     Attributes:
         is_broken: Whether the computation of a batch failed; the model must not be used again.
+        follower: Reads the hidden rows of each batch; None for nothing.
     """
 
     def __init__(self, model: TokenModel, translate: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
@@ -59,6 +60,7 @@ class TokenCache:
         self._tokens: list[int] = []
         self._ns_per_token: float | None = None
         self.is_broken = False
+        self.follower: Follower | None = None
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -92,9 +94,13 @@ class TokenCache:
     def reuse(self, prompt: Sequence[int]) -> int:
         """Roll back to the common prefix with a new prompt; return its tokens that need no evaluation.
 
-        The last prompt token is always evaluated again, because its logits choose the first token.
+        The last prompt token is always evaluated again, because its logits choose the first token. So is one more if a
+        follower needs its hidden row.
         """
-        return self.rollback(common_prefix(self._tokens, prompt[:-1]))
+        n_shared = common_prefix(self._tokens, prompt[:-1])
+        if self.follower is not None and self.n_rollback == self.n_ctx and not self.follower.can_follow_from(n_shared):
+            n_shared -= 1
+        return self.rollback(n_shared)
 
     def read(self, prompt: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate the missing part of a prompt; see `process`.
@@ -155,6 +161,8 @@ class TokenCache:
             del self._tokens[self._model.n_past :]
             raise
         self._tokens.extend(tokens)
+        if self.follower is not None:
+            self.follower.follow(self._tokens, len(tokens), n_outputs)
 
     def seconds_to_read(self, n_tokens: int) -> float | None:
         """Estimate the seconds to read more prompt tokens at the last prefill speed; None if unknown."""
@@ -191,5 +199,7 @@ class TokenCache:
         has_all = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
         if has_all and (not saved.tokens or self.n_rollback == self.n_ctx):
             return
+        if self.follower is not None:
+            self.follower.forget()
         self._model.restore_sequence(saved.state)
         self._tokens = list(saved.tokens[: self._model.n_past])

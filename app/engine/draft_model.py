@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict
 from app.engine.probability import most_probable
-from app.engine.types import NO_DRAFT, Draft
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, Source
 
 
 class ModelDrafter:
@@ -30,9 +30,17 @@ class ModelDrafter:
         self._is_end = is_end
         self._n_before_draft = 0
 
+    kind: Source = "model"
+    longest = MAX_DRAFT
+
     @property
     def native_ns(self) -> int:
         return self.cache.native_ns
+
+    @property
+    def is_broken(self) -> bool:
+        """Return whether the computation of a batch failed."""
+        return self.cache.is_broken
 
     def unread(self, tokens: Sequence[int]) -> int:
         return len(tokens) - 1 - self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
@@ -21,8 +22,16 @@ NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
 _DECIMAL_BELOW = 9.95
-SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "ngram": "n-gram", "off": "off"}
+NAMES = {
+    "model": "draft model",
+    "mtp": "MTP layer",
+    "eagle3": "EAGLE-3 head",
+    "dflash": "DFlash block",
+    "ngram": "n-gram",
+    "off": "off",
+}
 """Names of the sources of a step's draft."""
+SOURCES: Mapping[Source | Literal["off"], str] = cast("Mapping[Source | Literal['off'], str]", NAMES)
 _CLAUSE_END = re.compile("[:;]")
 
 

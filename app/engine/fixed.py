@@ -123,4 +123,6 @@ class FixedDrafting:
             return None
         speed = self._speed
         why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus("off" if self._has_failed else "model", why, speed.verdict, speed.speedup, speed.measured)
+        return DraftingStatus(
+            "off" if self._has_failed else self._drafter.kind, why, speed.verdict, speed.speedup, speed.measured
+        )

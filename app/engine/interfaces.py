@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.types import Draft, DraftingStatus
+from app.engine.types import Draft, DraftingStatus, Source
 
 if TYPE_CHECKING:
     # Importing NumPy takes a tenth of the time to the first frame, and the screen needs no logits.
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Logits: TypeAlias = "NDArray[np.float32]"
 """Raw logits of one output, shape (n_vocab,)."""
+
+Rows: TypeAlias = "NDArray[np.float32]"
+"""Hidden rows, shape (n_tokens, width)."""
 
 Cancelled = Callable[[], bool]
 """Returns whether the user stopped the answer; called between decodes."""
@@ -154,8 +157,77 @@ Judge = Callable[[int, float], Verdict]
 """Decides about a token from its depth (0 first) and probability."""
 
 
+class HeadModel(NativeTimed, Protocol):
+    """Draft layers with a memory of their own that read the target's hidden rows.
+
+    Positions are those of the target's tokens.
+    """
+
+    @property
+    def n_ctx(self) -> int:
+        """Positions that fit into the memory."""
+
+    @property
+    def longest(self) -> int:
+        """Longest possible draft."""
+
+    @property
+    def lag(self) -> int:
+        """1 if position i takes token i and the target's row i - 1; 0 if it takes row i alone."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether one pass drafts all tokens (`block`), instead of one after the other (`chain`)."""
+
+    def hidden_rows(self, n: int) -> Rows:
+        """Return a copy of the rows of the target's last batch, which had `n` tokens."""
+
+    def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
+        """Append tokens and their rows, the first at position `start`, with logits for the last if `n_outputs` is 1.
+
+        Raises:
+            DecodeError: The batch was refused or failed.
+        """
+
+    def chain(self, position: int, token: int) -> None:
+        """Append a drafted token with the row that the evaluation before it computed; compute its logits."""
+
+    def block(self, position: int, token: int, n: int) -> None:
+        """Compute the logits of `n` drafted tokens after the last token."""
+
+    def logits(self, i: int) -> Logits:
+        """Return the logits of output `i`; valid until the next evaluation."""
+
+    def cut(self, position: int) -> None:
+        """Keep the positions before this one."""
+
+    def clear(self) -> None:
+        """Empty the memory; the next read may begin at any position."""
+
+
+class Follower(Protocol):
+    """Something that reads the hidden rows of each batch of the target."""
+
+    def can_follow_from(self, n_past: int) -> bool:
+        """Return whether the target may go on from its first `n_past` tokens without a gap here."""
+
+    def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
+        """Take the rows of the last batch, whose `n_new` tokens are the last of the cache's tokens."""
+
+    def forget(self) -> None:
+        """Forget all tokens: the target's cache was replaced."""
+
+
 class ModelDrafting(NativeTimed, Protocol):
-    """A draft model as strategies use it."""
+    """A draft model, or other draft layers, as strategies use it."""
+
+    @property
+    def kind(self) -> Source:
+        """What drafts."""
+
+    @property
+    def longest(self) -> int:
+        """Longest possible draft."""
 
     def unread(self, tokens: Sequence[int]) -> int:
         """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""

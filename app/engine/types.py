@@ -90,8 +90,8 @@ MODEL_OFF = "draft model off: "
 """Prefix of a reason that turns off the draft model but not n-gram drafting."""
 MODEL_FAILED = "the draft model failed"
 """Reason in an answer whose draft model failed."""
-Source = Literal["model", "ngram"]
-"""Source of drafts."""
+Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
+"""Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,15 +126,19 @@ class SafeFiles:
         self._file = file
 
     def __contains__(self, path: Path) -> bool:
-        return self._read().get(_name(path)) == _state(path)
+        return self.survived(path)
 
-    def add(self, path: Path) -> None:
+    def survived(self, path: Path, target: Path | None = None) -> bool:
+        """Return whether llama.cpp survived a file, or its draft layers beside a target."""
+        return self._read().get(_key(path, target)) == _state(path, target)
+
+    def add(self, path: Path, target: Path | None = None) -> None:
         """Remember a file; a failed write is logged and costs the next load a child."""
         if self._file is None:
             return
-        known = self._read()
-        known.pop(_name(path), None)
-        known[_name(path)] = _state(path)
+        known, key = self._read(), _key(path, target)
+        known.pop(key, None)
+        known[key] = _state(path, target)
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
             json_file.write(self._file, {"format": FORMAT, "files": latest})
@@ -147,16 +151,20 @@ class SafeFiles:
         return json_file.read(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
 
 
-def _name(path: Path) -> str:
-    return os.fspath(regular_file.resolved(path))
+def _key(path: Path, target: Path | None) -> str:
+    name = os.fspath(regular_file.resolved(path))
+    return name if target is None else f"{name} beside {os.fspath(regular_file.resolved(target))}"
 
 
-def _state(path: Path) -> list[Any]:
-    parts = [part.stat() for part in parts_here(path) if regular_file.is_file(part)]
+def _state(path: Path, target: Path | None) -> list[Any]:
+    files = [file for one in dict.fromkeys(filter(None, (path, target))) for file in parts_here(one)]
+    parts = [part.stat() for part in files if regular_file.is_file(part)]
     return [build_identity(), *([status.st_size, status.st_mtime_ns] for status in parts)]
 
 
-def try_file(path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True) -> None:
+def try_file(
+    path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True, *, target: Path | None = None
+) -> None:
     """Load a file in a child process, unless an earlier one survived it.
 
     A file that llama.cpp refuses with an error is left to the load itself, which knows the reason.
@@ -165,15 +173,17 @@ def try_file(path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: Tr
         path: Of a split model the first part.
         safe: Files that are skipped; the file is added.
         go_on: Polled while the child runs; False stops.
+        target: The target of draft layers, which are tried beside it; `path` itself for MTP layers.
 
     Raises:
         DamagedFileError: llama.cpp does not survive it, or does not come to an end.
         Interrupted: `go_on` said False.
     """
-    if path in safe:
+    if safe.survived(path, target):
         return
+    question = ("footprint.try_load", path) if target is None else ("footprint.try_head", path, target)
     try:
-        is_loaded = ask("footprint.try_load", path, cancelled=lambda: not go_on())
+        is_loaded = ask(*question, cancelled=lambda: not go_on())
     except ChildError as error:
         if error.crashed:
             raise DamagedFileError(
@@ -183,4 +193,4 @@ def try_file(path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: Tr
         log.warning("a trial load %s", error)
         return
     if is_loaded:
-        safe.add(path)
+        safe.add(path, target)

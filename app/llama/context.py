@@ -97,8 +97,12 @@ class Context:
             self._owned = stack.pop_all()
         model.free_first(self)
 
+    def _native_params(self, params: ContextParams) -> Any:
+        """Return the `llama_context_params`; contexts of draft layers add to them."""
+        return native_params(params)
+
     def _create(self, params: ContextParams) -> Any:
-        raw = native_params(params)
+        raw = self._native_params(params)
         self._n_outputs = raw.n_outputs_max
         library.clear_errors()
         handle = native.llama_init_from_model(self.model.handle, raw)
@@ -140,20 +144,25 @@ class Context:
         self.model.check_tokens(tokens)
         if self.n_past + n > self.n_ctx:
             self._raise(_NO_SLOT)
+        self._open()
+        # A remote device has computed a batch only when some of it is fetched.
+        flagged = n_outputs or int(self._waits)
+        self._batch.fill(tokens, self.n_past, flagged)
+        self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=flagged > 0)
+
+    def _evaluate(self, function: Any, batch: Any, n: int, n_outputs: int, *, wait: bool) -> None:
+        """Run a native batch of `n` tokens and count them, with outputs for the last `n_outputs`."""
         handle = self._open()
         code: int | None = None
         try:
-            # A remote device has computed a batch only when some of it is fetched.
-            flagged = n_outputs or int(self._waits)
-            self._batch.fill(tokens, self.n_past, flagged)
             library.clear_errors()
             started = time.perf_counter_ns()
             if (n > _DRAFTED) is not self._is_prompt:
                 self._is_prompt = n > _DRAFTED
                 self._set_threads(handle)
                 self._set_abort_callback(handle)
-            code = native.llama_decode(handle, self._batch.native)
-            if flagged:
+            code = function(handle, batch)
+            if wait:
                 # A GPU is still computing; the wait for it belongs to this decode.
                 n_errors = library.n_errors()
                 native.llama_synchronize(handle)

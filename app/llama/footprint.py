@@ -17,6 +17,7 @@ from app.core.errors import AppError
 from app.llama import library
 from app.llama.batch import native_params
 from app.llama.child import ChildError, ask
+from app.llama.heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams
@@ -72,6 +73,21 @@ def try_load(path: Path) -> bool:
     return load_nothing(path, ModelParams(devices=(CPU,)), context)
 
 
+def try_head(path: Path, target: Path) -> bool:
+    """Return whether llama.cpp makes the context of draft layers beside a target; `path` is `target` for MTP layers.
+
+    The child's side of `app.llama.child`.
+    """
+    is_mtp = path == target
+    library.start()
+    models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp)) for file in dict.fromkeys((target, path))]
+    params = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
+    context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
+    if not context:
+        return False
+    return bool(native.llama_init_from_model(models[-1], other_context(native_params(params), context, is_mtp=is_mtp)))
+
+
 def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool:
     """Load a model and make its context without memory, in a process that does nothing else; free neither.
 
@@ -79,10 +95,16 @@ def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool
         Whether llama.cpp accepts both.
     """
     library.start()
+    handle = _no_alloc(path, model)
+    return bool(handle and native.llama_init_from_model(handle, native_params(context)))
+
+
+def _no_alloc(path: Path, model: ModelParams) -> Any:
+    """Return a model without memory; None if llama.cpp refuses it."""
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)
     raw.no_alloc = True
     raw.load_mode = _READ
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
     del kept
-    return bool(handle and native.llama_init_from_model(handle, native_params(context)))
+    return handle

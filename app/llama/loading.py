@@ -36,6 +36,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
     """
     kept: list[Any] = []
     raw.n_gpu_layers = params.n_gpu_layers
+    raw.load_mtp = params.load_mtp
     if not params.split:
         raw.split_mode = _SPLIT_NONE
         raw.main_gpu = 0

@@ -17,6 +17,7 @@ from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import label, load
 from app.llama.params import CPU_LABEL, ModelParams
+from app.models.draft_kinds import head_facts
 from app.models.model_names import known_as
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
@@ -66,7 +67,8 @@ class Model:
         self._owned.callback(native.llama_model_free, self._handle)
         self._vocab_handle: Any = native.llama_model_get_vocab(self._handle)
         self.n_vocab: int = native.llama_vocab_n_tokens(self._vocab_handle)
-        if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
+        is_encoder = native.llama_model_has_encoder(self._handle) and head_facts(file.header) is None
+        if is_encoder or not native.llama_model_has_decoder(self._handle):
             self.close()
             raise ModelLoadError(
                 f"{self.path} cannot be run: it is an encoder model, which cannot chat.",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,6 +21,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
@@ -33,6 +35,7 @@ from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
+from app.llama.heads import HeadContext, HeadKind
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
@@ -41,8 +44,9 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.compatibility import NO_ROLLBACK
+from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts, head_problem, mtp_problem
 from app.models.memory_estimate import rounding
-from app.models.model_facts import keeps_snapshots
+from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 from app.models.pair_summary import without_draft
@@ -76,7 +80,7 @@ class NativePair:
         notices: Notices for the user from loading.
         idle_s: Seconds without a command after which the pair is freed; None for never.
         target: The target's cache.
-        drafter: The draft model; None without a usable one.
+        drafter: The draft model, or draft layers that read the target's hidden rows; None without usable ones.
         index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
         memory: Learned statistics of the pair; None before the first calibration.
 
@@ -95,13 +99,13 @@ class NativePair:
         others: Callable[[], float] | None = None,
     ) -> None:
         self.notices: list[str] = list(params.notices)
-        self.drafter: ModelDrafter | None = None
+        self.drafter: ModelDrafter | HiddenDrafter | None = None
         self._draft: Model | None = None
         self.index = NgramIndex()
         self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
         self.save_error: OSError | None = None
         """Last error while writing measurements; None if there was none."""
-        self._params = params
+        self._params = planned = params
         self._cancel = cancel
         self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
@@ -110,6 +114,8 @@ class NativePair:
         target_file = open_model_file(params.target)
         draft_file = self._draft_file(params, on_progress)
         try_file(target_file.path, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
+        if params.model.load_mtp and not self._survives_head(params, target_file.path, on_progress, "target"):
+            params = replace(params, model=replace(params.model, load_mtp=False))
         add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
@@ -125,9 +131,12 @@ class NativePair:
                 )
             draft = self._load_draft(draft_file, params, on_progress, stack) if draft_file is not None else None
             self._draft = draft
+            if params.model.load_mtp and self._load_head("mtp", self._model, None, params) is None:
+                params = replace(params, model=replace(params.model, load_mtp=False))
             self._params = replace(params, draft=draft.path if draft is not None else None)
             # The estimate included the draft.
-            self.info = self._describe(params.memory if (draft is None) is (params.draft is None) else ())
+            lost = self.drafter is None and (planned.draft is not None or planned.model.load_mtp)
+            self.info = self._describe(() if lost else params.memory)
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
             self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
@@ -138,18 +147,37 @@ class NativePair:
             return None
         try:
             found = open_model_file(params.draft)
+            if head_facts(found.header) is not None:
+                return found if self._survives_head(params, found.path, on_progress, "draft") else None
             try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
         except DamagedFileError as error:
             self.notices.append(without_draft(error))
             return None
         return found
 
+    def _survives_head(
+        self, params: PairParams, path: Path, on_progress: Callable[[str, float], bool], name: str
+    ) -> bool:
+        """Return whether draft layers fit the target and llama.cpp survives them; a notice says why not."""
+        target = read_facts(params.target)
+        try:
+            problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
+            if not problem and (fault := d2t_fault(path, len(target.vocab.tokens))):
+                problem = f"{path.name} cannot be used as a draft: {fault}."
+            if problem:
+                raise DamagedFileError(problem)  # noqa: TRY301 - reported like a file that a trial load refuses
+            try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), target=params.target)
+        except DamagedFileError as error:
+            self.notices.append(without_draft(error))
+            return False
+        return True
+
     def _describe(self, memory: tuple[DeviceMemory, ...], *, draft_failed: bool = False) -> PairInfo:
         target, draft = label(self._params.model), label(self._params.draft_model)
         n_rollback, n_ctx = self.target.n_rollback, self.target.n_ctx
         return PairInfo(
             target=_info(self._model),
-            draft=_info(self._draft) if self._draft is not None else None,
+            draft=self._draft_info(),
             n_ctx=n_ctx,
             device=target if self._draft is None or draft == target else f"{target}, draft on {draft}",
             memory=memory,
@@ -158,7 +186,13 @@ class NativePair:
             wants_draft_model=not n_rollback and keeps_snapshots(self._model.header),
             thinking_support=self._prompts.thinking_support,
             draft_failed=draft_failed,
+            draft_kind=self.drafter.kind if self.drafter is not None else None,
         )
+
+    def _draft_info(self) -> ModelInfo | None:
+        if self._draft is not None or self.drafter is None:
+            return _info(self._draft) if self._draft is not None else None
+        return replace(_info(self._model), name=KIND_NAMES["mtp"], size_bytes=0)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -192,6 +226,11 @@ class NativePair:
             self.notices.append(without_draft(error))
             return None
         stack.callback(draft.close)
+        if (facts := head_facts(file.header)) is not None:
+            if self._load_head(facts.kind, draft, facts, params) is None:
+                draft.close()
+                return None
+            return draft
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
             reason = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
@@ -209,15 +248,35 @@ class NativePair:
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
 
+    def _load_head(
+        self, kind: HeadKind, model: Model, facts: HeadFacts | None, params: PairParams
+    ) -> HeadContext | None:
+        """Make the context of draft layers and let them follow the target; None, with a notice, if that fails."""
+        n_ctx = self._context.n_ctx
+        shape = params.draft_context(n_ctx) if facts is None else params.block_context(n_ctx, facts.block_size or 1)
+        try:
+            context = HeadContext(kind, model, facts, self._context, shape)
+        except ModelLoadError as error:
+            self.notices.append(without_draft(error))
+            return None
+        self._contexts.append(context)
+        n_vocab = min(self._model.n_vocab, model.n_vocab)
+        self.drafter = HiddenDrafter(kind, self.target, context, n_vocab, is_end=self._model.is_end)
+        return context
+
     def drop_draft(self) -> None:
-        """Free the draft model, which failed; a notice says so."""
-        if self._draft is None:
+        """Free the draft model or draft layers, which failed; a notice says so."""
+        if self.drafter is None:
             return
-        name = self._draft.name
+        name = self._draft.name if self._draft is not None else KIND_NAMES["mtp"]
+        self.target.follower = None
+        for context in self._contexts[1:]:
+            context.close()
         self._contexts, self.drafter = [self._context], None
-        self._draft.close()
+        if self._draft is not None:
+            self._draft.close()
         self._draft = None
-        self._params = replace(self._params, draft=None)
+        self._params = replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False))
         self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
         # The estimate included the draft.
         self.info = self._describe((), draft_failed=True)
@@ -242,7 +301,14 @@ class NativePair:
             return cancelled()
 
         profile = yield from calibrate(
-            self.target, self._draft_cache, text, clock, budget_ns=budget_ns, cancelled=stopped, passes=passes
+            self.target,
+            self._draft_cache,
+            text,
+            clock,
+            budget_ns=budget_ns,
+            cancelled=stopped,
+            passes=passes,
+            head=self.drafter if isinstance(self.drafter, HiddenDrafter) else None,
         )
         if self.memory is None:
             self.memory = PairStatistics(CostModel(profile))
@@ -264,8 +330,8 @@ class NativePair:
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
         """Measure the model on the CPU with each number of threads; use and save the fastest."""
         cache = self.target
-        if cpu_model(self._params) != self._params.target and self.drafter is not None:
-            cache = self.drafter.cache
+        if cpu_model(self._params) != self._params.target:
+            cache = self._draft_cache or cache
         text = self._model.tokenize(_TEXT * 4, parse_special=False)
         times = yield from measure_threads(
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled

@@ -31,12 +31,14 @@ class ModelParams:
         devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the CPU alone, () leaves the choice to llama.cpp.
         tensor_split: Share of the layers for each device; () goes by their free memory.
         split: Whether several devices may share the layers.
+        load_mtp: Whether to load layers for multi-token prediction, which draft.
     """
 
     n_gpu_layers: int = ALL_LAYERS
     devices: tuple[str, ...] = ()
     tensor_split: tuple[float, ...] = ()
     split: bool = True
+    load_mtp: bool = False
 
     def __post_init__(self) -> None:
         devices, shares = self.devices, self.tensor_split
@@ -96,6 +98,7 @@ class PairParams:
         n_threads: CPU threads, for single tokens and drafts.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the target's weights, and where to.
+        draft_type: Setting `draft.type`: which draft of the pair to load.
         memory_dir: Folder for learned statistics; None saves nothing.
         draft_model: The same for the draft, which is never split.
         kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
@@ -132,6 +135,7 @@ class PairParams:
     cache_ram_mib: int | None = None
     cache_disk_mib: int | None = None
     unload_after_min: int | None = None
+    draft_type: str = "auto"
 
     @property
     def safe_files(self) -> Path | None:
@@ -144,12 +148,16 @@ class PairParams:
         # llama.cpp rounds up too; batches may then be as wide.
         n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
         # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
-        n_snapshots = N_SNAPSHOTS if self.draft is not None else 0
+        n_snapshots = N_SNAPSHOTS if self.draft is not None or self.model.load_mtp else 0
         return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
         """Return the draft's context parameters; a context shorter than the target's would end drafting early."""
         return self._context(n_ctx, 1, self.draft_kv_type)
+
+    def block_context(self, n_ctx: int, block_size: int) -> ContextParams:
+        """Return the context parameters of a DFlash block, which computes all its tokens at once."""
+        return self._context(n_ctx, block_size, self.draft_kv_type)
 
     def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:
         return ContextParams(

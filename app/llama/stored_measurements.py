@@ -84,6 +84,8 @@ def pair_identity(params: PairParams) -> str:
     ]
     if params.draft is not None:
         parts += [_fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
+    if params.model.load_mtp:
+        parts += ["mtp", params.draft_kv_type]
     return _name(parts)
 
 
@@ -96,6 +98,8 @@ def states_identity(params: PairParams) -> str:
     parts = [_fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
     if params.draft is not None:
         parts += [_fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
+    if params.model.load_mtp:
+        parts += ["mtp", str(N_SNAPSHOTS)]
     return _name(parts)
 
 
@@ -155,6 +159,7 @@ def save_statistics(path: Path | None, memory: PairStatistics) -> OSError | None
         "draft_ns": profile.draft_ns,
         "cells": profile.context_ns,
         "draft_prompt_ns": profile.draft_prompt_ns,
+        "draft_start_ns": profile.draft_start_ns,
         "widest": profile.max_batch,
         "gain": None if memory.gain is None else max(0.0, memory.gain),
         "balance": max(0.0, memory.ledger.balance),
@@ -193,6 +198,7 @@ def _statistics(raw: dict[str, Any]) -> PairStatistics:
         draft_ns=_number(raw["draft_ns"]),
         context_ns={int(size): _number(ns) for size, ns in raw["cells"].items()},
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
+        draft_start_ns=_number(raw.get("draft_start_ns", 0.0)),
         max_batch=max(1, min(MAX_BATCH, int(raw["widest"]))),
     )
     return PairStatistics(

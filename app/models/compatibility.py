@@ -9,11 +9,13 @@ from enum import Enum
 from app.core.shell import command
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.vocab import incompatibility
+from app.models.draft_kinds import DraftKind, head_problem, kind_of, mtp_problem
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
     ModelMemory,
     PairOverhead,
+    draft_memory,
     estimate_memory,
     longest_trained,
     round_up,
@@ -50,6 +52,15 @@ class PairCheck:
     warnings: tuple[str, ...] = ()
     remedy: Remedy | None = None
 
+    @property
+    def draft_kind(self) -> DraftKind | None:
+        """What drafts: the draft's kind, or the MTP layer of the target; None if nothing can."""
+        if self.problems:
+            return None
+        if self.draft is not None:
+            return kind_of(self.draft)
+        return "mtp" if self.target.n_mtp_layers and not mtp_problem(self.target) else None
+
     def context(self, n_ctx: int) -> int:
         """Return the context that both get where `n_ctx` tokens are asked for."""
         return min(round_up(n_ctx), longest_trained(self.target.n_ctx_train))
@@ -59,10 +70,10 @@ class PairCheck:
         return sum(model.total for model in self._memory(n_ctx))
 
     def _memory(self, n_ctx: int) -> tuple[ModelMemory, ...]:
-        if self.draft is None:
+        if self.draft is None and self.draft_kind is None:
             return (estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH),)
         target = estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
-        return target, estimate_memory(self.draft, n_ctx)
+        return target, draft_memory(self.target, self.draft, n_ctx)
 
     @property
     def overhead(self) -> PairOverhead:
@@ -78,7 +89,8 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
     """Check a target and its draft."""
     problem, remedy = check_target(target, drafted=draft is not None)
     if draft is not None and remedy is None:
-        problem = incompatibility(target.vocab, draft.vocab) or ""
+        is_head = draft.head is not None
+        problem = head_problem(target, draft) if is_head else incompatibility(target.vocab, draft.vocab) or ""
         if not draft.can_rollback:
             problem = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         remedy = Remedy.OTHER_DRAFT if problem else None
@@ -95,6 +107,8 @@ def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | No
 
 
 def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:
+    if draft is None and (problem := mtp_problem(target)):
+        yield problem
     if not target.has_chat_template:
         yield f"{target.name} has no chat template: it may be a base model, which does not chat."
     if draft is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
@@ -33,7 +33,7 @@ _MAX_KEY_BYTES = 65_535
 _MAX_VALUES = 65_536
 _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
-_TYPE_AND_OFFSET_BYTES = 12
+_ALIGNMENT = 32
 _MAX_ELEMENTS = 1 << 22
 _AGAIN = "Download it again; tandem setup does that for a pair from Hugging Face."
 MAX_HEADER_BYTES = 1 << 28
@@ -66,6 +66,14 @@ class HeaderIncompleteError(HeaderError):
     """More bytes are needed."""
 
 
+class Tensor(NamedTuple):
+    """A tensor as the header lists it: dimensions, GGML type, and offset in the data."""
+
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+
+
 @dataclass(frozen=True)
 class GgufHeader:
     """Metadata of one GGUF file.
@@ -74,11 +82,20 @@ class GgufHeader:
         metadata: Values by key, in the file's order.
         n_parameters: Elements of all tensors in this file; None if their list was not read.
         n_bytes: Length of the header with that list, without padding; 0 if it was not read.
+        tensors: Tensors in this file by name; empty if their list was not read.
     """
 
     metadata: Mapping[str, Value] = field(repr=False)
     n_parameters: int | None = None
     n_bytes: int = 0
+    tensors: Mapping[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def data_start(self) -> int:
+        """Return where the data of the tensors begins."""
+        alignment = self.metadata.get("general.alignment")
+        size = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
+        return -(-self.n_bytes // size) * size
 
     @property
     def architecture(self) -> str:
@@ -193,22 +210,23 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         metadata[key] = _value(reader, key, vocabulary=vocabulary)
     if not tensors:
         return GgufHeader(metadata)
-    n_parameters = _parameters(reader, n_tensors)
-    return GgufHeader(metadata, n_parameters, reader.at)
+    found = _tensors(reader, n_tensors)
+    n_parameters = sum(math.prod(tensor.shape) for tensor in found.values())
+    return GgufHeader(metadata, n_parameters, reader.at, found)
 
 
-def _parameters(reader: _Reader, n_tensors: int) -> int:
+def _tensors(reader: _Reader, n_tensors: int) -> dict[str, Tensor]:
     if n_tensors > _MAX_TENSORS:
         raise HeaderError(f"it claims {n_tensors:,} tensors")
-    total = 0
+    found: dict[str, Tensor] = {}
     for _ in range(n_tensors):
-        reader.skip(reader.number(_U64))
+        name = reader.take(reader.number(_U64)).decode("utf-8", errors="replace")
         n_dimensions = reader.number(_U32)
         if n_dimensions > _MAX_DIMENSIONS:
             raise HeaderError(f"a tensor has {n_dimensions} dimensions")
-        total += math.prod(reader.number(_U64) for _ in range(n_dimensions))
-        reader.skip(_TYPE_AND_OFFSET_BYTES)
-    return total
+        shape = tuple(reader.number(_U64) for _ in range(n_dimensions))
+        found[name] = Tensor(shape, reader.number(_U32), reader.number(_U64))
+    return found
 
 
 def _key(reader: _Reader) -> str:

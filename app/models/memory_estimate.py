@@ -155,6 +155,44 @@ def estimate_memory(
     )
 
 
+def draft_memory(
+    target: ModelFacts,
+    draft: ModelFacts | None,
+    n_ctx: int,
+    *,
+    kv_type: str = "f16",
+    n_batch: int = 512,
+    flash_attention: bool = True,
+) -> ModelMemory:
+    """Estimate the memory of a draft's file, or without one of the MTP layer in the target's file.
+
+    The MTP layer's weights count with the target. Draft layers that read hidden rows also keep those of a batch in RAM.
+    """
+    made = estimate_memory(draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention)
+    head = draft.head if draft is not None else None
+    if draft is not None and head is None:
+        return made
+    n_rows = len(head.target_layers) if head is not None else 1
+    host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
+    if draft is not None and head is not None:
+        # What the file shares with its target, its graph computes as well.
+        logits = _logits_bytes(target.graph, head.block_size or 1)
+        return replace(made, host=host + logits, compute=made.compute + logits)
+    layers = max(1, target.n_layers)
+    return replace(
+        made,
+        name="its MTP layer",
+        weights=0,
+        output=0,
+        kv=made.kv * target.n_mtp_layers // layers,
+        host=host,
+        n_layers=1,
+        vocabulary=0,
+        states=0,
+        saved=0,
+    )
+
+
 def compute_bytes(
     graph: GraphWidths, n_ctx: int, n_outputs: int = 1, *, n_batch: int = 512, flash_attention: bool = True
 ) -> int:

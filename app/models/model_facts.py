@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.core.printable import printable
 from app.engine.vocab import VocabInfo
+from app.models.draft_kinds import HeadFacts, head_facts
 from app.models.gguf import GgufHeader, read_header
 from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
@@ -104,6 +105,8 @@ class ModelFacts:
         keeps_snapshots: llama.cpp can keep earlier states, so it can verify drafts.
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
+        n_mtp_layers: Layers for multi-token prediction among its blocks.
+        head: What it says as a draft that reads hidden rows of a target; None for any other model.
     """
 
     name: str
@@ -124,6 +127,8 @@ class ModelFacts:
     keeps_snapshots: bool = False
     header_bytes: int = 0
     can_quantize_cache: bool = True
+    n_mtp_layers: int = 0
+    head: HeadFacts | None = None
 
     @property
     def bytes_per_token(self) -> int:
@@ -166,7 +171,17 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
+        n_mtp_layers=_mtp_layers(header),
+        head=head_facts(header),
     )
+
+
+def _mtp_layers(header: GgufHeader) -> int:
+    """Return the layers for multi-token prediction; conversions may leave them out, whatever the metadata says."""
+    is_whole = header.tensors and "split.count" not in header.metadata
+    if is_whole and not any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors):
+        return 0
+    return header.number("nextn_predict_layers")
 
 
 def is_recurrent(architecture: str) -> bool:

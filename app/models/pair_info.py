@@ -56,6 +56,7 @@ class PairInfo:
         wants_draft_model: Whether a recurrent target could roll back if it was loaded with a draft model.
         thinking_support: Thinking settings that change the prompt of the target.
         draft_failed: Whether the draft model failed and is left out until both are loaded again.
+        draft_kind: What the draft is; None without one.
     """
 
     target: ModelInfo
@@ -68,6 +69,7 @@ class PairInfo:
     wants_draft_model: bool = False
     thinking_support: ThinkingSupport = field(default_factory=ThinkingSupport)
     draft_failed: bool = False
+    draft_kind: Source | None = None
 
     @property
     def can_draft(self) -> bool:
@@ -79,7 +81,7 @@ class PairInfo:
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
-        used: dict[Source, bool] = {"model": model and self.draft is not None, "ngram": lookup}
+        used: dict[Source, bool] = {self.draft_kind or "model": model and self.draft is not None, "ngram": lookup}
         return tuple(source for source, is_used in used.items() if is_used)
 
     def why_no_draft(self, drafting: Drafting) -> str:

@@ -56,7 +56,8 @@ class DraftState:
         if not switched_on:
             return cls(False, True, "draft off")
         if isinstance(drafting, DraftParams):
-            return cls(True, True, "model" if drafting.n_max else "none: n_max is 0", drafting.n_max)
+            kind = (pair.draft_kind if pair is not None else None) or "model"
+            return cls(True, True, kind if drafting.n_max else "none: n_max is 0", drafting.n_max)
         return cls(True, True, "automatic")
 
 

@@ -92,6 +92,8 @@ def sampling(settings: Resolved) -> SamplingParams:
 
 def drafting(settings: Resolved) -> Drafting:
     """Return automatic or fixed drafting, or None; n_min is cut to n_max."""
+    if settings["draft.type"] == "none":
+        return None
     match settings["draft.mode"]:
         case "fixed":
             numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
@@ -105,7 +107,8 @@ def automatic(settings: Resolved) -> AutoDraft:
     """Return the parameters of automatic drafting in any mode."""
     source, match = settings["draft.source"], settings["draft.lookup_min_match"]
     assert isinstance(match, int)
-    return AutoDraft(source != "lookup", source != "model", match)
+    is_ngram = settings["draft.type"] == "ngram"
+    return AutoDraft(source != "lookup" and not is_ngram, source != "model" or is_ngram, match)
 
 
 def thinking(settings: Resolved) -> Thinking:

@@ -27,6 +27,8 @@ TABLES = {
 """The tables of the file and their titles, in the order of the panel."""
 
 MODES = ("auto", "fixed", "off")
+DRAFT_TYPES = ("auto", "model", "mtp", "eagle3", "dflash", "ngram", "none")
+"""Kinds of drafts: a draft model, layers that read the target's hidden rows, n-grams alone, or nothing."""
 _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 """Each cell costs about 51 bytes before the KV cache itself; with 2^30 cells llama.cpp failed after 43 s."""
@@ -154,6 +156,13 @@ SETTINGS: tuple[Setting, ...] = (
         "both",
         "source of drafts in auto mode: the draft model, n-grams (lookup), or both",
         only_auto=True,
+    ),
+    _placed(
+        "draft.type",
+        Choice(DRAFT_TYPES),
+        "auto",
+        "kind of draft; auto uses the draft's file, else an MTP layer in the target's file",
+        "TYPE",
     ),
     _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step; fixed only", metavar="N"),
     _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify; fixed only", metavar="N"),

@@ -261,7 +261,7 @@ class EngineWorker(CommandQueue):
             return
         if pair.target.is_broken:
             self._free()
-        elif pair.drafter is not None and pair.drafter.cache.is_broken:
+        elif pair.drafter is not None and pair.drafter.is_broken:
             pair.drop_draft()
             self._report(pair)
 

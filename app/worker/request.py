@@ -70,7 +70,7 @@ def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
 
 def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:
     """Return the progress event of a model that reads a prompt, with the estimated time left."""
-    cache = pair.drafter.cache if drafting and pair.drafter is not None else pair.target
+    cache = (pair.drafter.cache if drafting and pair.drafter is not None else None) or pair.target
     return PromptProgress(request, drafting, done, total, cache.seconds_to_read(total - done))
 
 

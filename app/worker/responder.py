@@ -224,7 +224,7 @@ def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
 def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
     """Return the requested strategy, or no drafting if the pair lacks what it needs."""
     sources = pair.info.sources(drafting)
-    drafter = pair.drafter if "model" in sources else None
+    drafter = pair.drafter if any(source != "ngram" for source in sources) else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
         index = pair.index if "ngram" in sources else None
         if index is not None:

@@ -43,8 +43,8 @@ def greedy(prompt: str, drafting: Drafting, n_tokens: int) -> AnswerRequest:
 
 def draft_prompt_ns(pair: NativePair, prompt: Sequence[int]) -> int:
     """Measure how long the draft model takes to read a prompt, in nanoseconds."""
-    assert pair.drafter is not None
-    cache = pair.drafter.cache
+    cache = pair.drafter.cache if pair.drafter is not None else None
+    assert cache is not None
     cache.rollback(0)
     started = time.perf_counter_ns()
     for _ in cache.process(prompt, lambda: False):

@@ -28,10 +28,11 @@ def record(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, d
     tokens = tuple(pair.build_prompt((Message(Role.USER, prompt),)).tokens)
     events = answer(pair, 0, greedy(prompt, None, n_tokens))
     text = tuple(token for event in events if isinstance(event, Step) for token in event.tokens)
-    if pair.drafter is None or pair.info.draft is None:
+    cache = pair.drafter.cache if pair.drafter is not None else None
+    if cache is None or pair.info.draft is None:
         return {"prompt": tokens, "text": text}
     n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
-    views = list(teacher_forced(pair.drafter.cache, n_vocab, tokens, text, depth))
+    views = list(teacher_forced(cache, n_vocab, tokens, text, depth))
     matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     return Trace(name, kind, tokens, text, matches, confidences, pair.is_end(text[-1])).as_json()
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES, expand
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Clock
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 
 COMFORT = 0.25
 """Share of the budget for one batch size; slower ones are timed less often."""
@@ -32,6 +32,10 @@ _WARM = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
+_HEAD_PROMPT, _HEAD_DRAFT = 16, 4
+"""Tokens before a draft that measures draft layers, and its length."""
+_AT_ONCE = 2.0
+"""If the whole draft takes less than this many times its first token, all tokens are computed at once."""
 _STEADY, _GROWTH_SHARE = 0.02, 0.25
 """Largest difference of single tokens before and after the context is measured: a share of a single token plus a share
 of the time that the context adds to it. The result is extrapolated to much longer contexts, and so is any error."""
@@ -197,6 +201,32 @@ class BatchTimer:
             per_token = min(per_token, prompt_ns / length)
         draft.rollback(0)
         return statistics.median(shares), per_token / self.single()
+
+    def head_shares(self, head: ModelDrafting) -> tuple[float, float]:
+        """Return the cost of a token that draft layers propose and that of a draft's start, in single tokens.
+
+        A block that is computed at once costs little per token; other layers run once for each.
+        """
+        sequence = self._text[: _HEAD_PROMPT + 1]
+        self.time(self._target, len(sequence) - 1, 1)
+        spent: list[float] = []
+        for limit in (1, _HEAD_DRAFT):
+            runs = [self._draft_ns(head, sequence, limit) for _ in range(_CONTEXT_REPEATS)]
+            spent.append(min(runs))
+        self._target.rollback(0)
+        one, several = (ns / self.single() for ns in spent)
+        if several < _AT_ONCE * one:
+            per_token = max(0.0, several - one) / (_HEAD_DRAFT - 1)
+            return per_token, one - per_token
+        return several / _HEAD_DRAFT, 0.0
+
+    def _draft_ns(self, head: ModelDrafting, sequence: Sequence[int], limit: int) -> float:
+        """Return the nanoseconds of a draft of `limit` tokens; of a shorter one as many times its own."""
+        if self._cancelled():
+            raise Interrupted
+        before = self._clock()
+        draft = head.draft(sequence, limit, lambda depth, probability: Verdict.TAKE)
+        return (self._clock() - before) * limit / max(1, len(draft))
 
     def fill_cost(self) -> float:
         """Return the nanoseconds to fill the cache far enough to measure the cost of context."""

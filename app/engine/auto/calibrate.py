@@ -9,7 +9,7 @@ from contextlib import suppress
 from app.engine.auto.batch_timer import COMFORT, BatchTimer, SlowedError
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Clock
+from app.engine.interfaces import Cancelled, Clock, ModelDrafting
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
 """Batch sizes to measure, most important first: the small ones, and both sides of known steps of kernels."""
@@ -43,6 +43,7 @@ def calibrate(
     budget_ns: int,
     cancelled: Cancelled = lambda: False,
     passes: int = 1,
+    head: ModelDrafting | None = None,
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
@@ -56,6 +57,7 @@ def calibrate(
             If other programs slow it down, calibration starts again, at most twice.
         cancelled: Stops between two batches.
         passes: How often to measure all batch sizes.
+        head: Draft layers that follow the target; they have no cache of their own.
 
     Yields:
         The finished share of the work or of the budget, whichever is greater.
@@ -68,12 +70,17 @@ def calibrate(
     for left in reversed(range(_ATTEMPTS)):
         timer = BatchTimer(target, text, clock, budget_ns, cancelled, strict=left > 0)
         with suppress(SlowedError):
-            return (yield from _measured(timer, target, draft, largest, passes))
+            return (yield from _measured(timer, target, draft, largest, passes, head))
     raise AssertionError("the last attempt is not strict")
 
 
 def _measured(
-    timer: BatchTimer, target: TokenCache, draft: TokenCache | None, largest: int, passes: int
+    timer: BatchTimer,
+    target: TokenCache,
+    draft: TokenCache | None,
+    largest: int,
+    passes: int,
+    head: ModelDrafting | None,
 ) -> Generator[float, None, CostProfile]:
     """Calibrate once; raise `SlowedError` if another attempt is worthwhile."""
     single_ns = yield from timer.warm_up(target)
@@ -82,6 +89,9 @@ def _measured(
     timer.start(single_ns, largest)
     budget_ns = timer.budget_ns
     draft_share, draft_prompt_share = timer.draft_shares(draft) if draft is not None else (0.0, 0.0)
+    draft_start_share = 0.0
+    if head is not None:
+        draft_share, draft_start_share = timer.head_shares(head)
     outline = [size for size in _OUTLINE if size <= largest]
     sizes = outline + [size for size in QUICK_ORDER[1:] if size <= largest]
     again = [size for size in QUICK_ORDER[1:] * (passes - 1) if size <= largest]
@@ -109,6 +119,7 @@ def _measured(
         draft_ns=single_ns * draft_share,
         context_ns={size: single_ns * share for size, share in context.items()},
         draft_prompt_ns=single_ns * draft_prompt_share,
+        draft_start_ns=single_ns * draft_start_share,
         max_batch=min(MAX_BATCH, target.n_rollback + 1),
     )
 

@@ -24,6 +24,7 @@ class CostProfile:
         draft_ns: Time of one drafted token.
         context_ns: Time that each cached token adds to a batch, by `CONTEXT_BATCH_SIZES`; empty if unknown.
         draft_prompt_ns: Time of one prompt token in the draft model.
+        draft_start_ns: Time of a draft besides that of its tokens; most of it for a block that is computed at once.
         max_batch: Largest batch of a step: the target must be able to roll back the draft in it.
     """
 
@@ -31,6 +32,7 @@ class CostProfile:
     draft_ns: float = 0.0
     context_ns: dict[int, float] = field(default_factory=dict)
     draft_prompt_ns: float = 0.0
+    draft_start_ns: float = 0.0
     max_batch: int = MAX_BATCH
 
 

@@ -120,6 +120,11 @@ class CostModel:
         """Return the expected time of a drafted token; context slows it by the same factor as a single token."""
         return self.scale * self.profile.draft_ns * (1.0 + self._context_ns(1, n_past) / self._table[1])
 
+    def draft_start_ns(self, n_past: int) -> float:
+        """Return the expected time of a draft besides that of its tokens."""
+        start_ns = self.profile.draft_start_ns
+        return self.scale * start_ns * (1.0 + self._context_ns(1, n_past) / self._table[1]) if start_ns else 0.0
+
     def snapshot(self) -> CostProfile:
         """Return the learned costs as a profile measured at the present speed."""
         old, scale = self.profile, self.scale
@@ -129,6 +134,7 @@ class CostModel:
             draft_ns=old.draft_ns * scale,
             context_ns={size: ns * scale for size, ns in context.items()},
             draft_prompt_ns=old.draft_prompt_ns * scale,
+            draft_start_ns=old.draft_start_ns * scale,
             max_batch=old.max_batch,
         )
 
@@ -217,9 +223,14 @@ class CostModel:
             self._line_n_past = -1
 
     def observe_draft(self, n_tokens: int, n_past: int, ns: float) -> None:
-        """Learn from the time of `n_tokens` drafted one after the other."""
-        if n_tokens:
-            per_token = ns / n_tokens * self._table[1] / self.target_ns(1, n_past)
+        """Learn from the time of a draft of `n_tokens`: of its start if that takes most of it, else of its tokens."""
+        speed = self._table[1] / self.target_ns(1, n_past)
+        start_ns = self.profile.draft_start_ns
+        if start_ns > self.profile.draft_ns:
+            rest = max(0.0, ns * speed - n_tokens * self.profile.draft_ns)
+            self.profile.draft_start_ns += _DRAFT_GAIN * (min(rest, 3 * start_ns) - start_ns)
+        elif n_tokens:
+            per_token = max(0.0, ns * speed - start_ns) / n_tokens
             if not self.profile.draft_ns:
                 self.profile.draft_ns = per_token
             clipped = min(per_token, 3 * self.profile.draft_ns)

@@ -173,6 +173,7 @@ class PairStatistics:
                 old,
                 batch_ns=known | lower | {1: single},
                 draft_ns=min(old.draft_ns, ratio * profile.draft_ns),
+                draft_start_ns=min(old.draft_start_ns, ratio * profile.draft_start_ns),
                 draft_prompt_ns=min(old.draft_prompt_ns, ratio * profile.draft_prompt_ns),
                 context_ns={size: ratio * ns for size, ns in profile.context_ns.items()} or old.context_ns,
             )

@@ -71,11 +71,12 @@ class Rule:
         tokens = 1.0 + sum(products)
         product = products[-1] if products else 1.0
         best, rate, draft_ns = float("-inf"), self.rate, self.costs.draft_ns(self.n_past)
+        start_ns = 0.0 if products else self.costs.draft_start_ns(self.n_past)
         batches = self.costs.padded_batches_ns(k + 2, k + 1 + min(LOOK_AHEAD, limit - k), self.n_past)
         for j, batch_ns in enumerate(batches, start=1):
             product *= survival
             tokens += product
-            best = max(best, tokens - rate * (batch_ns + j * draft_ns))
+            best = max(best, tokens - rate * (batch_ns + start_ns + j * draft_ns))
         return best
 
 
@@ -84,16 +85,18 @@ def best_length(
 ) -> tuple[float, int, float]:
     """Return the best draft length at a constant acceptance a.
 
-    Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft) over n. T is the cheapest batch of at least that size.
+    Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft + start) over n. T is the cheapest batch of at least
+    that size. A draft that costs nothing has no start either.
 
     Returns the speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
     """
     single = costs.target_ns(1, n_past)
+    start_ns = costs.draft_start_ns(n_past) if draft_ns else 0.0
     steps, tokens, product = [], 1.0, 1.0
     for n in range(1, n_max + 1):
         product *= acceptance
         tokens += product
-        step_cost = (costs.padded_ns(n + 1, n_past) + n * draft_ns) / single
+        step_cost = (costs.padded_ns(n + 1, n_past) + n * draft_ns + start_ns) / single
         steps.append((tokens / step_cost, n, step_cost))
     return max(steps, key=itemgetter(0))
 

@@ -84,7 +84,7 @@ class AutomaticDrafting:
         started = self._clock()
         n_past = len(start.sequence) - 1
         if self._drafter is not None:
-            self._impossible = impossibility(self.statistics.costs, n_past, MAX_DRAFT)
+            self._impossible = impossibility(self.statistics.costs, n_past, self._drafter.longest)
         self.statistics.begin_answer(idle=bool(self._impossible))
         self._is_end = start.is_end
         self._ngram.follow(start)
@@ -127,7 +127,7 @@ class AutomaticDrafting:
             attempt.proposal = Proposal()
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(attempt.proposal.gains)
-            attempt.expected = value - rule.rate * attempt.n_drafted * self.statistics.costs.draft_ns(n_past)
+            attempt.expected = value - rule.rate * self._drafting_ns(n_past)
             attempt.expected -= 1.0 - rule.rate * self.statistics.costs.target_ns(1, n_past)
         return attempt.proposal.first(n)
 
@@ -135,7 +135,7 @@ class AutomaticDrafting:
         """Draft while further tokens are worth their cost, then append an n-gram draft."""
         assert self._drafter is not None
         attempt, run_length = self._attempt, self._run_length
-        proposal, most = attempt.proposal, min(limit, run_length.limit)
+        proposal, most = attempt.proposal, min(limit, run_length.limit, self._drafter.longest)
         attempt.used_model = True
         started = self._clock()
         self._backlog.catch_up(sequence)
@@ -156,6 +156,11 @@ class AutomaticDrafting:
         self.statistics.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         self._ngram.extend(proposal, limit)
 
+    def _drafting_ns(self, n_past: int) -> float:
+        """Return the expected time that the draft model spent in this step."""
+        costs, attempt = self.statistics.costs, self._attempt
+        return attempt.n_drafted * costs.draft_ns(n_past) + attempt.used_model * costs.draft_start_ns(n_past)
+
     def lose_model(self) -> None:
         """Go on with n-gram drafting alone."""
         self._drafter, self._has_failed = None, True
@@ -173,7 +178,7 @@ class AutomaticDrafting:
         n_steps = self._speed.n_steps
         if n_steps and n_steps % _RECONSIDER == 0:
             # Costs change slowly, and comparing all lengths takes long.
-            self._impossible = impossibility(statistics.costs, n_past, MAX_DRAFT)
+            self._impossible = impossibility(statistics.costs, n_past, self._drafter.longest)
         return not self._impossible
 
     def observe(self, result: StepResult) -> None:
@@ -181,7 +186,7 @@ class AutomaticDrafting:
         statistics, costs, attempt = self.statistics, self.statistics.costs, self._attempt
         batch_size = len(result.draft) + 1
         target_ns = result.total_ns - result.draft_ns
-        expected_ns = costs.target_ns(batch_size, result.n_past) + attempt.n_drafted * costs.draft_ns(result.n_past)
+        expected_ns = costs.target_ns(batch_size, result.n_past) + self._drafting_ns(result.n_past)
         predicted_ns = costs.target_ns(1, result.n_past)
         statistics.observe_batch(batch_size, result.n_past, target_ns)
         drafted = batch_size > 1 or attempt.used_model
@@ -249,13 +254,13 @@ class AutomaticDrafting:
         attempt, ledger = self._attempt, self.statistics.ledger
         has_model = self._first_drafter is not None
         if attempt.used_model:
+            kind = self._first_drafter.kind if self._first_drafter is not None else "model"
             if attempt.batch_size == 1:
-                return "model", "not confident enough"
-            is_known, survival = self._run_length.is_known, self._run_length.survival
-            return (
-                "model",
-                f"{survival:.0%} of drafted tokens accepted" if is_known else "the draft model proposes tokens",
-            )
+                return kind, "not confident enough"
+            survival = self._run_length.survival
+            if self._run_length.is_known:
+                return kind, f"{survival:.0%} of drafted tokens accepted"
+            return kind, "the draft model proposes tokens" if kind == "model" else "it proposes tokens"
         if attempt.proposal.tokens and attempt.batch_size > 1:
             return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
         if self._has_failed:

@@ -15,7 +15,14 @@ from app.hardware.offers import Offer, offers
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
-from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, estimate_memory, longest_trained
+from app.models.memory_estimate import (
+    CELLS,
+    DEFAULT_CONTEXT,
+    ModelMemory,
+    draft_memory,
+    estimate_memory,
+    longest_trained,
+)
 from app.models.model_facts import read_facts
 from app.models.pair_info import DeviceMemory
 from app.models.recommend import Fit, Room, weigh
@@ -217,9 +224,9 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     facts = read_facts(params.target)
     context = params.target_context(facts.n_ctx_train)
 
-    def estimate(path: Path, context: ContextParams) -> ModelMemory:
+    def estimate(context: ContextParams) -> ModelMemory:
         return estimate_memory(
-            read_facts(path) if path != params.target else facts,
+            facts,
             context.n_ctx,
             kv_type=context.kv_type,
             n_outputs=context.n_outputs,
@@ -228,8 +235,18 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             flash_attention=context.flash_attention != "off",
         )
 
-    draft = estimate(params.draft, params.draft_context(context.n_ctx)) if params.draft is not None else None
-    return estimate(params.target, context), draft
+    draft: ModelMemory | None = None
+    if params.draft is not None or params.model.load_mtp:
+        own = params.draft_context(context.n_ctx)
+        draft = draft_memory(
+            facts,
+            None if params.draft is None else read_facts(params.draft) if params.draft != params.target else facts,
+            own.n_ctx,
+            kv_type=own.kv_type,
+            n_batch=own.n_batch,
+            flash_attention=own.flash_attention != "off",
+        )
+    return estimate(context), draft
 
 
 def measured_needs(
@@ -249,7 +266,7 @@ def measured_needs(
 
     measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
     if draft is None or params.draft is None:
-        return measured, None
+        return measured, draft
     return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
 
 

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, SOURCES, acceptance, rate_number
+from app.engine.drafting_report import BRIEF, NAMES, NO_DRAFT, NO_DRAFT_USED, SOURCES, acceptance, rate_number
 from app.models.pair_info import PairInfo
 from app.session.snapshot import DraftState
 from app.settings.placement import CPU
@@ -103,7 +103,7 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 
 
 def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
-    name = "draft model" if draft.source == "model" else draft.source
+    name = NAMES.get(draft.source, draft.source)
     lines = [_row("drafting", Content.styled(name, "$draft" if draft.is_on else "$quiet"))] if name else []
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 

@@ -1,0 +1,218 @@
+"""Drafting with layers that continue from the target's hidden rows: MTP layers, EAGLE-3 heads and DFlash blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from app.core.errors import AppError, ComputeError
+from app.engine.cache import TokenCache, common_prefix
+from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Rows, Verdict
+from app.engine.probability import most_probable
+from app.engine.types import NO_DRAFT, Draft, Source
+
+_MOST_PENDING = 64
+"""Tokens that wait for the next draft; more are read in one batch, also while nothing drafts."""
+_KEPT_ENDS = 64
+"""Last rows of prompt batches that are kept. A recurrent target returns to the end of one of them."""
+
+
+class HiddenDrafter:
+    """Draft greedily with layers that read the target's hidden rows.
+
+    It follows the target's cache. The rows of prompt batches are read at once; those of a verify batch wait until the
+    next draft, which reads the accepted tokens only. Let a step start with `n` tokens, of which the target has
+    evaluated `n - 1`. If position i takes token i and row i - 1 (`lag` 1), the first evaluation of a draft reads the
+    accepted tokens and the last token in one batch. If it takes row i alone (`lag` 0), the last token begins the block.
+    After a draft, the memory holds what the target's tokens put there and no drafted token.
+
+    Args:
+        kind: What the layers are.
+        target: The target's cache, which calls `follow` after each batch.
+        head: The layers, with a memory of their own.
+        n_vocab: Number of ids that draft and target share.
+        is_end: Whether an id ends an answer; nothing is drafted after it.
+
+    Attributes:
+        is_broken: Whether the computation of a batch failed; it must not be used again.
+    """
+
+    cache = None
+    """It has no cache that could be saved or read by itself."""
+
+    def __init__(self, kind: Source, target: TokenCache, head: HeadModel, n_vocab: int, is_end: IsEnd) -> None:
+        self.kind = kind
+        self._head = head
+        self._n_vocab = n_vocab
+        self._is_end = is_end
+        self._failure: AppError | None = None
+        self.is_broken = False
+        self._tokens: list[int] = []
+        """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
+        self._rows: Rows = np.empty((0, 0), np.float32)
+        """The last known rows; they end at position `_n_rows`."""
+        self._n_rows = self._n_read = 0
+        self._ends: dict[int, Rows] = {}
+        """Last rows of prompt batches, by position."""
+        target.follower = self
+
+    @property
+    def native_ns(self) -> int:
+        return self._head.native_ns
+
+    @property
+    def longest(self) -> int:
+        return self._head.longest
+
+    # app.engine.interfaces.Follower
+
+    def can_follow_from(self, n_past: int) -> bool:
+        first = self._n_rows - len(self._rows)
+        return not self._head.lag or n_past == 0 or first < n_past <= self._n_rows or n_past - 1 in self._ends
+
+    def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
+        if self.is_broken:
+            return
+        n_before = len(tokens) - n_new
+        try:
+            self._take(tokens, n_before, self._head.hidden_rows(n_new))
+            if n_outputs <= 1 and n_new > 1:
+                self._ends[len(tokens) - 1] = self._rows[-1:].copy()
+                if len(self._ends) > _KEPT_ENDS:
+                    del self._ends[next(iter(self._ends))]
+            # Drafted tokens may be rejected.
+            n_sure = len(tokens) if n_outputs <= 1 else n_before + 1
+            if n_sure - self._n_read > _MOST_PENDING:
+                self._read_to(n_sure)
+        except AppError as error:
+            # The target's batch succeeded; the next draft reports the failure.
+            self._fail(error)
+
+    def forget(self) -> None:
+        self._tokens, self._n_rows, self._n_read, self._ends = [], 0, 0, {}
+        self._rows = self._rows[:0]
+        self._head.clear()
+
+    # app.engine.interfaces.ModelDrafting
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return max(0, len(tokens) - 1 - self._n_read)
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        self.catch_up(tokens)
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Report an earlier failure; the prompt was read together with the target's batches."""
+        self._report()
+        yield len(tokens) - 1
+
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        """Report an earlier failure; `draft` reads the few missing tokens."""
+        self._report()
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        """Propose tokens until the judge, the limit, an end token or the context ends the draft."""
+        self._report()
+        head, n = self._head, len(tokens)
+        limit = min(limit, head.longest, head.n_ctx - n)
+        self._agree(tokens)
+        if limit <= 0 or self._n_rows < n - 1:
+            return NO_DRAFT
+        drafted: list[int] = []
+        probabilities: list[float] = []
+        try:
+            self._evaluate(tokens, limit)
+            while True:
+                token, probability = most_probable(head.logits(len(drafted) * head.at_once)[: self._n_vocab])
+                verdict = judge(len(drafted), probability)
+                if verdict is Verdict.DROP:
+                    break
+                drafted.append(token)
+                probabilities.append(probability)
+                if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
+                    break
+                if not head.at_once:
+                    head.chain(n + len(drafted) - 1, token)
+            head.cut(self._n_read)
+        except AppError as error:
+            self._fail(error)
+            self._report()
+        return Draft(tuple(drafted), tuple(probabilities), len(drafted))
+
+    def accept(self, n_accepted: int) -> None:
+        """Do nothing: `draft` has removed its tokens, and the next one reads the accepted ones."""
+
+    def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
+        """Read the pending tokens and compute the first logits, in a block those of all positions."""
+        head, n = self._head, len(tokens)
+        if head.at_once:
+            self._read_to(n - 1)
+            head.block(n - 1, tokens[-1], limit)
+            return
+        start = min(self._n_read, n - 1)
+        head.cut(start)
+        head.read(start, tokens[start:], self._rows_of(start, n), 1)
+        self._n_read = n
+        self._drop_rows()
+
+    def _agree(self, tokens: Sequence[int]) -> None:
+        """Drop rows of rejected tokens."""
+        n_read = self._n_read = min(self._n_read, len(tokens))
+        excess = max(0, self._n_rows - (len(tokens) - 1))
+        self._rows = self._rows[: len(self._rows) - excess]
+        self._n_rows -= excess
+        self._tokens[n_read:] = tokens[n_read:]
+
+    def _take(self, tokens: Sequence[int], n_before: int, rows: Rows) -> None:
+        """Take the rows of a batch of the target, in place of those that were rolled back."""
+        head, known = self._head, self._tokens
+        first = self._n_rows - len(self._rows)
+        old = rows[:0]
+        if first < n_before <= self._n_rows:
+            old = self._rows[: n_before - first]
+        elif n_before - 1 in self._ends:
+            old = self._ends[n_before - 1]
+        n_same = n_before + common_prefix(known[n_before : len(tokens)], tokens[n_before:])
+        n_read = min(self._n_read, n_same)
+        if n_before > self._n_rows or max(0, n_read - head.lag) < n_before - len(old):
+            # Rows are missing, because the target's state was restored. Attention begins here.
+            self.forget()
+            known, old, n_read = self._tokens, rows[:0], n_before + head.lag * (n_before > 0)
+        elif n_read < self._n_read:
+            head.cut(n_read)
+        known[n_before:] = tokens[n_before:] if len(known) >= n_before else tokens
+        self._rows = np.concatenate((old, rows)) if len(old) else rows
+        self._n_rows, self._n_read = len(tokens), n_read
+        if self._ends:
+            self._ends = {at: row for at, row in self._ends.items() if at < n_before}
+
+    def _rows_of(self, start: int, end: int) -> Rows:
+        """Return the rows that the positions from `start` to `end` take; there is none before the first token."""
+        lag, first = self._head.lag, self._n_rows - len(self._rows)
+        rows = self._rows[max(0, start - lag - first) : end - lag - first]
+        return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < lag else rows
+
+    def _read_to(self, end: int) -> None:
+        """Read the tokens before `end`."""
+        start = self._n_read
+        if start < end:
+            self._head.read(start, self._tokens[start:end], self._rows_of(start, end), 0)
+            self._n_read = end
+        self._drop_rows()
+
+    def _drop_rows(self) -> None:
+        """Drop rows that were read, except the one that repeats the last position."""
+        first = self._n_rows - len(self._rows)
+        self._rows = self._rows[max(0, self._n_read - 1 - self._head.lag - first) :]
+
+    def _fail(self, error: AppError) -> None:
+        self.is_broken = self.is_broken or isinstance(error, ComputeError)
+        self._failure = error
+        self.forget()
+
+    def _report(self) -> None:
+        """Raise the failure of an earlier batch, once unless it is broken."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, self._failure if self.is_broken else None
+            raise failure

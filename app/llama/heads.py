@@ -1,0 +1,270 @@
+"""Draft layers that read the target's hidden rows: MTP layers, EAGLE-3 heads and DFlash blocks.
+
+The functions come from llama.cpp's staging header `llama-ext.h`. They have C++ names, so they are looked up by the
+mangled names of both compilers, and a library without one of them cannot draft this way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from app.core.errors import DecodeError, ModelLoadError
+from app.engine.interfaces import Logits, Rows
+from app.engine.types import MAX_DRAFT
+from app.llama.batch import SEQUENCE
+from app.llama.context import Context
+from app.llama.library import function, native
+from app.llama.model import Model
+from app.llama.params import ContextParams
+from app.models.draft_kinds import HeadFacts
+
+HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
+
+_MTP_CONTEXT = 1
+_ENCODER_BATCH = 64
+"""Rows that an EAGLE-3 head fuses at once: llama.cpp reserves logits for each."""
+_POSITIONS = 4
+"""Positions of an embedding in models with M-RoPE."""
+_POINTER = ctypes.c_void_p
+_SYMBOLS: dict[str, tuple[str, str, Any, list[Any]]] = {
+    "set_nextn": (
+        "_Z26llama_set_embeddings_nextnP13llama_contextbb",
+        "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z",
+        None,
+        [_POINTER, ctypes.c_bool, ctypes.c_bool],
+    ),
+    "nextn": (
+        "_Z26llama_get_embeddings_nextnP13llama_context",
+        "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z",
+        _POINTER,
+        [_POINTER],
+    ),
+    "nextn_row": (
+        "_Z30llama_get_embeddings_nextn_ithP13llama_contexti",
+        "?llama_get_embeddings_nextn_ith@@YAPEAMPEAUllama_context@@H@Z",
+        _POINTER,
+        [_POINTER, ctypes.c_int32],
+    ),
+    "set_layer_input": (
+        "_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
+        "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z",
+        None,
+        [_POINTER, ctypes.c_uint32, ctypes.c_bool],
+    ),
+    "layer_input": (
+        "_Z30llama_get_embeddings_layer_inpP13llama_contextj",
+        "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z",
+        _POINTER,
+        [_POINTER, ctypes.c_uint32],
+    ),
+}
+
+
+def symbol(name: str) -> Any:
+    """Return a function of the staging header.
+
+    Raises:
+        ModelLoadError: This library does not export it.
+    """
+    itanium, msvc, result, arguments = _SYMBOLS[name]
+    for mangled in (itanium, msvc):
+        try:
+            return function(mangled, result, arguments)
+        except AttributeError:
+            continue
+    plain = itanium.lstrip("_Z0123456789").partition("P13")[0]
+    raise ModelLoadError(f"This llama.cpp has no function {plain}, so it cannot use this kind of draft.")
+
+
+def other_context(raw: Any, handle: Any, *, is_mtp: bool) -> Any:
+    """Make the parameters of a context those of draft layers for the target's context `handle`."""
+    raw.ctx_other = handle
+    if is_mtp:
+        raw.ctx_type = _MTP_CONTEXT
+    return raw
+
+
+class HeadContext(Context):
+    """Own the context of draft layers; implements `app.engine.interfaces.HeadModel`.
+
+    Args:
+        kind: Kind of the layers.
+        model: Holds them; for MTP layers the target itself.
+        facts: What the file of an EAGLE-3 head or DFlash block says; None for MTP layers.
+        target: The target's context, which is made to output its hidden rows.
+        params: Sizes, threads and types of the memory.
+
+    Raises:
+        ModelLoadError: llama.cpp could not make the context, or lacks a function for it.
+    """
+
+    def __init__(
+        self, kind: HeadKind, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
+    ) -> None:
+        self._kind = kind
+        self._target = target
+        self._layers = facts.target_layers if facts is not None else ()
+        self._mask = facts.mask_token if facts is not None else 0
+        self.lag, self.at_once = (0, True) if kind == "dflash" else (1, False)
+        self.longest = facts.block_size - 1 if kind == "dflash" and facts is not None else MAX_DRAFT
+        self._functions = {name: symbol(name) for name in _SYMBOLS}
+        super().__init__(model, params)
+        self._offset = int(kind == "eagle3")
+        """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
+        width = int(native.llama_model_n_embd(model.handle))
+        self._row_width = int(native.llama_model_n_embd(target.model.handle)) * max(1, len(self._layers))
+        self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
+        self._features = _HeadBatch(_ENCODER_BATCH, self._row_width) if kind == "eagle3" else None
+        handle = target._open()
+        if kind == "mtp":
+            self._functions["set_nextn"](handle, True, False)
+        for layer in self._layers:
+            self._functions["set_layer_input"](handle, layer, True)
+        self._functions["set_nextn"](self._handle, True, True)
+        if kind == "dflash":
+            native.llama_set_causal_attn(self._handle, False)
+
+    def _native_params(self, params: ContextParams) -> Any:
+        raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind == "mtp")
+        if self._kind == "eagle3":
+            # The encoder reserves an output for every row.
+            raw.n_batch = raw.n_ubatch = raw.n_outputs_max = min(_ENCODER_BATCH, params.n_ctx)
+        return raw
+
+    # app.engine.interfaces.HeadModel
+
+    def hidden_rows(self, n: int) -> Rows:
+        handle = self._target._open()
+        if not self._layers:
+            return self._rows_at(self._functions["nextn"](handle), n, self._row_width)
+        width = self._row_width // len(self._layers)
+        parts = [self._rows_at(self._functions["layer_input"](handle, layer), n, width) for layer in self._layers]
+        return np.concatenate(parts, axis=1)
+
+    def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
+        if start < self._offset:
+            # The first token has no row before it.
+            tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset
+        if self._features is not None and len(tokens):
+            rows = self._fused(rows)
+        # Their graph has logits for every token, and llama.cpp takes the first rows of them as the outputs.
+        n_alone = n_outputs if self._features is not None else 0
+        for part in _parts(len(tokens), self.n_batch, n_alone):
+            self._head_batch.rows[: len(part)] = rows[part.start : part.stop]
+            inputs = () if self.at_once else tokens[part.start : part.stop]
+            outputs = n_outputs if part.stop == len(tokens) else 0
+            self._submit(start + part.start, inputs, len(part), outputs)
+
+    def chain(self, position: int, token: int) -> None:
+        address = self._functions["nextn_row"](self._open(), self.batch_index(0))
+        if not address:
+            raise DecodeError("llama.cpp has no hidden row for a drafted token.")
+        ctypes.memmove(self._head_batch.rows.ctypes.data, address, self._head_batch.rows[0].nbytes)
+        self._submit(position, (token,), 1, 1)
+
+    def block(self, position: int, token: int, n: int) -> None:
+        self._submit(position, (token, *[self._mask] * n), n + 1, n + 1, with_rows=False)
+
+    def logits(self, i: int) -> Logits:
+        # The first output of a block is that of the last token.
+        return super().logits(i + self.at_once)
+
+    def cut(self, position: int) -> None:
+        n_past = max(0, position - self._offset)
+        if n_past >= self.n_past:
+            return
+        if not native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1):
+            self.clear()
+            raise DecodeError("The memory of the draft layers could not be cut.")
+        self._set_n_past(n_past)
+
+    def _submit(self, position: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = True) -> None:
+        """Run a batch at these positions of the target; without tokens the rows alone are its input."""
+        self.model.check_tokens(tokens)
+        first = position - self._offset
+        if first + n > self.n_ctx:
+            raise DecodeError("The memory of the draft layers is full.")
+        batch = self._head_batch.filled(first, tokens, n, n_outputs, with_rows=with_rows)
+        self.n_past = first
+        self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
+
+    def _fused(self, rows: Rows) -> Rows:
+        """Return the target's rows of several layers as rows of an EAGLE-3 head."""
+        assert self._features is not None
+        fused, n_past = [], self.n_past
+        for done in range(0, len(rows), _ENCODER_BATCH):
+            n = len(rows[done : done + _ENCODER_BATCH])
+            self._features.rows[:n] = rows[done : done + n]
+            self._evaluate(
+                native.llama_encode, self._features.filled(n_past, (), n, n, with_rows=True), n, n, wait=True
+            )
+            self.n_past = n_past
+            fused.append(self._rows_at(self._functions["nextn"](self._open()), n, self._head_batch.rows.shape[1]))
+        return np.concatenate(fused)
+
+    def close(self) -> None:
+        """Free the context. A second call does nothing."""
+        if self._handle is not None and self._target._handle is not None:
+            for layer in self._layers:
+                self._functions["set_layer_input"](self._target._handle, layer, False)
+        super().close()
+
+    @staticmethod
+    def _rows_at(address: int | None, n: int, width: int) -> Rows:
+        if not address:
+            raise DecodeError("llama.cpp has no hidden rows of the last batch.")
+        rows: Rows = np.ctypeslib.as_array((ctypes.c_float * (n * width)).from_address(address))
+        return rows.reshape(n, width).copy()
+
+    def _recount(self) -> None:
+        # Whatever is left of a failed batch, the drafter begins again.
+        self.clear()
+
+
+def _parts(n: int, size: int, n_alone: int) -> Iterator[range]:
+    """Yield the parts of `n` tokens, none longer than `size`, with the last `n_alone` in a part of their own."""
+    for first in range(0, n - n_alone, size):
+        yield range(first, min(first + size, n - n_alone))
+    if n_alone:
+        yield range(n - n_alone, n)
+
+
+class _HeadBatch:
+    """Arrays of a native batch of tokens, rows, or both.
+
+    Args:
+        size: Most tokens.
+        width: Values of a row.
+    """
+
+    def __init__(self, size: int, width: int) -> None:
+        self.rows: Rows = np.zeros((size, width), np.float32)
+        self._tokens = np.zeros(size, np.int32)
+        self._positions = np.zeros(_POSITIONS * size, np.int32)
+        self._flags = np.zeros(size, np.int8)
+        self._native = native.llama_batch()
+
+    def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool) -> Any:
+        """Return a batch of `n` tokens from position `first` on, the last `n_outputs` of them with an output."""
+        batch, positions = self._native, np.arange(first, first + n)
+        batch.n_tokens = n
+        self._tokens[: len(tokens)] = tokens
+        # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
+        for section in range(_POSITIONS):
+            self._positions[section * n : (section + 1) * n] = positions if section < _POSITIONS - 1 else 0
+        self._flags[: n - n_outputs] = 0
+        self._flags[n - n_outputs : n] = 1
+        batch.token = _address(self._tokens, batch, "token") if tokens else None
+        batch.embd = _address(self.rows, batch, "embd") if with_rows else None
+        batch.pos = _address(self._positions, batch, "pos")
+        batch.logits = _address(self._flags, batch, "logits")
+        return batch
+
+
+def _address(array: Any, batch: Any, field: str) -> Any:
+    kind = dict(batch._fields_)[field]
+    return ctypes.cast(array.ctypes.data, kind)
