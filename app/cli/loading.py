@@ -30,7 +30,7 @@ from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.models.catalog import Pair
-from app.models.draft_kinds import chosen
+from app.models.compatibility import chosen
 from app.models.gguf import read_header
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft

@@ -20,8 +20,8 @@ from app.core.printable import printable
 from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.models.catalog import Pair
-from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
-from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, kind_of
+from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
+from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE
 from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, look_up
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -88,7 +88,7 @@ def find_models(args: argparse.Namespace) -> int:
         pairs = list(catalog().pairs.values())
         found = list(find_drafts(target, pairs, watch))
         if check_pair(target).draft_kind == "mtp":
-            own = {"model": str(source), "kind": "mtp", "parameters": None, "size": 0, "from": "in the same file"}
+            own = {"model": str(source), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
             found.insert(0, own)
     if "json" in args:
         print(json_for(sys.stdout, found))
@@ -134,9 +134,9 @@ def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
         "memory": check.memory_bytes(check.context(n_ctx)),
         "context": check.context(n_ctx),
         "compatible": not check.problems,
-        "draft_kind": check.draft_kind,
         "problems": list(check.problems),
         "warnings": list(check.warnings),
+        "draft_kind": check.draft_kind,
     }
 
 
@@ -226,10 +226,10 @@ def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str]
                 found.add(name)
                 yield {
                     "model": name,
-                    "kind": kind_of(facts),
                     "parameters": facts.n_parameters,
                     "size": facts.weight_bytes,
                     "from": origin,
+                    "kind": kind_of(facts),
                 }
     except HubError as error:
         failure = failure or error

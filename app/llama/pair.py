@@ -43,8 +43,8 @@ from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
-from app.models.compatibility import NO_ROLLBACK
-from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts, head_problem, mtp_problem
+from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem
+from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type

@@ -9,7 +9,7 @@ from enum import Enum
 from app.core.shell import command
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.vocab import incompatibility
-from app.models.draft_kinds import DraftKind, head_problem, kind_of, mtp_problem
+from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, DraftKind
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
@@ -27,6 +27,48 @@ from app.models.source import ModelSource
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
 _WORTHWHILE = 0.5
 """A draft above this share of its target's size is too slow."""
+
+
+_MTP = frozenset(
+    {
+        "bailingmoe3",
+        "cohere2moe",
+        "deepseek2",
+        "deepseek32",
+        "glm-dsa",
+        "glm4moe",
+        "hy_v3",
+        "mimo2",
+        "nemotron_h_moe",
+        "qwen35",
+        "qwen35moe",
+        "step35",
+    }
+)
+"""Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
+_LAYER_INPUTS = frozenset(
+    {
+        "bailingmoe3",
+        "deepseek4",
+        "gemma3n",
+        "gemma4",
+        "gpt-oss",
+        "hunyuan_vl",
+        "lfm2",
+        "llama",
+        "mimo2",
+        "minimax-m2",
+        "muse-glimmer",
+        "nanbeige",
+        "nemotron_h",
+        "qwen3",
+        "qwen35",
+        "qwen35moe",
+        "qwen3moe",
+        "qwen4exp",
+    }
+)
+"""Architectures whose layer inputs llama.cpp can output; for any other one it ends the process."""
 
 
 class Remedy(Enum):
@@ -95,6 +137,71 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
             problem = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         remedy = Remedy.OTHER_DRAFT if problem else None
     return PairCheck(target, draft, (problem,) if problem else (), tuple(_warnings(target, draft)), remedy)
+
+
+def kind_of(facts: ModelFacts) -> DraftKind:
+    """Return the kind of a draft file."""
+    return facts.head.kind if facts.head is not None else "model"
+
+
+def mtp_problem(target: ModelFacts) -> str:
+    """Return why the MTP layers in a target's file cannot draft, as a sentence; "" if they can or there are none."""
+    n = target.n_mtp_layers
+    if not n:
+        return ""
+    name, what = target.name, "MTP layer" if n == 1 else f"{n} MTP layers"
+    if target.architecture not in _MTP:
+        return f"The {what} of {name} cannot draft: Tandem knows no way for the architecture {target.architecture}."
+    if n > 1:
+        return f"The {what} of {name} cannot draft: Tandem can use one, and chained layers not yet."
+    return ""
+
+
+def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
+    """Return why an EAGLE-3 head or DFlash block cannot draft for a target, as a sentence; "" if it can."""
+    head = draft.head
+    if head is None:
+        return ""
+    refused = f"{draft.name} cannot be used as a draft"
+    if head.fault:
+        return f"{refused}: {head.fault}."
+    if target.architecture not in _LAYER_INPUTS:
+        known = f"llama.cpp does not output the hidden rows of the architecture {target.architecture}"
+        return f"{refused}: {known}, which {WITH_ARTICLE[head.kind]} needs."
+    n_layers = target.n_layers - target.n_mtp_layers
+    if head.target_width != target.graph.embedding:
+        return (
+            f"{refused}: it was made for another target, whose hidden rows have {head.target_width:,} values; those of "
+            f"{target.name} have {target.graph.embedding:,}."
+        )
+    if wrong := next((n for n in head.target_layers if not 0 <= n < n_layers), None):
+        return f"{refused}: it was made for another target; it reads layer {wrong}, and {target.name} has {n_layers}."
+    if len(draft.vocab.tokens) != len(target.vocab.tokens):
+        return (
+            f"{refused}: it was made for another target, with {len(draft.vocab.tokens):,} tokens instead of "
+            f"{len(target.vocab.tokens):,}."
+        )
+    return incompatibility(target.vocab, draft.vocab) or ""
+
+
+def chosen(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> tuple[bool, bool, str]:
+    """Return which draft of a pair a setting of `draft.type` means.
+
+    Returns:
+        Whether to load the draft's file, whether to load MTP layers, and a notice if the wanted kind is missing.
+    """
+    if wanted in ("ngram", "none"):
+        return False, False, ""
+    if draft is not None and wanted in ("auto", kind_of(draft)):
+        return True, False, ""
+    if wanted in ("auto", "mtp"):
+        problem = mtp_problem(target)
+        if not target.n_mtp_layers and wanted == "mtp":
+            problem = f"{target.name} has no MTP layer."
+        return False, not problem and target.n_mtp_layers > 0, problem and f"Running without a draft. {problem}"
+    kind = next(name for kind, name in KIND_NAMES.items() if kind == wanted)
+    found = f"{draft.name} is {WITH_ARTICLE[kind_of(draft)]}" if draft is not None else "the pair has no draft"
+    return False, False, f"Running without a draft: no {kind} was found; {found}."
 
 
 def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:

@@ -1,7 +1,7 @@
-"""Kinds of draft layers that read the target's hidden rows, and whether a target can use them, from headers.
+"""Kinds of drafts, and what the headers of EAGLE-3 heads and DFlash blocks say.
 
-llama.cpp trusts what these files say, and ends the process on much of what does not fit. So every condition is checked
-here before a file is given to it.
+llama.cpp trusts these files, and ends the process on much of what does not fit. So every condition is checked first;
+those that concern the target are in `app.models.compatibility`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,10 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from app.engine.types import MAX_DRAFT
-from app.engine.vocab import incompatibility
 from app.models.gguf import GgufHeader, read_header
-
-if TYPE_CHECKING:
-    from app.models.model_facts import ModelFacts
 
 DraftKind: TypeAlias = Literal["model", "mtp", "eagle3", "dflash"]
 KIND_NAMES: Mapping[DraftKind, str] = {
@@ -34,46 +30,6 @@ WITH_ARTICLE: Mapping[DraftKind, str] = {
     "dflash": "a DFlash block",
 }
 
-_MTP = frozenset(
-    {
-        "bailingmoe3",
-        "cohere2moe",
-        "deepseek2",
-        "deepseek32",
-        "glm-dsa",
-        "glm4moe",
-        "hy_v3",
-        "mimo2",
-        "nemotron_h_moe",
-        "qwen35",
-        "qwen35moe",
-        "step35",
-    }
-)
-"""Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
-_LAYER_INPUTS = frozenset(
-    {
-        "bailingmoe3",
-        "deepseek4",
-        "gemma3n",
-        "gemma4",
-        "gpt-oss",
-        "hunyuan_vl",
-        "lfm2",
-        "llama",
-        "mimo2",
-        "minimax-m2",
-        "muse-glimmer",
-        "nanbeige",
-        "nemotron_h",
-        "qwen3",
-        "qwen35",
-        "qwen35moe",
-        "qwen3moe",
-        "qwen4exp",
-    }
-)
-"""Architectures whose layer inputs llama.cpp can output; for any other one it ends the process."""
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK = 16, 2
 _VARIANTS = {
@@ -107,31 +63,6 @@ class HeadFacts:
     fault: str = ""
 
 
-def kind_of(facts: ModelFacts) -> DraftKind:
-    """Return the kind of a draft file."""
-    return facts.head.kind if facts.head is not None else "model"
-
-
-def chosen(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> tuple[bool, bool, str]:
-    """Return which draft of a pair a setting of `draft.type` means.
-
-    Returns:
-        Whether to load the draft's file, whether to load MTP layers, and a notice if the wanted kind is missing.
-    """
-    if wanted in ("ngram", "none"):
-        return False, False, ""
-    if draft is not None and wanted in ("auto", kind_of(draft)):
-        return True, False, ""
-    if wanted in ("auto", "mtp"):
-        problem = mtp_problem(target)
-        if not target.n_mtp_layers and wanted == "mtp":
-            problem = f"{target.name} has no MTP layer."
-        return False, not problem and target.n_mtp_layers > 0, problem and f"Running without a draft. {problem}"
-    kind = next(name for kind, name in KIND_NAMES.items() if kind == wanted)
-    found = f"{draft.name} is {WITH_ARTICLE[kind_of(draft)]}" if draft is not None else "the pair has no draft"
-    return False, False, f"Running without a draft: no {kind} was found; {found}."
-
-
 def head_facts(header: GgufHeader) -> HeadFacts | None:
     """Return the facts of a file with draft layers; None for any other model."""
     found = header.of_architecture("target_layers")
@@ -162,46 +93,6 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
 
 
 _MASK_KEY = "tokenizer.ggml.mask_token_id"
-
-
-def mtp_problem(target: ModelFacts) -> str:
-    """Return why the MTP layers in a target's file cannot draft, as a sentence; "" if they can or there are none."""
-    n = target.n_mtp_layers
-    if not n:
-        return ""
-    name, what = target.name, "MTP layer" if n == 1 else f"{n} MTP layers"
-    if target.architecture not in _MTP:
-        return f"The {what} of {name} cannot draft: Tandem knows no way for the architecture {target.architecture}."
-    if n > 1:
-        return f"The {what} of {name} cannot draft: Tandem can use one, and chained layers not yet."
-    return ""
-
-
-def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
-    """Return why an EAGLE-3 head or DFlash block cannot draft for a target, as a sentence; "" if it can."""
-    head = draft.head
-    if head is None:
-        return ""
-    refused = f"{draft.name} cannot be used as a draft"
-    if head.fault:
-        return f"{refused}: {head.fault}."
-    if target.architecture not in _LAYER_INPUTS:
-        known = f"llama.cpp does not output the hidden rows of the architecture {target.architecture}"
-        return f"{refused}: {known}, which {WITH_ARTICLE[head.kind]} needs."
-    n_layers = target.n_layers - target.n_mtp_layers
-    if head.target_width != target.graph.embedding:
-        return (
-            f"{refused}: it was made for another target, whose hidden rows have {head.target_width:,} values; those of "
-            f"{target.name} have {target.graph.embedding:,}."
-        )
-    if wrong := next((n for n in head.target_layers if not 0 <= n < n_layers), None):
-        return f"{refused}: it was made for another target; it reads layer {wrong}, and {target.name} has {n_layers}."
-    if len(draft.vocab.tokens) != len(target.vocab.tokens):
-        return (
-            f"{refused}: it was made for another target, with {len(draft.vocab.tokens):,} tokens instead of "
-            f"{len(target.vocab.tokens):,}."
-        )
-    return incompatibility(target.vocab, draft.vocab) or ""
 
 
 def d2t_fault(path: Path, n_vocab: int) -> str:

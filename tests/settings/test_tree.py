@@ -14,7 +14,7 @@ from app.cli.command_line import parse_args
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
+from app.engine.types import MAX_DRAFT, AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.checking import check, nested
 from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
@@ -235,3 +235,14 @@ def test_a_backslash_before_what_is_no_number_of_a_character_only_keeps_it() -> 
         Texts().parse(r"\u0000")
     with pytest.raises(ValueError, match="surrogates"):
         Texts().parse(r"\ud800")
+
+
+def test_the_type_of_draft_decides_what_drafts() -> None:
+    def of(**values: Value) -> Drafting:
+        return drafting(Resolved({Origin.FLAG: {f"draft.{name}": value for name, value in values.items()}}))
+
+    assert of(type="none") is None
+    assert of(type="ngram") == of(type="ngram", source="model") == AutoDraft(model=False)
+    assert of(type="mtp") == AutoDraft()
+    assert of(type="eagle3", mode="fixed", n_max=3) == DraftParams(3)
+    assert flags("--draft-type", "dflash") == {"draft.type": "dflash"}

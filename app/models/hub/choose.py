@@ -12,9 +12,10 @@ from app.core.errors import HubError
 from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
 
-_NOT_A_MODEL = re.compile(
-    r"(^|[/._-])(mmproj|imatrix|mtp|eagle3?|dflash|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE
-)
+_NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
+"""A file that begins with "mtp" holds that layer alone; one with it in its name is usually a whole model."""
+_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash)([/._-]|$)", re.IGNORECASE)
+"""Draft layers that need a target."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
@@ -68,11 +69,16 @@ class ModelFiles:
         return self.files[0].path
 
 
-def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
-    """Return the complete models among a repository's files, without projectors, adapters and incomplete splits."""
+def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[ModelFiles]:
+    """Return the complete models among a repository's files, without projectors, adapters and incomplete splits.
+
+    Draft layers are left out as well, unless `heads`.
+    """
     parts: dict[tuple[str, int], dict[int, RemoteFile]] = {}
     for file in files:
         if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
+            continue
+        if not heads and _HEAD.search(file.path):
             continue
         stem, number, n = part_of(file.path) or (file.path, 1, 1)
         parts.setdefault((stem, n), {})[number] = file
@@ -93,7 +99,8 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
     Raises:
         HubError: There is none, or more than one, or its checksum is not the known one.
     """
-    models = models_in(files)
+    # A repository of draft layers holds nothing else.
+    models = models_in(files) or (models_in(files, heads=True) if draft else [])
     if source.file is not None:
         found = _by_file(source, source.file, models, files)
     elif not models:

@@ -19,7 +19,7 @@ from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
-from app.engine.types import DraftParams
+from app.engine.types import MAX_DRAFT, DraftParams
 from tests.bench.policies import automatic, calibrated
 from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
@@ -151,6 +151,7 @@ class TestImpossibleDrafting:
     def test_the_draft_model_is_never_called(self) -> None:
         class UncallableDraft:
             native_ns = 0
+            longest = MAX_DRAFT
 
             def unread(self, tokens: Sequence[int]) -> int:
                 return len(tokens)

@@ -114,3 +114,16 @@ def test_the_nearest_name_is_searched_among_200(monkeypatch: pytest.MonkeyPatch)
         choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
 
     assert seen == [200]
+
+
+def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> None:
+    heads = files("Qwen3-8B-EAGLE3-Q8_0.gguf", "Qwen3-8B-EAGLE3-Q4_K_M.gguf")
+    assert choose(HubModel(REPO), heads, draft=True).name == "Qwen3-8B-EAGLE3-Q8_0.gguf"
+    with pytest.raises(HubError, match="holds no GGUF model"):
+        choose(HubModel(REPO), heads)
+    assert models_in([*USUAL, *heads]) == models_in(USUAL)
+
+
+def test_a_model_with_an_mtp_layer_is_a_model_and_the_layer_alone_is_none() -> None:
+    names = [model.name for model in models_in(files("Qwen3.5-9B-MTP-Q4_K_M.gguf", "mtp-gemma-4.gguf"))]
+    assert names == ["Qwen3.5-9B-MTP-Q4_K_M.gguf"]

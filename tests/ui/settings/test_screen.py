@@ -231,7 +231,7 @@ async def test_a_setting_is_reset(file: Path) -> None:
     [
         ("auto", {"n_max", "n_min", "p_min"}),
         ("fixed", {"source", "lookup_min_match"}),
-        ("off", {"n_max", "n_min", "p_min", "source", "lookup_min_match", "device", "gpu_layers", "kv_type"}),
+        ("off", {"type", "n_max", "n_min", "p_min", "source", "lookup_min_match", "device", "gpu_layers", "kv_type"}),
     ],
 )
 async def test_settings_without_effect_in_a_draft_mode_are_dimmed(file: Path, mode: str, idle: set[str]) -> None:

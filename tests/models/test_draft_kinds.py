@@ -1,0 +1,117 @@
+"""Kinds of drafts from headers: what is found, what is chosen, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.models import draft_kinds
+from app.models.compatibility import check_pair, chosen, head_problem, kind_of, mtp_problem
+from app.models.draft_kinds import d2t_fault
+from app.models.memory_estimate import draft_memory, estimate_memory
+from app.models.model_facts import ModelFacts, read_facts
+from tests.llama.tiny_heads import N_VOCAB, write_dense_mtp, write_dflash, write_eagle3, write_mtp, write_target
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> ModelFacts:
+    return read_facts(write_target(tmp_path / "target.gguf"))
+
+
+@pytest.fixture
+def mtp(tmp_path: Path) -> ModelFacts:
+    return read_facts(write_mtp(tmp_path / "mtp.gguf"))
+
+
+@pytest.fixture
+def eagle(tmp_path: Path) -> ModelFacts:
+    return read_facts(write_eagle3(tmp_path / "eagle.gguf"))
+
+
+def test_kinds_are_found_in_headers(tmp_path: Path, target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
+    dflash = read_facts(write_dflash(tmp_path / "dflash.gguf"))
+    assert [kind_of(facts) for facts in (target, eagle, dflash)] == ["model", "eagle3", "dflash"]
+    assert [facts.n_mtp_layers for facts in (target, mtp)] == [0, 1]
+    assert check_pair(mtp).draft_kind == "mtp"
+    assert check_pair(target).draft_kind is None
+    assert check_pair(target, eagle).draft_kind == "eagle3"
+    assert check_pair(target, dflash).draft_kind == "dflash"
+    assert not mtp_problem(read_facts(write_dense_mtp(tmp_path / "dense.gguf")))
+
+
+def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None:
+    path = write_target(tmp_path / "stripped.gguf", llama__nextn_predict_layers=1)
+    assert read_facts(path).n_mtp_layers == 0
+
+
+def test_what_cannot_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
+    unknown = replace(mtp, architecture="newest")
+    assert mtp_problem(unknown) == (
+        "The MTP layer of mtp cannot draft: Tandem knows no way for the architecture newest."
+    )
+    assert mtp_problem(replace(mtp, n_mtp_layers=3)).endswith("Tandem can use one, and chained layers not yet.")
+    assert check_pair(unknown).draft_kind is None
+    assert mtp_problem(unknown) in check_pair(unknown).warnings
+    assert head_problem(replace(target, architecture="qwen2"), eagle) == (
+        "eagle cannot be used as a draft: llama.cpp does not output the hidden rows of the architecture qwen2, "
+        "which an EAGLE-3 head needs."
+    )
+    other = replace(target, vocab=replace(target.vocab, tokens=target.vocab.tokens[:-1]))
+    assert "made for another target, with 258 tokens instead of 257" in head_problem(other, eagle)
+    assert head_problem(target, eagle) == ""
+
+
+def test_the_table_of_a_reduced_vocabulary_is_checked(tmp_path: Path) -> None:
+    good = write_eagle3(tmp_path / "good.gguf", d2t=[3, 5, N_VOCAB - 1])
+    assert d2t_fault(good, N_VOCAB) == ""
+    assert d2t_fault(good, N_VOCAB - 1) == "its table of tokens has the token 257, of 257"
+    assert d2t_fault(write_eagle3(tmp_path / "bad.gguf", d2t=[3, -1]), N_VOCAB).startswith("its table of tokens has")
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(good.read_bytes()[:-40])
+    assert "behind the end" in d2t_fault(cut, N_VOCAB)
+    assert d2t_fault(write_eagle3(tmp_path / "none.gguf"), N_VOCAB) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "draft", "expected"),
+    [
+        ("auto", True, (True, False)),
+        ("auto", False, (False, True)),
+        ("mtp", True, (False, True)),
+        ("eagle3", True, (True, False)),
+        ("dflash", True, (False, False)),
+        ("model", False, (False, False)),
+        ("ngram", True, (False, False)),
+        ("none", True, (False, False)),
+    ],
+)
+def test_the_setting_chooses(
+    mtp: ModelFacts, eagle: ModelFacts, wanted: str, draft: bool, expected: tuple[bool, bool]
+) -> None:
+    uses_file, uses_mtp, notice = chosen(wanted, mtp, eagle if draft else None)
+    assert (uses_file, uses_mtp) == expected
+    assert bool(notice) is (wanted in ("dflash", "model"))
+
+
+def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: ModelFacts) -> None:
+    assert chosen("mtp", target, None)[2] == "Running without a draft. target has no MTP layer."
+    assert chosen("dflash", target, eagle)[2] == (
+        "Running without a draft: no DFlash block was found; eagle is an EAGLE-3 head."
+    )
+    assert chosen("auto", target, None) == (False, False, "")
+
+
+def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:
+    need = draft_memory(mtp, None, 1024)
+    assert need.weights == need.states == need.saved == 0
+    assert 0 < need.kv < estimate_memory(mtp, 1024).kv
+    assert need.compute > 0
+    assert need.host > estimate_memory(mtp, 1024).host
+    assert check_pair(mtp).memory_bytes(1024) > estimate_memory(mtp, 1024).total
+    assert draft_memory(target, eagle, 1024).total > estimate_memory(eagle, 1024).total
+
+
+def test_every_kind_has_a_name() -> None:
+    assert draft_kinds.KIND_NAMES.keys() == draft_kinds.WITH_ARTICLE.keys() == {"model", "mtp", "eagle3", "dflash"}
