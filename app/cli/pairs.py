@@ -146,7 +146,7 @@ def add_pair(args: argparse.Namespace) -> int:
     from app.cli.setup import setup
 
     given = {name: value for name, value in vars(args).items() if name in ("target", "draft", "name", "json")}
-    return setup(argparse.Namespace(**given, yes=True, no_trial=True, no_default=True, first=True))
+    return setup(argparse.Namespace(**given, yes=True, no_trial=True, first=True))
 
 
 def make_default(args: argparse.Namespace) -> int:

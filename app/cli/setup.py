@@ -174,11 +174,10 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | No
 
 def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
     """Download and try a pair, showing the progress."""
-    trying = False
-    default = "no_default" not in args
+    trying, default = False, None if "first" in args else "no_default" not in args
     try:
         with cancel_on_interrupt(steps.cancel):
-            for event in steps.install(prepared, default=default, first=default or "first" in args):
+            for event in steps.install(prepared, default=default):
                 match event:
                     case Progress():
                         status.show(progress_line(event))

@@ -101,21 +101,10 @@ def _features(system: System) -> tuple[str, ...]:
 def _memory(system: System) -> tuple[int, int]:
     """Return total and available RAM; in a container its limit, which /proc/meminfo does not show."""
     total, available = system.memory()
-    if system.name == "linux":
-        for limit, left in _memory_limits(system):
-            total, available = min(total, limit), min(available, left)
-    return total, available
-
-
-def _memory_limits(system: System) -> list[tuple[int, int]]:
-    """Return limit and remaining bytes of each control group that this process is in."""
-    found = []
     for folder in cgroup_folders(system.read):
-        limit = parse_bytes(system.read(f"{folder}/memory.max"))
-        if not limit:
-            continue
-        used = parse_bytes(system.read(f"{folder}/memory.current")) or 0
-        cached = re.search(r"^inactive_file ([0-9]{1,18})$", system.read(f"{folder}/memory.stat"), re.MULTILINE)
-        left = limit - used + (int(cached.group(1)) if cached else 0)
-        found.append((limit, max(0, min(limit, left))))
-    return found
+        if limit := parse_bytes(system.read(f"{folder}/memory.max")):
+            used = parse_bytes(system.read(f"{folder}/memory.current")) or 0
+            cached = re.search(r"^inactive_file ([0-9]{1,18})$", system.read(f"{folder}/memory.stat"), re.MULTILINE)
+            left = limit - used + (int(cached.group(1)) if cached else 0)
+            total, available = min(total, limit), min(available, limit, max(0, left))
+    return total, available

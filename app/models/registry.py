@@ -132,22 +132,18 @@ class Registry:
         except _INVALID as error:
             raise CatalogError(f"{self._file} cannot be read: its structure is wrong.", _MOVE_AWAY) from error
 
-    def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
+    def add(self, pair: SetUp, *, default: bool | None = None) -> None:
         """Register a pair, in place of one of the same name.
 
         Args:
-            default: It becomes the default pair; the demo replaces no other one.
-            first: It becomes the default pair if there is none but the demo.
+            default: It becomes the default pair; the demo replaces no other one. None: only if there is none but a demo
+                that came first.
         """
 
         def change(now: Registered) -> Registered:
             name, was = pair.pair.name, now.pairs.get(now.default or "")
-            if now.default is None:
-                becomes = default or first
-            else:
-                # The first real pair replaces a demo that is the default only because it came first.
-                is_after_demo = first and was is not None and was.pair.is_demo
-                becomes = not pair.pair.is_demo and (default or is_after_demo)
+            wanted = default if default is not None else was is None or was.pair.is_demo
+            becomes = wanted and (was is None or not pair.pair.is_demo)
             return replace(now, pairs={**now.pairs, name: pair}, default=name if becomes else now.default)
 
         self._change(change)

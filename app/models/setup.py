@@ -143,15 +143,14 @@ class Setup:
                 model = replace(model, path=None)
         return model
 
-    def install(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
+    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[SetupEvent]:
         """Download what is missing, register the pair and try it.
 
         It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
         becomes the default.
 
         Args:
-            default: It becomes the default pair.
-            first: It becomes the default pair if there is none.
+            default: As for `Registry.add`.
 
         Raises:
             AppError: As `refuse`; a file is not available; the pair cannot be registered or does not work.
@@ -168,12 +167,12 @@ class Setup:
         pair = SetUp(prepared.pair, *on_disk)
         line = ""
         if self._trial is not None:
-            self._registry.add(pair, default=False, first=False)
+            self._registry.add(pair, default=False)
             yield Trying()
             line = self._trial(pair, self._stop.is_set)
         if self._stop.is_set():
             raise Interrupted
-        self._registry.add(pair, default=default, first=first)
+        self._registry.add(pair, default=default)
         yield Ready(pair, line)
 
     def refuse(self, prepared: Prepared) -> None:

@@ -10,17 +10,11 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
-from app.settings.table import BY_NAME, nearest
+from app.settings.table import BY_NAME, SETTINGS, nearest
 from app.settings.thinking import Thinking
 
-_SAMPLING = {
-    "temperature": "temp",
-    "top_n_sigma": "top_nsigma",
-    "dynatemp_exponent": "dynatemp_exp",
-    "mirostat_tau": "mirostat_ent",
-    "mirostat_eta": "mirostat_lr",
-}
-"""Keys of settings that are named like llama.cpp's flag, not like its field."""
+_SAMPLING = {setting.field: setting.name for setting in SETTINGS if setting.field}
+"""Names of settings by their fields of `SamplingParams`."""
 _DRAFT = ("n_max", "n_min", "p_min")
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
@@ -86,7 +80,7 @@ def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
 
 def sampling(settings: Resolved) -> SamplingParams:
     """Return the sampler chain."""
-    fields: Any = {field: settings[_sampling_name(field)] for field in SamplingParams.__dataclass_fields__}
+    fields: Any = {field: settings[name] for field, name in _SAMPLING.items()}
     return SamplingParams(**fields)
 
 
@@ -119,11 +113,7 @@ def thinking(settings: Resolved) -> Thinking:
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
     """Return the settings of a pair's entry: its sampling parameters, and its fixed drafting parameters if any."""
-    layer: dict[str, Value] = {_sampling_name(field): value for field, value in chain.items()}
+    layer: dict[str, Value] = {_SAMPLING[field]: value for field, value in chain.items()}
     if fixed is not None:
         layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT}}
     return layer
-
-
-def _sampling_name(field: str) -> str:
-    return f"sampling.{_SAMPLING.get(field, field)}"

@@ -51,6 +51,7 @@ class Setting:
         unset: Words for a default that is not a value.
         metavar: Placeholder of the value in the help.
         flags: Its flags, the first one named after it; () for none.
+        field: Its field of `SamplingParams`; "" for none.
         needs_reload: The models must be loaded again.
         only_fixed: Used by fixed drafting only.
         only_auto: Used by automatic drafting only.
@@ -63,6 +64,7 @@ class Setting:
     unset: str = ""
     metavar: str = ""
     flags: tuple[str, ...] = ()
+    field: str = ""
     needs_reload: bool = False
     only_fixed: bool = False
     only_auto: bool = False
@@ -126,7 +128,7 @@ def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, wo
     low, high = SAMPLING_BOUNDS[field]
     default = getattr(SamplingParams(), field)
     kind = Number(low, high, whole=not isinstance(default, float), word=word, step=step)
-    return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, **what)
+    return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, field=field, **what)
 
 
 def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "") -> Setting:

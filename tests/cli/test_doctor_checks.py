@@ -187,7 +187,7 @@ def test_unreadable_registry_is_a_problem() -> None:
 def test_pairs_without_a_default_are_reported(folders: Path) -> None:
     alone = Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None)
     Registry(pairs_file()).add(SetUp(alone, ModelOnDisk(folders / "t.gguf", 1)), default=True)
-    Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)), default=False)
+    Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)))
     Registry(pairs_file()).remove("mine")
 
     found, _ = look(replace(FACTS, failure=ModelLoadError("No library.")))

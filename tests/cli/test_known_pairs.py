@@ -52,7 +52,7 @@ def test_models_that_were_set_up_are_found_by_their_names(registry: Registry, tm
         (tmp_path / name).touch()
     big, small = (ModelOnDisk(tmp_path / name, 1) for name in names)
     pair = Pair("mine", "Mine", HubModel("a/big", quant="Q8_0"), HubModel("b/small", quant="Q4_K_M"))
-    registry.add(SetUp(pair, big, small), default=False)
+    registry.add(SetUp(pair, big, small))
 
     chosen, files = choose_pair({"target": target, "draft": draft})
     assert chosen.name == "mine"

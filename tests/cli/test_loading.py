@@ -68,5 +68,5 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert situation.threads == 9
     assert situation.measured is not None
     assert situation.measured.acceptance == 0.75
-    registry().add(files, default=False)
+    registry().add(files)
     assert set(measured_pairs.seen_here()) == {"mine"}

@@ -75,7 +75,7 @@ def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(
     target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
     registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
     mine = Pair("mine", "Mine", LocalModel(target.path), LocalModel(draft.path))
-    registry().add(SetUp(mine, target, draft), default=False)
+    registry().add(SetUp(mine, target, draft))
 
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 

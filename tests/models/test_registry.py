@@ -34,10 +34,10 @@ def test_registered_pairs_are_read_again(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data" / "pairs.toml")
     one, two = set_up("one", tmp_path), set_up("two", tmp_path)
 
-    registry.add(one, default=False, first=False)
-    assert registry.read().default is None
     registry.add(one, default=False)
-    registry.add(two, default=False)
+    assert registry.read().default is None
+    registry.add(one)
+    registry.add(two)
 
     assert dict(registry.read().pairs) == {"one": one, "two": two}
     assert registry.read().default == "one"
@@ -55,13 +55,13 @@ def demo(folder: Path) -> SetUp:
 
 def test_the_demo_replaces_no_default_and_is_replaced_by_the_first_real_pair(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "pairs.toml")
-    registry.add(demo(tmp_path), default=False)
+    registry.add(demo(tmp_path))
     assert registry.read().default == "demo"
-    registry.add(set_up("one", tmp_path), default=False)
+    registry.add(set_up("one", tmp_path))
     assert registry.read().default == "one"
     registry.add(demo(tmp_path), default=True)
     assert registry.read().default == "one"
-    registry.add(set_up("two", tmp_path), default=False)
+    registry.add(set_up("two", tmp_path))
     assert registry.read().default == "one"
 
 
@@ -70,7 +70,7 @@ def test_two_programs_do_not_undo_each_other(tmp_path: Path) -> None:
     names = [f"pair-{i}" for i in range(12)]
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: Registry(file).add(set_up(name, tmp_path), default=False), names))
+        list(pool.map(lambda name: Registry(file).add(set_up(name, tmp_path)), names))
 
     assert sorted(Registry(file).read().pairs) == sorted(names)
     assert not list(tmp_path.glob("*.partial"))
@@ -80,7 +80,7 @@ def test_size_and_checksum_do_not_change_the_source(tmp_path: Path) -> None:
     registry, one = Registry(tmp_path / "pairs.toml"), set_up("one", tmp_path)
     for model in one.models:
         model.path.touch()
-    registry.add(one, default=False)
+    registry.add(one)
     target = one.pair.target
     assert isinstance(target, HubModel)
 

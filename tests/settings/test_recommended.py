@@ -43,11 +43,6 @@ def test_every_value_is_taken_with_the_digits_that_were_written() -> None:
     assert in_one_line(found) == "temp 0.6, top_k 20, top_p 0.95, min_p 0, repeat_penalty 1.05, repeat_last_n 128"
 
 
-def test_a_file_that_recommends_nothing_shows_nothing() -> None:
-    assert of_file() == {}
-    assert in_one_line({}) == ""
-
-
 @pytest.mark.parametrize(
     ("key", "value", "name", "expected"),
     [

@@ -94,7 +94,7 @@ class PairService:
         if files is None:
             raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose', 'enter')} to set it up.")
         if name not in self._registered.pairs:
-            self._environment.registry.add(files, default=False)
+            self._environment.registry.add(files)
         self._environment.registry.set_default(name)
         self._stale = True
 

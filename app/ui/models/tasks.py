@@ -139,7 +139,7 @@ class PairTask(threading.Thread):
     def _install(self, setup: Setup, prepared: Prepared) -> None:
         from app.models.setup import Ready
 
-        for event in setup.install(prepared, default=False):
+        for event in setup.install(prepared, default=None):
             match event:
                 case Progress():
                     self._report(replace(self.progress, transfer=event))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.core.errors import HubError, HubTimeoutError, Interrupted
+from app.core.errors import HubError, HubTimeoutError
 from app.models.catalog import Pair
 from app.models.hub.client import repository
 from app.models.progress import Watcher
@@ -16,7 +15,7 @@ from app.models.registry import Registry
 from app.models.resolve import facts_of, read_remote_header, resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, LocalModel
-from tests.models.hub.faults import Cut, Drip, Drop, IgnoreRange, Stall, Status
+from tests.models.hub.faults import Cut, Drop, IgnoreRange, Stall, Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, no_demo, tiny
 
@@ -82,17 +81,6 @@ def test_a_silent_header_ends_at_the_deadline(
 
     with pytest.raises(HubTimeoutError):
         header_of()
-
-
-def test_a_cancel_ends_it(hub: LoopbackHub, tmp_path: Path) -> None:
-    hub.add(TARGET, {NAME: tiny(tmp_path)})
-    drip = hub.faults.add(Drip(1_000), NAME, origin="cdn", times=None)
-    drip.allow(1)
-    stop = threading.Event()
-    stop.set()
-
-    with pytest.raises(Interrupted):
-        header_of(watcher=Watcher(stop))
 
 
 def test_files_that_are_not_gguf_are_reported_before_the_download(hub: LoopbackHub, tmp_path: Path) -> None:

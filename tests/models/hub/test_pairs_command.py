@@ -88,7 +88,9 @@ def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsy
     assert main(["run", "--pair", "own", "--max-tokens", "2", "hi"]) == 0
     assert main(["pairs", "remove", "own", "--yes"]) == 0
     assert (home / "mine" / "t.gguf").exists()
-    assert "your own file" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "your own file" in said
+    assert "commands use demo until you choose another" in said
 
 
 def test_a_pair_name_is_not_reused_for_other_models(
@@ -218,15 +220,6 @@ def test_partial_downloads_are_removed_with_their_pair(
     assert f"delete      2 MB  {part}  (from a download that was stopped)" in said
     assert "mine was not set up yet. 2 MB freed." in said
     assert (part.exists(), theirs.exists(), other.exists()) == (False, known, known)
-
-
-def test_a_default_that_is_forgotten_shows_what_comes_then(
-    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(home / "mine", "t.gguf")
-    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
-    assert main(["pairs", "remove", "own", "--yes"]) == 0
-    assert "commands use demo until you choose another" in capsys.readouterr().err
 
 
 def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
