@@ -151,9 +151,8 @@ class HeadContext(Context):
             tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset
         if self._features is not None and len(tokens):
             rows = self._fused(rows)
-        # Their graph has logits for every token, and llama.cpp takes the first rows of them as the outputs.
-        n_alone = n_outputs if self._features is not None else 0
-        for part in _parts(len(tokens), self.n_batch, n_alone):
+        # The graphs have logits or rows for every token, and llama.cpp takes the first of them as the outputs.
+        for part in _parts(len(tokens), self.n_batch, n_outputs):
             self._head_batch.rows[: len(part)] = rows[part.start : part.stop]
             inputs = () if self.at_once else tokens[part.start : part.stop]
             outputs = n_outputs if part.stop == len(tokens) else 0
