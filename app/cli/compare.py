@@ -28,6 +28,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.printable import escape_unprintable, printable
 from app.core.units import counted
+from app.engine.interfaces import Controls
 from app.worker.events import JobEnded
 
 _SHOWN = 60
@@ -48,7 +49,7 @@ def compare(args: argparse.Namespace) -> int:
 def _run(session: Session, job: CompareJob, options: Options, args: argparse.Namespace) -> int:
     status, progress = session.status, RaceStatus(job.rounds)
     raced: Raced | None = None
-    for event in job.run(session.pair, 0, session.cancel):
+    for event in job.run(session.pair, 0, Controls(session.cancel)):
         if isinstance(event, JobEnded):
             assert isinstance(event.result, Raced)
             raced = event.result

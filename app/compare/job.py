@@ -9,7 +9,7 @@ from app.compare.difference import Difference, explain, first_difference
 from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, Side, check_sides, race
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Controls
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -57,7 +57,7 @@ class CompareJob:
     explains: bool = True
     loads = True
 
-    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Run the comparison; a stop ends it early and is no failure.
 
         Yields:
@@ -67,6 +67,7 @@ class CompareJob:
         Raises:
             AppError: The pair lacks what a side needs, or the first round failed.
         """
+        cancelled = controls.cancelled
         check_sides(pair, self.sides)
         prefix = conversation_prefix(pair, self.request)
         # Save what the comparison replaces, as for another conversation.

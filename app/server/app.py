@@ -30,8 +30,8 @@ from app.server.messages import AnthropicFormat, read_anthropic, read_count
 from app.server.responses import ResponseFormat, read_response
 from app.session.chat_settings import ChatSettings
 from app.worker.events import Failed, JobEnded
+from app.worker.jobs import TokenCount
 from app.worker.request import AnswerRequest
-from app.worker.token_count import TokenCount
 
 log = logging.getLogger("tandem.server")
 log.addHandler(logging.NullHandler())

@@ -16,8 +16,8 @@ from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
 from app.settings.thinking import Thinking
 from app.worker.events import Event
+from app.worker.jobs import TitleJob
 from app.worker.request import AnswerRequest, with_seed
-from app.worker.title import TitleJob
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader

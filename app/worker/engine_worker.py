@@ -11,12 +11,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
-from app.engine.interfaces import Cancelled, Controls
+from app.engine.interfaces import Controls
 from app.models.pair_info import PairInfo
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
+from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest, LoadedPair
 
 log = logging.getLogger("tandem.worker")
@@ -31,14 +32,17 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 
 
 class Job(Protocol):
-    """Longer work with the loaded pair, described by a frozen value."""
+    """Work with the loaded pair, described by a frozen value; for a child process, by one that can be pickled."""
 
     @property
     def loads(self) -> bool:
         """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
 
-    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
-        """Do the work. Every event carries `number` as `request`; the last one is `JobEnded`, also after a stop."""
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        """Do the work.
+
+        Every event carries `number` as `request`; the last one is `JobEnded` or `Finished`, also after a stop.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +54,14 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer a conversation."""
-
-    number: int
-    request: AnswerRequest
-
-
-@dataclass(frozen=True, slots=True)
 class RunJob:
-    """Run a job with the pair. For a child process the job must be a value that can be pickled."""
+    """Run a job with the pair."""
 
     number: int
     job: Job
 
 
-Command = Load | Answer | RunJob
+Command = Load | RunJob
 
 
 class CommandQueue:
@@ -77,8 +73,9 @@ class CommandQueue:
     def __init__(self) -> None:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._last_number = self._cancelled_through = self._current = 0
+        self._last_number = self._current = 0
         self._cancelled: set[int] = set()
+        """Numbers of stopped commands that have not ended."""
         self._inspected, self._drafts = False, True
 
     def inspect(self, on: bool) -> None:
@@ -91,31 +88,32 @@ class CommandQueue:
 
     def load(self, loader: Loader) -> None:
         """Load a pair, freeing the one before it first."""
-        self._number(Load, loader)
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(Load(self._last_number, loader))
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; returns the number that its events carry as `request`."""
-        return self._number(Answer, request)
+        return self.run(AnswerJob(request))
 
     def run(self, job: Job) -> int:
         """Run a job with the pair; returns the number that its events carry as `request`."""
-        return self._number(RunJob, job)
-
-    def _number(self, kind: Callable[[int, Any], Command], what: Any) -> int:
         with self._lock:
             self._last_number += 1
-            self._commands.put(kind(self._last_number, what))
+            self._commands.put(RunJob(self._last_number, job))
             return self._last_number
 
+    def _begin(self, command: Command) -> None:
+        """Make a command the running one, and forget earlier ones; the caller holds the lock."""
+        self._current = command.number
+        self._cancelled = {number for number in self._cancelled if number >= self._current}
+
     def _is_cancelled(self, command: Command) -> bool:
-        return command.number <= self._cancelled_through or command.number in self._cancelled
+        return command.number in self._cancelled
 
     def _is_current(self, number: int | None) -> bool:
         """Mark a command as cancelled, or all of them; return whether the running one may be."""
-        if number is None:
-            self._cancelled_through = self._last_number
-        else:
-            self._cancelled.add(number)
+        self._cancelled.update(range(self._current, self._last_number + 1) if number is None else [number])
         return number in (None, self._current)
 
 
@@ -170,9 +168,10 @@ class EngineWorker(CommandQueue):
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        controls = Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
         while (command := self._next_command()) is not None:
             with self._lock:
-                self._current = command.number
+                self._begin(command)
                 if self._is_cancelled(command):
                     self._flag.set()
                 else:
@@ -182,10 +181,8 @@ class EngineWorker(CommandQueue):
                 match command:
                     case Load(loader=loader):
                         self._load(loader)
-                    case Answer(number, asked):
-                        self._answer(number, asked)
                     case RunJob(number, job) if job.loads or self._pair is not None:
-                        self._emit_all(job.run(self._loaded, number, self._flag.is_set))
+                        self._emit_all(job.run(self._loaded, number, controls))
                     case RunJob(number):
                         self._emit(JobEnded(number, None))
             except AppError as error:
@@ -224,13 +221,6 @@ class EngineWorker(CommandQueue):
         if pair.info != self._reported_pair:
             self._emit(PairChanged(pair.info))
         self._reported_notices, self._reported_pair = tuple(pair.notices), pair.info
-
-    def _answer(self, number: int, request: AnswerRequest) -> None:
-        # Imported on this thread, so that the first frame of the screen does not wait for it.
-        from app.worker.responder import answer
-
-        controls = Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
-        self._emit_all(answer(self._loaded, number, request, controls))
 
     def _load_progress(self, what: str, share: float) -> bool:
         self._emit(LoadProgress(what, share))

@@ -14,8 +14,9 @@ from app.core.program import ExitStatus
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import Call, Process
-from app.worker.engine_worker import Answer, Command, CommandQueue, Load, Loader, RunJob
+from app.worker.engine_worker import Command, CommandQueue, Load, Loader, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Step
+from app.worker.jobs import AnswerJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
@@ -127,7 +128,7 @@ class IsolatedEngine(CommandQueue):
 
     def _perform(self, command: Command) -> None:
         with self._lock:
-            self._current = command.number
+            self._begin(command)
         if self._process is not None and self._process.has_ended:
             self._forget()
         if isinstance(command, Load):
@@ -215,10 +216,11 @@ def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
         command: The command.
         steps: Those of an answer so far.
     """
-    if not isinstance(command, Answer):
+    if isinstance(command, Load) or not isinstance(command.job, AnswerJob):
         text = "Loading was stopped." if isinstance(command, Load) else "It was stopped."
         return _failed(command, StoppedError(text))
-    prefill = command.request.prefill or Prefill("")
+    request = command.job.request
+    prefill = request.prefill or Prefill("")
     segments = [segment for step in steps for segment in step.segments]
     return Finished(
         request=command.number,
@@ -226,6 +228,6 @@ def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
         text=(prefill.text + "".join(s.text for s in segments if not s.reasoning)).lstrip(),
         reasoning=(prefill.reasoning + "".join(s.text for s in segments if s.reasoning)).strip(),
         stats=steps[-1].stats if steps else GenerationStats(),
-        plan=AnswerPlan.of(command.request.drafting, (), None),
+        plan=AnswerPlan.of(request.drafting, (), None),
         drafting=steps[-1].drafting if steps else None,
     )

@@ -14,6 +14,7 @@ from app.compare.job import CompareJob, Explaining, Raced, conversation_prefix
 from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
+from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, Step
@@ -39,7 +40,7 @@ def job(sides: tuple[Side, ...] = TWO, rounds: int = 1, request: AnswerRequest =
 
 
 def run(work: CompareJob, pair: FakePair, cancelled: Callable[[], bool] = lambda: False) -> list[Event]:
-    return list(work.run(pair, 7, cancelled))
+    return list(work.run(pair, 7, Controls(cancelled)))
 
 
 def result(events: list[Event]) -> Raced:
@@ -160,7 +161,7 @@ def test_a_failure_while_the_texts_are_compared_keeps_the_rounds(
 
 
 def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
-    work = job(rounds=9).run(pair, 7, lambda: stopped)
+    work = job(rounds=9).run(pair, 7, Controls(lambda: stopped))
     stopped, events = False, []
     for event in work:
         events.append(event)

@@ -14,6 +14,7 @@ from app.compare.job import CompareJob, Raced
 from app.compare.race import WARM_UP, Round, Run, Side, race
 from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
+from app.engine.interfaces import Controls
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -89,7 +90,7 @@ def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
     request = replace(REQUEST, messages=(*said, Message(Role.USER, "Name two more, and say why you like them.")))
     sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
     pair.target.rollback(0)
-    *_, ended = CompareJob(request, sides, rounds=2).run(pair, 1, never)
+    *_, ended = CompareJob(request, sides, rounds=2).run(pair, 1, Controls())
 
     assert isinstance(ended, JobEnded)
     raced = ended.result

@@ -11,7 +11,7 @@ import pytest
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.snapshot import Blocked, DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
-from app.worker.title import TitleJob
+from app.worker.jobs import TitleJob
 from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
 
 Step = Callable[[ScriptedSession], object]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.core.errors import Interrupted, ModelLoadError
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Controls
 from app.worker.engine_process import serve
 from app.worker.engine_worker import Progress
 from app.worker.events import Event, JobEnded, JobProgressed
@@ -86,7 +86,7 @@ class FakeJob:
 
     loads = True
 
-    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobProgressed(number, pair.info)
         yield JobEnded(number, pair.info.n_ctx)
 

@@ -22,7 +22,8 @@ from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 from app.session.chat_settings import ChatSettings
-from app.worker.engine_worker import Answer, Command, Load, RunJob
+from app.worker.engine_worker import Command, Load, RunJob
+from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest
 
 PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), {"seed": 3})
@@ -42,7 +43,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
     [
         Load(1, PairLoader(OPTIONS)),
         Load(1, PairLoader(replace(OPTIONS, files=None, answers=ChatSettings("t", drafting=AutoDraft(lookup=False))))),
-        Answer(2, ASKED),
+        RunJob(2, AnswerJob(ASKED)),
         RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
     ],
 )

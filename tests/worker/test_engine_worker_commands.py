@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Controls
 from app.engine.types import FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Step
@@ -58,9 +58,9 @@ class GatedJob:
     gate: Gate
     loads = True
 
-    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         for part in range(3):
-            if cancelled():
+            if controls.cancelled():
                 break
             self.gate()
             yield JobProgressed(number, part)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.compare.difference import Difference
+from app.engine.interfaces import Controls
 from app.engine.types import DraftParams
 from app.ui.compare.screen import CompareScreen
 from app.worker.events import Measuring, PromptProgress
@@ -159,7 +160,7 @@ async def test_fixed_settings_add_a_third_side() -> None:
 async def test_the_real_job_on_fakes() -> None:
     async with open_comparison(prompt="hello") as compare:
         pair = FakePair(FakeModel(mixing(4, n_vocab=27)), FakeModel(mixing(4, n_vocab=27)))
-        for event in compare.job.run(pair, compare.engine.job_number, lambda: False):
+        for event in compare.job.run(pair, compare.engine.job_number, Controls()):
             compare.engine.emit(event)
         await compare.chat.shows("identical output, 256 tokens")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.conversations.message import Message, Role
+from app.engine.interfaces import Controls
 from app.worker.events import JobEnded
+from app.worker.jobs import TitleJob
 from app.worker.request import AnswerRequest
-from app.worker.title import TitleJob
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair
 
@@ -16,10 +17,10 @@ from tests.pairs import FakePair
 def test_the_result_is_the_title_unless_it_was_stopped(cancelled: bool, title: str) -> None:
     pair = FakePair(FakeModel(script([3, 1, 2], start=4)))
     job = TitleJob(AnswerRequest((Message(Role.USER, "abcd"),)))
-    assert list(job.run(pair, 9, lambda: cancelled)) == [JobEnded(9, title)]
+    assert list(job.run(pair, 9, Controls(lambda: cancelled))) == [JobEnded(9, title)]
 
 
 def test_a_conversation_that_fills_the_context_keeps_its_title() -> None:
     pair = FakePair(FakeModel(script([1], start=4), n_ctx=8))
     job = TitleJob(AnswerRequest((Message(Role.USER, "a" * 9),)))
-    assert list(job.run(pair, 9, lambda: False)) == [JobEnded(9, "")]
+    assert list(job.run(pair, 9, Controls())) == [JobEnded(9, "")]

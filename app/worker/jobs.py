@@ -1,0 +1,61 @@
+"""The jobs of a chat: answer a conversation, name it, and count the tokens of a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.conversations.titles import make_title
+from app.core.errors import AppError
+from app.engine.interfaces import Controls
+from app.engine.types import FinishReason
+from app.worker.events import Event, Finished, JobEnded
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJob:
+    """Answer a request; the last event is `Finished`."""
+
+    request: AnswerRequest
+    loads = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
+        from app.worker.responder import answer
+
+        return answer(pair, number, self.request, controls)
+
+
+@dataclass(frozen=True, slots=True)
+class TitleJob:
+    """Ask the model for a title; the result is "" if it was stopped or failed.
+
+    Attributes:
+        request: The conversation, ending with the question.
+    """
+
+    request: AnswerRequest
+    loads = False
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        title = ""
+        try:
+            for event in AnswerJob(self.request).run(pair, number, controls):
+                if isinstance(event, Finished) and event.reason is not FinishReason.CANCELLED:
+                    title = make_title(event.text).strip(" \"'“”.")
+        except AppError:
+            # The title made from the first prompt stays.
+            pass
+        yield JobEnded(number, title)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """Count the tokens that the prompt of a request has; the result is a number."""
+
+    request: AnswerRequest
+    loads = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        yield JobEnded(number, len(prompt_of(pair, self.request).tokens))
