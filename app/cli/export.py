@@ -105,7 +105,7 @@ def _choose(known: Sequence[Summary], which: str | None) -> Summary:
 
 def _open() -> Store:
     """Open the store; report a damaged file that was set aside."""
-    store = Store.open(conversations_file())
+    store = Store(conversations_file())
     if store.notice:
         print(f"tandem: {store.notice}", file=sys.stderr)
     return store

@@ -70,7 +70,6 @@ def _first_token(stats: GenerationStats) -> str:
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
     """Return the answer with every number; `timings` has llama-server's names."""
     stats = event.stats
-    prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
     params, gain = event.plan.draft_params, speedup_of(stats, event.drafting)
     return {
         "text": event.text,
@@ -80,16 +79,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
         "notices": notices,
         "device": pair.device,
         "timings": {
-            "cache_n": stats.cache_n,
-            "prompt_n": stats.prompt_n,
-            "prompt_ms": prompt_ns * _MS,
-            "prompt_per_second": stats.prompt_per_second,
-            "predicted_n": stats.predicted_n,
-            "predicted_ms": stats.predicted_ns * _MS,
-            "predicted_per_second": stats.predicted_per_second,
-            "draft_n": stats.draft_n,
-            "draft_n_accepted": stats.draft_n_accepted,
-            "draft_prompt_ms": stats.draft_prompt_ns * _MS,
+            **stats.timings,
             "tokens_per_second": stats.tokens_per_second,
             "measuring_ms": stats.measuring_ns * _MS,
             "first_token_ms": stats.first_token_ns * _MS,

@@ -11,16 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.engine import PairLoader, make_engine
-from app.cli.options import Options, read_options
+from app.cli.options import Options, PairLoader, make_engine, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
-from app.conversations.textfile import read_text
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
+from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance, Origin
 from app.models.pair_info import PairInfo
@@ -152,7 +151,7 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
         raise UsageError("--json-schema and --grammar exclude each other.")
     if schema_file is not None:
         try:
-            schema = json.loads(read_text(schema_file, str(schema_file)))
+            schema = json.loads(read_user_text(schema_file, str(schema_file)))
         except ValueError as error:
             raise UsageError(f"{schema_file} is not valid JSON: {error}.", "Fix it there.") from None
         if not isinstance(schema, dict):
@@ -160,7 +159,7 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
                 f"{schema_file} is no JSON schema: it must be an object.", 'The smallest is {"type": "object"}.'
             )
         return Guidance(schema=schema)
-    return Guidance(read_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
+    return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
@@ -168,7 +167,8 @@ def _with_files(prompt: str, files: Sequence[Path]) -> str:
     if STDIN not in files and has_unread_input():
         StatusLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
     attached = (
-        ("standard input", read_input()) if file == STDIN else (str(file), read_text(file, str(file))) for file in files
+        ("standard input", read_input()) if file == STDIN else (str(file), read_user_text(file, str(file)))
+        for file in files
     )
     return compose(prompt, [Attachment(name, text) for name, text in attached])
 
@@ -187,7 +187,7 @@ def _read_prompt(args: argparse.Namespace) -> str:
     if text == "-" or file == STDIN:
         text = read_input()
     elif file is not None:
-        text = read_text(file, str(file))
+        text = read_user_text(file, str(file))
     assert text is not None
     if not text.strip():
         raise UsageError("The prompt is empty.", 'For example: tandem run "Why is the sky blue?"')

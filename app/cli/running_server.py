@@ -16,7 +16,7 @@ from app.cli.options import Options
 from app.cli.output import AnswerPrinter, StatusLine, json_for
 from app.cli.setting_flags import PAIR_TABLES, given_flag
 from app.cli.streams import cancel_on_interrupt
-from app.core import json_file
+from app.core import atomic
 from app.core.errors import INTERRUPTED, AppError
 from app.core.paths import server_file
 from app.engine.text.segments import Segment
@@ -59,7 +59,7 @@ def announced(server: RunningServer) -> Iterator[None]:
     file = server_file()
     # A full disk costs only this convenience.
     with suppress(OSError):
-        json_file.write(file, {"format": _FORMAT, **asdict(server)})
+        atomic.write_json(file, {"format": _FORMAT, **asdict(server)})
     try:
         yield
     finally:
@@ -68,7 +68,7 @@ def announced(server: RunningServer) -> Iterator[None]:
 
 
 def _read() -> RunningServer | None:
-    return json_file.read(
+    return atomic.read_json(
         server_file(),
         _FORMAT,
         lambda raw: RunningServer(*(str(raw[name]) for name in RunningServer.__dataclass_fields__)),

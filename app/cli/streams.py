@@ -37,13 +37,12 @@ def prepare() -> None:
 
 def read_input() -> str:
     """Return the text of stdin, up to a limit."""
-    from app.conversations.textfile import MAX_BYTES, marked_encoding
-    from app.core.regular_file import with_line_feeds
+    from app.core.regular_file import MAX_TEXT_BYTES, marked_encoding, with_line_feeds
 
     try:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"Standard input is larger than {MAX_BYTES >> 20} MB.", "Give a part of it.")
+        data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+        if len(data) > MAX_TEXT_BYTES:
+            raise UsageError(f"Standard input is larger than {MAX_TEXT_BYTES >> 20} MB.", "Give a part of it.")
         # PowerShell writes UTF-16 with a byte order mark.
         return with_line_feeds(data.decode(marked_encoding(data) or "utf-8"))
     except UnicodeDecodeError:

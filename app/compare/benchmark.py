@@ -13,10 +13,9 @@ from app.compare.measure import WHOLE, Measured, measure
 from app.compare.race import WARM_UP, RaceEvent, Round, RunEnded, Side, race
 from app.compare.report import run_json
 from app.conversations.message import Message, Role
-from app.conversations.textfile import marked_encoding
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.core.regular_file import with_line_feeds
+from app.core.regular_file import marked_encoding, with_line_feeds
 from app.engine.interfaces import Cancelled
 from app.worker.request import AnswerRequest, LoadedPair
 

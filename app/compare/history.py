@@ -14,7 +14,7 @@ from typing import Any
 
 from app.compare import AUTOMATIC, PLAIN
 from app.compare.measure import WHOLE, Spread
-from app.core import json_file
+from app.core import atomic
 
 _FORMAT = 1
 log = logging.getLogger("tandem.history")
@@ -35,7 +35,7 @@ def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> b
     pair = json.dumps([facts.get(name, "") for name in ("machine", "target", "draft")])
     file = folder / f"{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
     try:
-        json_file.write(file, {"format": _FORMAT, "machine": facts["machine"], "results": [result]})
+        atomic.write_json(file, {"format": _FORMAT, "machine": facts["machine"], "results": [result]})
     except OSError as error:
         log.warning("the result cannot be saved: %s", error)
         return False
@@ -49,7 +49,7 @@ def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
     """
     latest: dict[tuple[str, str], tuple[str, float]] = {}
     for file in folder.glob("*.json"):
-        for models, when, ratio in json_file.read(file, _FORMAT, lambda raw: _read(raw, processor)) or ():
+        for models, when, ratio in atomic.read_json(file, _FORMAT, lambda raw: _read(raw, processor)) or ():
             if latest.get(models, ("", 0.0))[0] < when:
                 latest[models] = when, ratio
     return {models: ratio for models, (_, ratio) in latest.items()}

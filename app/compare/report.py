@@ -18,7 +18,6 @@ from app.hardware.cpu import usable_processors
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
-_MS = 1e-6
 _BUSY = 0.3
 """Share of all cores that other programs take, from which on a warning is shown."""
 _SHORT_S = 0.5
@@ -151,16 +150,8 @@ def run_json(run: Run, number: int) -> dict[str, Any]:
     return {
         "round": number,
         "finish_reason": run.reason.value,
-        "cache_n": stats.cache_n,
-        "predicted_n": stats.predicted_n,
-        "predicted_ms": stats.predicted_ns * _MS,
-        "prompt_n": stats.prompt_n,
-        # Both models', as in `run --json` and as a server counts it.
-        "prompt_ms": (stats.prompt_ns + stats.draft_prompt_ns) * _MS,
-        "draft_prompt_ms": stats.draft_prompt_ns * _MS,
-        "first_token_ms": stats.first_token_ns * _MS,
-        "draft_n": stats.draft_n,
-        "draft_n_accepted": stats.draft_n_accepted,
+        **stats.timings,
+        "first_token_ms": stats.first_token_ns / 1e6,
         "verify_steps": stats.verify_steps,
         "threads": list(run.threads),
         "notices": list(run.notices),

@@ -1,7 +1,7 @@
 """Conversations as trees of messages, their store on disk, and files.
 
 message, tree           messages, branches, why an answer is incomplete, and summaries of earlier messages
-attached, textfile      files and pastes in front of a prompt
+attached                files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
 opening, database       the SQLite file and its backups; transactions and errors
 schema                  tables and migrations

@@ -14,12 +14,11 @@ from typing import Any, NoReturn
 
 from app.conversations.export import FORMAT, MARKER, VERSION, unescape_markers
 from app.conversations.rows import ROLES, STATES, dump, storable
-from app.conversations.textfile import file_errors, marked_encoding
 from app.conversations.titles import make_title, one_line
 from app.conversations.tree import Conversation, Document, Node, Summary, Tree
-from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
+from app.core.regular_file import file_errors, marked_encoding, read_bytes
 
 _LAST_SECOND = 32_503_679_999.0
 """The end of the year 2999: the last year whose local time every system can tell."""
@@ -46,7 +45,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
     """
     try:
         with file_errors(str(file)):
-            data = regular_file.read_bytes(file)
+            data = read_bytes(file)
         text = data.decode(marked_encoding(data) or "utf-8")
         raw = _from_markdown(text) if file.suffix.lower() in _MARKDOWN else _from_json(text)
         if not raw:

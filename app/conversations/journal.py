@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -40,8 +39,8 @@ class Journal:
         database: Database,
         node: Node,
         leaf: int | None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         self.start = node
         self.error: StoreError | None = None

@@ -42,37 +42,32 @@ UNDO_S = 24 * 3600.0
 
 
 class Store:
-    """The conversations; `open` and `in_memory` make one.
+    """The conversations in a file, which is created if it is absent; None keeps them in memory.
+
+    Answers that a crash cut are marked. Raises StoreError if the file cannot be written, or is from a newer Tandem.
 
     Attributes:
         notice: What the user should know about how it was opened; "" for nothing.
     """
 
-    def __init__(self, file: Path | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        file: Path | None = None,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         # Unfinished answers in a file that no other Tandem uses were cut by a crash.
         self._was_unused = file is None or is_unused(file)
         self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
         self._rows = self.database.rows
         self._now = now
+        self._clock = clock
         self._journals: list[Journal] = []
         cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
         if cut:
             # On a full disk, the next start marks them.
             with suppress(StoreError), self.database.write() as db:
                 recover(db, [number for (number,) in cut])
-
-    @classmethod
-    def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
-        """Open the file, creating it if it is absent; mark answers that a crash cut.
-
-        Raises StoreError if it cannot be written, or is from a newer Tandem.
-        """
-        return cls(file, now)
-
-    @classmethod
-    def in_memory(cls, now: Callable[[], float] = time.time) -> Store:
-        """Return an empty store that ends with the process."""
-        return cls(now=now)
 
     def retry(self) -> bool:
         """Store ended answers that the disk has refused; return whether one was stored."""
@@ -246,7 +241,6 @@ class Store:
         self,
         conversation: int,
         parent: int,
-        clock: Callable[[], float] = time.monotonic,
         *,
         models: Document | None = None,
     ) -> Journal:
@@ -256,9 +250,9 @@ class Store:
         """
         leaf = self._rows("SELECT leaf FROM conversations WHERE id = ?", (conversation,))
         node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=self._now(), stats=models or {})
-        return self._begin(self._add(conversation, node), leaf[0][0], clock)
+        return self._begin(self._add(conversation, node), leaf[0][0])
 
-    def resume(self, message: int, clock: Callable[[], float] = time.monotonic) -> Journal:
+    def resume(self, message: int) -> Journal:
         """Begin to continue an answer that was stopped or cut."""
         rows = self._rows(f"SELECT conversation, {NODE} FROM messages WHERE id = ?", (message,))
         if not rows:
@@ -270,10 +264,10 @@ class Store:
         with self.database.write() as db:
             db.execute("UPDATE messages SET state = 'writing' WHERE id = ?", (message,))
             db.execute("UPDATE conversations SET deleted = NULL WHERE id = ?", (conversation,))
-        return self._begin(node, message, clock)
+        return self._begin(node, message)
 
-    def _begin(self, node: Node, leaf: int | None, clock: Callable[[], float]) -> Journal:
-        journal = Journal(self.database, node, leaf, clock, self._now)
+    def _begin(self, node: Node, leaf: int | None) -> Journal:
+        journal = Journal(self.database, node, leaf, self._clock, self._now)
         self._journals = [each for each in self._journals if not each.ended] + [journal]
         return journal
 

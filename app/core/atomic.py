@@ -1,19 +1,28 @@
-"""Write files whole or not at all, and lock those that several programs change."""
+"""Write files whole or not at all, lock those that several programs change, and keep small caches as JSON."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from app.core import regular_file
 from app.core.errors import AppError
+
+T = TypeVar("T")
+log = logging.getLogger("tandem.atomic")
+log.addHandler(logging.NullHandler())
+_UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+"""What broken content of a cache can raise."""
 
 
 @contextmanager
@@ -118,3 +127,30 @@ def replace(new: Path, path: Path) -> None:
 def is_valid_name(name: str) -> bool:
     """Return whether this system can have a file of this name."""
     return not (sys.platform == "win32" and _INVALID_ON_WINDOWS.fullmatch(name))
+
+
+# Caches: discarded if they are broken
+
+
+def read_json(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
+    """Read a JSON file; return None if it is missing, broken or of another format.
+
+    Args:
+        path: Written by `write_json`: an object with a "format".
+        form: The expected format.
+        made: Converts the object; its errors discard the file.
+    """
+    try:
+        raw = json.loads(regular_file.read_text(path))
+        return made(raw) if raw["format"] == form else None
+    except FileNotFoundError:
+        return None
+    except _UNUSABLE as error:
+        log.warning("%s is discarded: %s", path, error)
+        return None
+
+
+def write_json(path: Path, raw: object) -> None:
+    """Write a JSON file in one step, with its folder. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, json.dumps(raw).encode(), durable=False)

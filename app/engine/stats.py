@@ -6,6 +6,7 @@ Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; fewer take about as long as one."""
@@ -105,6 +106,22 @@ class GenerationStats:
     def mean_accepted_length(self) -> float | None:
         """Return tokens per step, including the target's own; None before the first step."""
         return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
+
+    @property
+    def timings(self) -> dict[str, Any]:
+        """Return the numbers that llama-server reports, by its names."""
+        return {
+            "cache_n": self.cache_n,
+            "prompt_n": self.prompt_n,
+            "prompt_ms": (self.prompt_ns + self.draft_prompt_ns) / 1e6,
+            "prompt_per_second": self.prompt_per_second,
+            "predicted_n": self.predicted_n,
+            "predicted_ms": self.predicted_ns / 1e6,
+            "predicted_per_second": self.predicted_per_second,
+            "draft_n": self.draft_n,
+            "draft_n_accepted": self.draft_n_accepted,
+            "draft_prompt_ms": self.draft_prompt_ns / 1e6,
+        }
 
     @property
     def overhead_ns(self) -> int:

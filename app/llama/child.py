@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app.core import json_file, regular_file
+from app.core import atomic, regular_file
 from app.core.errors import AppError, DamagedFileError, ModelLoadError
 from app.core.program import ExitStatus, limited_run, python_command, python_environment
 from app.hardware.devices import BuildInfo, Device
@@ -141,14 +141,14 @@ class SafeFiles:
         known[key] = _state(path, target)
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
-            json_file.write(self._file, {"format": FORMAT, "files": latest})
+            atomic.write_json(self._file, {"format": FORMAT, "files": latest})
         except OSError as error:
             log.warning("the list of safe files cannot be written: %s", error)
 
     def _read(self) -> dict[str, Any]:
         if self._file is None:
             return {}
-        return json_file.read(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
+        return atomic.read_json(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
 
 
 def _key(path: Path, target: Path | None) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core import json_file
+from app.core import atomic
 from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.auto.curve import CostModel
@@ -177,7 +177,7 @@ def save_statistics(path: Path | None, memory: PairStatistics) -> OSError | None
 def _save(path: Path | None, raw: dict[str, Any]) -> OSError | None:
     try:
         if path is not None:
-            json_file.write(path, raw)
+            atomic.write_json(path, raw)
     except OSError as error:
         log.warning("measurements cannot be kept: %s", error)
         return error
@@ -186,7 +186,7 @@ def _save(path: Path | None, raw: dict[str, Any]) -> OSError | None:
 
 def load_statistics(path: Path | None) -> PairStatistics | None:
     """Read statistics; None if there are none that can be used."""
-    return json_file.read(path, STATISTICS_FORMAT, _statistics) if path is not None else None
+    return atomic.read_json(path, STATISTICS_FORMAT, _statistics) if path is not None else None
 
 
 def _statistics(raw: dict[str, Any]) -> PairStatistics:
@@ -246,7 +246,7 @@ def save_threads(path: Path | None, times: ThreadTimes) -> OSError | None:
 
 def load_threads(path: Path | None) -> Threads | None:
     """Return the numbers to use; None without a usable measurement."""
-    return json_file.read(path, THREADS_FORMAT, _threads) if path is not None else None
+    return atomic.read_json(path, THREADS_FORMAT, _threads) if path is not None else None
 
 
 def _threads(raw: Any) -> Threads:

@@ -16,7 +16,6 @@ from app.worker.events import Event, Failed, Finished, Step, TokenProbability
 
 KEEP_ALIVE_S = 10.0
 """Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
-_MS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +68,6 @@ class End:
             "completion_tokens": self.stats.predicted_n,
             "total_tokens": self.prompt_tokens + self.stats.predicted_n,
             "prompt_tokens_details": {"cached_tokens": self.stats.cache_n},
-        }
-
-    @property
-    def timings(self) -> dict[str, Any]:
-        """Times as llama-server reports them."""
-        stats = self.stats
-        return {
-            "cache_n": stats.cache_n,
-            "prompt_n": stats.prompt_n,
-            "prompt_ms": (stats.prompt_ns + stats.draft_prompt_ns) * _MS,
-            "prompt_per_second": stats.prompt_per_second,
-            "predicted_n": stats.predicted_n,
-            "predicted_ms": stats.predicted_ns * _MS,
-            "predicted_per_second": stats.predicted_per_second,
-            "draft_n": stats.draft_n,
-            "draft_n_accepted": stats.draft_n_accepted,
-            "draft_prompt_ms": stats.draft_prompt_ns * _MS,
         }
 
 

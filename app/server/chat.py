@@ -123,7 +123,7 @@ class ChatFormat(Format):
 
     def _numbers(self, end: End) -> dict[str, Any]:
         more = {"tandem": self._report(end.finished)} if self._report is not None else {}
-        return {"timings": end.timings, **more}
+        return {"timings": end.stats.timings, **more}
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}

@@ -49,7 +49,7 @@ class CompletionFormat(Format):
             case Delta(text, _, probabilities):
                 return [sse(self._value(text, None, list(probabilities)))]
             case End():
-                last = sse({**self._value("", part.reason, []), "timings": part.timings})
+                last = sse({**self._value("", part.reason, []), "timings": part.stats.timings})
                 usage = {**self._value("", None, []), "choices": [], "usage": part.usage}
                 return [last, *([sse(usage)] if self._include_usage else []), DONE]
             case Calls():
@@ -57,7 +57,7 @@ class CompletionFormat(Format):
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         value = self._value(answer.text, answer.end.reason, answer.probabilities)
-        return {**value, "usage": answer.end.usage, "timings": answer.end.timings}
+        return {**value, "usage": answer.end.usage, "timings": answer.end.stats.timings}
 
     def _value(self, text: str, reason: str | None, probabilities: list[TokenProbability]) -> dict[str, Any]:
         choice = {"index": 0, "text": text, "finish_reason": reason, "logprobs": _logprobs(probabilities)}

@@ -170,4 +170,4 @@ class Library:
 def _in_memory() -> Store:
     from app.conversations.store import Store
 
-    return Store.in_memory()
+    return Store()

@@ -117,7 +117,7 @@ def _stream(kind: str, length: str, store: str) -> None:
         lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
         no_loader,  # type: ignore[arg-type]
         ChatSettings("A pair"),
-        store=lambda: Store.open(Path(store) / "conversations.db"),
+        store=lambda: Store(Path(store) / "conversations.db"),
     ).run()
 
 

@@ -30,7 +30,7 @@ def main() -> None:
     """Print medians in milliseconds."""
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         file = Path(folder) / "conversations.db"
-        store = Store.open(file)
+        store = Store(file)
         transcript = _conversation(random.Random(1))
         began = time.perf_counter()
         (conversation,) = store.insert([transcript])
@@ -41,9 +41,9 @@ def main() -> None:
         def reopen() -> None:
             nonlocal store
             store.close()
-            store = Store.open(file)
+            store = Store(file)
 
-        store = Store.open(file)
+        store = Store(file)
         _print("open the file", reopen)
         _print("list", store.summaries)
         _print("load the conversation", lambda: store.load(conversation).tree.path)

@@ -30,7 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def filled(file: Path) -> Path:
-    store = Store.open(file)
+    store = Store(file)
     for name in ("Trip to Trieste", "Trip to Turin", "Quicksort"):
         conversation = store.create()
         asked = store.add(conversation, Role.USER, name, parent=None)
@@ -58,7 +58,7 @@ def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pyt
 
 
 def test_markdown_reports_omitted_branches(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(Store.open(filled)) as store:
+    with closing(Store(filled)) as store:
         (asked, _) = store.load(3).tree.path
         store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
     assert run("3") == 0
@@ -136,7 +136,7 @@ def test_conflicting_selections_are_wrong_usage(filled: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "one.md", "one.json"])
 def test_no_export_has_control_characters(filled: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    store = Store.open(filled)
+    store = Store(filled)
     conversation = store.create()
     store.add(conversation, Role.USER, "a\x1b]52;c;eA==\x07\u202e\x9b2J\U000e0041\u200bb", parent=None)
     store.rename(conversation, "Evil")
@@ -167,7 +167,7 @@ def test_export_is_imported(
     assert import_(arguments("import", str(out))) == 0
 
     assert capsys.readouterr().out.splitlines()[0] == "     1  Quicksort  (2 messages)"
-    store = Store.open(other)
+    store = Store(other)
     assert [summary.title for summary in store.summaries()] == ["Quicksort", "Trip to Turin", "Trip to Trieste"]
     store.close()
 
@@ -178,7 +178,7 @@ def test_import_skips_existing_conversations(
 ) -> None:
     out = tmp_path / name
     run("--all", "--output", str(out))
-    store = Store.open(filled)
+    store = Store(filled)
     (quicksort,) = (summary.id for summary in store.summaries() if summary.title == "Quicksort")
     store.add(quicksort, Role.USER, "And mergesort?", parent=store.load(quicksort).tree.leaf)
     (turin,) = (summary.id for summary in store.summaries() if summary.title == "Trip to Turin")
@@ -192,7 +192,7 @@ def test_import_skips_existing_conversations(
         "     1  Trip to Trieste  (2 messages, already there)",
         "3 conversations, 1 new",
     ]
-    store = Store.open(filled)
+    store = Store(filled)
     assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
     assert len(store.summaries()) == 3
     store.close()

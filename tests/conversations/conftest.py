@@ -23,6 +23,6 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(file: Path, clock: Clock) -> Iterator[Store]:
-    store = Store.open(file, now=clock)
+    store = Store(file, now=clock)
     yield store
     store.close()

@@ -42,7 +42,7 @@ def kill(store: Store) -> None:
 
 def texts(file: Path) -> list[list[str]]:
     """Return the active branch of every conversation in a file."""
-    store = Store.open(file)
+    store = Store(file)
     found = [[node.text for node in store.load(each.id).tree.path] for each in store.summaries()]
     assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
     store.close()

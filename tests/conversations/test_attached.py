@@ -44,7 +44,7 @@ def test_a_path_with_a_space_is_quoted() -> None:
 
 
 def test_a_title_is_made_from_the_question() -> None:
-    store = Store.in_memory()
+    store = Store()
     number = store.create()
     store.add(number, Role.USER, compose("sum up @a.md", [Attachment("a.md", "secret")]), parent=None)
     assert store.summaries()[0].title == "sum up @a.md"

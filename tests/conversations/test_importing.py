@@ -112,7 +112,7 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
 
 
 def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "conversations.db")
+    store = Store(tmp_path / "conversations.db")
     wrong = Conversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2))
     with pytest.raises(KeyError):
         store.insert([SAMPLE, wrong])
@@ -125,7 +125,7 @@ def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_running_answer_is_exported_as_cut(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "conversations.db")
+    store = Store(tmp_path / "conversations.db")
     conversation = store.create()
     asked = store.add(conversation, Role.USER, "Count.", parent=None)
     journal = store.answer(conversation, asked.id)
@@ -373,7 +373,7 @@ BRANCHED = replace(GREETING, tree=REGENERATED)
 def test_a_conversation_is_a_duplicate_if_a_stored_one_has_all_its_messages(
     stored: Conversation, imported: Conversation, is_known: bool
 ) -> None:
-    store = Store.in_memory()
+    store = Store()
     assert store.duplicates([imported]) == (None,)
     (number,) = store.insert([stored])
     assert store.duplicates([imported]) == (number if is_known else None,)

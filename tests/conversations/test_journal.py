@@ -21,12 +21,12 @@ class Talk:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.clock = Clock(0.0)
-        self.store = Store.open(file)
+        self.store = Store(file, clock=self.clock)
         self.conversation = self.store.create()
         self.asked = self.store.add(self.conversation, Role.USER, "Count.", parent=None)
 
     def answer(self) -> Journal:
-        return self.store.answer(self.conversation, self.asked.id, self.clock)
+        return self.store.answer(self.conversation, self.asked.id)
 
     def pieces(self) -> list[tuple[str, int]]:
         return list(self.store.database.rows("SELECT text, reasoning FROM journal ORDER BY message, seq"))
@@ -37,10 +37,10 @@ class Talk:
     def after_kill(self) -> Tree:
         """Kill Tandem; return what the next start shows, and the one after that."""
         kill(self.store)
-        self.store = Store.open(self.file)
+        self.store = Store(self.file)
         tree = self.store.load(self.conversation).tree
         self.store.close()
-        self.store = Store.open(self.file)
+        self.store = Store(self.file)
         assert self.store.load(self.conversation).tree == tree
         return tree
 
@@ -90,7 +90,7 @@ def test_a_stopped_answer_is_continued(talk: Talk) -> None:
     first = talk.answer()
     first.add("one ")
     node = first.finish(State.STOPPED, stats={"n": 1})
-    more = talk.store.resume(node.id, talk.clock)
+    more = talk.store.resume(node.id)
     assert (first.continues, more.continues, more.is_empty) == (False, True, True)
     more.add("two")
     more.flush()
@@ -119,7 +119,7 @@ def test_a_running_answer_of_another_tandem_cannot_be_continued(talk: Talk) -> N
     journal = talk.answer()
     journal.add("one ")
     journal.flush()
-    other = Store.open(talk.file)
+    other = Store(talk.file)
     seen = other.load(talk.conversation).tree.path[-1]
     assert (seen.text, seen.state) == ("one ", State.WRITING)
     with pytest.raises(StoreError, match="being written"):

@@ -30,7 +30,7 @@ _PAGE = 4096
 def file(tmp_path: Path) -> Path:
     """A database with one conversation of three messages."""
     file = tmp_path / "conversations.db"
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         number, _, answer = exchange(store, "before", "the backup")
         store.add(number, Role.USER, "and on", parent=answer.id)
     return file
@@ -43,12 +43,12 @@ def backup(file: Path) -> Path:
 
 
 def add(file: Path, prompt: str) -> None:
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         exchange(store, prompt, "an answer")
 
 
 def titles(file: Path) -> list[str]:
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         return sorted(summary.title for summary in store.summaries())
 
 
@@ -76,7 +76,7 @@ def damage_other_pages(file: Path) -> None:
 
 def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.conversations.opening.BUSY_S", 0.05)
-    with closing(Store.open(file)) as store, closing(sqlite3.connect(file, isolation_level=None)) as other:
+    with closing(Store(file)) as store, closing(sqlite3.connect(file, isolation_level=None)) as other:
         conversation, asked, _ = exchange(store, "a", "b")
         journal = store.answer(conversation, asked.id)
         other.execute("BEGIN IMMEDIATE")
@@ -93,20 +93,20 @@ def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, mo
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_only_the_owner_can_read_it(file: Path, backup: Path) -> None:
-    with closing(Store.open(file)):
+    with closing(Store(file)):
         assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
 
 
 def test_opening_and_quitting_move_the_log_into_the_file(file: Path, tmp_path: Path) -> None:
     killed, alone = tmp_path / "killed.db", tmp_path / "alone.db"
-    with closing(Store.open(file)) as store, closing(Store.open(file)):
+    with closing(Store(file)) as store, closing(Store(file)):
         exchange(store, "in the log", "only")
         for end in ("", "-wal"):
             shutil.copyfile(f"{file}{end}", f"{killed}{end}")
         store.close()
         shutil.copyfile(file, alone)
     assert titles(alone) == ["before", "in the log"]
-    with closing(Store.open(killed)):
+    with closing(Store(killed)):
         shutil.copyfile(killed, alone)
     assert titles(alone) == ["before", "in the log"]
 
@@ -117,7 +117,7 @@ def test_opening_and_quitting_move_the_log_into_the_file(file: Path, tmp_path: P
 def test_a_newer_file_is_not_changed(file: Path) -> None:
     change(file, "PRAGMA user_version = 99")
     before = file.read_bytes()
-    for use in (check_file, Store.open):
+    for use in (check_file, Store):
         with pytest.raises(StoreError, match="newer Tandem"):
             use(file)
     assert file.read_bytes() == before
@@ -128,10 +128,10 @@ def test_a_migration_is_done_whole_or_not_at_all_and_keeps_a_copy(file: Path, mo
     for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
         monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong))
     with pytest.raises(StoreError):
-        Store.open(file)
+        Store(file)
     for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
         monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong[:1]))
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert store.load(1).summary.title == "before"
         assert store.database.rows("SELECT note FROM messages LIMIT 1") == [(None,)]
         assert store.database.rows("PRAGMA user_version") == [(2,)]
@@ -159,7 +159,7 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
         db.execute("INSERT INTO messages VALUES (1, 1, NULL, 'user', 'said long ago', '', 'complete', 1.0, '{}', '')")
         db.execute("INSERT INTO messages VALUES (2, 1, 1, 'assistant', '', '', 'writing', 1.0, '{}', 'dead')")
         db.execute("INSERT INTO journal VALUES (2, 0, 0, 'half an answer')")
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert [hit.conversation for hit in store.search("long ago")] == [1]
         answer = store.load(1).tree.nodes[2]
         assert (answer.text, answer.state) == ("half an answer", State.CUT)
@@ -178,25 +178,25 @@ def test_a_damaged_file_is_set_aside_and_its_backup_opened(
     damage(file)
     broken = file.read_bytes()
 
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert "opened the backup of" in store.notice
         assert [summary.title for summary in store.summaries()] == ["before"]
     (aside,) = file.parent.glob("conversations-damaged-*.db")
     assert aside.read_bytes() == broken
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert store.notice == ""
 
 
 def test_a_damaged_backup_is_ignored(file: Path, backup: Path) -> None:
     damage_first_page(file)
     damage_first_page(backup)
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert "have no backup" in store.notice
         assert store.summaries() == ()
 
 
 def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         nodes = {n: Node(n, n - 1 or None, Role.USER, f"{n} " + "words " * 100) for n in range(1, 301)}
         (number,) = store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 300))])
     with file.open("r+b") as out:
@@ -204,9 +204,9 @@ def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
             out.seek(page * _PAGE)
             out.write(b"\xff" * 200)
 
-    with closing(Store.open(file)) as broken, pytest.raises(StoreError, match="damaged"):
+    with closing(Store(file)) as broken, pytest.raises(StoreError, match="damaged"):
         broken.load(number)
-    with closing(Store.open(file)) as fresh:
+    with closing(Store(file)) as fresh:
         assert "were damaged" in fresh.notice
 
 
@@ -216,16 +216,16 @@ def test_a_damaged_schema_is_damage(file: Path) -> None:
     file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
     with pytest.raises(StoreError, match="damaged"):
         check_file(file)
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert "were damaged" in store.notice
 
 
 def test_a_broken_index_is_built_again(file: Path) -> None:
     change(file, "UPDATE found_data SET block = x'00' WHERE id >= 10")
-    with closing(Store.open(file)) as store, pytest.raises(StoreError):
+    with closing(Store(file)) as store, pytest.raises(StoreError):
         exchange(store, "said with a broken index", "an answer")
     add(file, "said with a new index")
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert [len(store.search(text)) for text in ("backup", "new index")] == [1, 1]
     assert not list(file.parent.glob("*-damaged-*"))
 
@@ -246,7 +246,7 @@ def test_a_broken_index_is_built_again(file: Path) -> None:
 )
 def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> None:
     change(file, sql)
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         (summary,) = store.summaries()
         found = store.load(summary.id)
         assert [node.id for node in found.tree.path][-1] == 3
@@ -260,7 +260,7 @@ def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> Non
 
 
 def test_the_backup_is_replaced_daily(file: Path, backup: Path) -> None:
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         exchange(store, "in the log", "only")
         back_up_daily(file)
         assert titles(backup) == ["before"]
@@ -278,7 +278,7 @@ def test_a_damaged_or_empty_database_replaces_no_backup(file: Path, backup: Path
     assert backup.read_bytes() == before
 
     empty = tmp_path / "empty" / "conversations.db"
-    Store.open(empty).close()
+    Store(empty).close()
     back_up_daily(empty)
     assert [path.name for path in empty.parent.iterdir()] == ["conversations.db"]
 

@@ -57,7 +57,7 @@ def test_an_import_of_an_export_is_the_same_conversation(
 ) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "all.json"
-        mine, theirs = Store.in_memory(), Store.in_memory()
+        mine, theirs = Store(), Store()
         # Ids that are not the other store's.
         mine.create()
         conversation = fill(mine, said)

@@ -140,7 +140,7 @@ def test_an_excerpt_is_cut_at_words_around_the_first_hit() -> None:
 
 def test_a_search_over_ten_thousand_messages_takes_less_than_100_ms() -> None:
     nodes = {n: Node(n, n - 1 or None, Role.USER, f"message {n} tells of trains") for n in range(1, 10_001)}
-    store = Store.in_memory()
+    store = Store()
     store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 10_000))])
     for query in ("trains", "message 9999", "tr", "nothing"):
         times = []

@@ -21,7 +21,7 @@ def test_a_conversation_is_read_as_it_was_written(store: Store, file: Path) -> N
     store.set_draft(conversation, "and at n")
     before = store.load(conversation)
     store.close()
-    again = Store.open(file)
+    again = Store(file)
 
     assert again.load(conversation) == before
     assert [node.text for node in before.tree.path] == ["Why is the sky blue?", "Rayleigh.\0?"]
@@ -94,7 +94,7 @@ def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, file: Pa
     clock.now += 25 * 3600
     assert store.deleted() == ()
     store.close()
-    with closing(Store.open(file)) as later:
+    with closing(Store(file)) as later:
         with pytest.raises(StoreError, match="no longer there"):
             later.load(conversation)
         for table, n in (("conversations", 1), ("messages", 2)):
@@ -105,7 +105,7 @@ def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, file: Pa
 def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Store, file: Path, what: str) -> None:
     conversation, asked, _ = exchange(store, "a", "b")
     cut = store.add(conversation, Role.ASSISTANT, "c", parent=asked.id, state=State.CUT)
-    with closing(Store.open(file)) as other:
+    with closing(Store(file)) as other:
         other.delete(conversation)
     match what:
         case "add":
@@ -118,15 +118,15 @@ def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Sto
 
 
 def test_an_unsent_prompt_is_restored_at_the_next_start(file: Path) -> None:
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         store.save_pending_input("half a thought")
-        with closing(Store.open(file)) as other:
+        with closing(Store(file)) as other:
             assert other.take_pending_input() == "", "it is in the line of one that runs"
     for _ in range(2):
-        with closing(Store.open(file)) as store:
+        with closing(Store(file)) as store:
             assert store.take_pending_input() == "half a thought"
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         store.take_pending_input()
         store.save_pending_input("")
-    with closing(Store.open(file)) as store:
+    with closing(Store(file)) as store:
         assert store.take_pending_input() == ""

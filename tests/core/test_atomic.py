@@ -168,3 +168,23 @@ def test_a_lock_in_an_impossible_folder_is_an_error(tmp_path: Path) -> None:
 def _enter(file: Path) -> None:
     with exclusive(file, CatalogError, timeout_s=0):
         pytest.fail("somebody else has it")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"format": 3, "n": 5}', 5),
+        ('{"format": 2, "n": 5}', None),
+        ('{"format": 3, "n": 0}', None),
+        ("[" * 100_000, None),
+        ("[3]", None),
+        ("", None),
+    ],
+)
+def test_an_unusable_cache_is_discarded(tmp_path: Path, text: str, found: int | None) -> None:
+    file = tmp_path / "new" / "it.json"
+    atomic.write_json(file, "long and longer")
+    assert file.read_text() == '"long and longer"'
+    file.write_text(text)
+    assert atomic.read_json(file, 3, lambda raw: 5 * raw["n"] // raw["n"]) == found
+    assert atomic.read_json(tmp_path / "none.json", 3, lambda raw: 1) is None

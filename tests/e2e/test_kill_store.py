@@ -18,7 +18,7 @@ from pathlib import Path
 from app.conversations.message import Role
 from app.conversations.store import Store
 
-store = Store.open(Path(sys.argv[1]))
+store = Store(Path(sys.argv[1]))
 conversation = store.create({"system": "Be brief."})
 asked = store.add(conversation, Role.USER, "Count to a million.", parent=None)
 store.set_draft(conversation, "unsent")
@@ -37,7 +37,7 @@ from contextlib import closing
 from pathlib import Path
 from app.conversations.store import Store
 
-store = Store.open(Path(sys.argv[1]))
+store = Store(Path(sys.argv[1]))
 journal = store.resume(store.load(1).tree.path[-1].id)
 before = len(journal.node.text.split())
 for n in range(before + 1, 1_000_001):
@@ -64,7 +64,7 @@ def test_after_a_kill_the_answer_is_there_marked_and_continues(tmp_path: Path) -
     file = tmp_path / "conversations.db"
     for round_ in range(1, 4):
         committed = kill_a_writer(file, after=round_ * 7)
-        store = Store.open(file)
+        store = Store(file)
         assert store.notice == ""
         conversation = store.load(store.summaries()[0].id)
         asked, answer = conversation.tree.path
@@ -93,7 +93,7 @@ def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> 
     committed = kill_a_writer(file, after=5)
     for _ in range(3):
         committed = kill_a_writer(file, committed + 5, _CONTINUER)
-        store = Store.open(file)
+        store = Store(file)
         answer = store.load(1).tree.path[-1]
         numbers = [int(word) for word in answer.text.split()]
         assert numbers == list(range(1, len(numbers) + 1))
@@ -105,7 +105,7 @@ def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> 
 
 def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
-    mine = Store.open(file)
+    mine = Store(file)
     conversation = mine.create()
     asked = mine.add(conversation, Role.USER, "Hi", parent=None)
     journal = mine.answer(conversation, asked.id)
@@ -113,7 +113,7 @@ def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:
     journal.flush()
     kill_a_writer(file, after=3)
 
-    other = Store.open(file)
+    other = Store(file)
     states = {summary.title: other.load(summary.id).tree.path[-1].state for summary in other.summaries()}
     assert set(states.values()) == {State.WRITING}, "while another Tandem runs no one can tell"
     journal.add("here")
@@ -121,6 +121,6 @@ def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:
     assert other.load(conversation).tree.path[-1].text == "still here"
     other.close()
     mine.close()
-    with closing(Store.open(file)) as after:
+    with closing(Store(file)) as after:
         states = {summary.title: after.load(summary.id).tree.path[-1].state for summary in after.summaries()}
     assert states == {"Hi": State.COMPLETE, "Count to a million.": State.CUT}

@@ -82,7 +82,7 @@ class ScriptedSession:
         self.file = file
         self.engine = ScriptedEngine()
         self.said: list[str] = []
-        opener = (lambda: Store.open(file, now)) if now is not None else (lambda: Store.open(file))
+        opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.session = Session(self.engine, settings, opener)
         self.library, self.conversation = self.session.library, self.session.conversation
         self.library.say = self.said.append
@@ -100,7 +100,7 @@ class ScriptedSession:
     @property
     def other(self) -> Store:
         """The same file in another Tandem."""
-        return Store.open(self.file)
+        return Store(self.file)
 
     def path(self, conversation: int | None = None) -> list[tuple[str, str, State]]:
         """Return text, reasoning and state of the stored active branch."""

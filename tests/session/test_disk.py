@@ -25,7 +25,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def library(file: Path, clock: Clock, said: list[str]) -> Library:
-    library = Library(lambda: Store.open(file), clock)
+    library = Library(lambda: Store(file), clock)
     library.say = said.append
     library.open_store()
     return library
@@ -38,16 +38,16 @@ def test_a_place_that_cannot_hold_the_file_is_an_error(tmp_path: Path, place: st
     file = tmp_path / "taken" if place == "folder" else tmp_path / "plain" / "conversations.db"
 
     with pytest.raises(StoreError, match="cannot be saved") as caught:
-        Store.open(file)
+        Store(file)
     assert caught.value.hint
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
 def test_a_file_that_cannot_be_written_is_an_error(file: Path) -> None:
-    Store.open(file).close()
+    Store(file).close()
     file.chmod(0o400)
     with pytest.raises(StoreError, match="cannot be saved"):
-        Store.open(file)
+        Store(file)
 
 
 def test_a_store_that_cannot_be_opened_is_replaced_by_memory(said: list[str]) -> None:
@@ -109,7 +109,7 @@ def test_refused_text_is_written_at_the_end_or_reported(
         assert "is full, so messages are not saved. The latest messages are lost." in library.unwritten.sentences
         return
     assert library.unwritten is None
-    with closing(Store.open(file)) as after:
+    with closing(Store(file)) as after:
         answer = after.load(conversation).tree.path[-1]
         assert (answer.text, answer.state) == (LONG, state)
 

@@ -25,7 +25,7 @@ OWN = Message(Role.SYSTEM, "Own.")
 
 def ask(settings: ChatSettings, live: LiveSettings | None = None, *before: Message) -> Message:
     """Return the first message of the request for an answer below others."""
-    with closing(Store.in_memory()) as store:
+    with closing(Store()) as store:
         number, parent = store.create(live.document if live is not None else None), None
         for message in before:
             parent = store.add(number, message.role, message.content, parent=parent).id

@@ -15,7 +15,7 @@ NOW = 1_700_000_000.0
 
 
 def fill(file: Path, *titles: str) -> None:
-    store = Store.open(file)
+    store = Store(file)
     for title in titles:
         number = store.create()
         asked = store.add(number, Role.USER, title, parent=None)
@@ -25,7 +25,7 @@ def fill(file: Path, *titles: str) -> None:
 
 def texts(file: Path, conversation: int = 1) -> list[str]:
     """Return the texts of the shown branch, message by message."""
-    store = Store.open(file)
+    store = Store(file)
     path = store.load(conversation).tree.path
     store.close()
     return [node.text for node in path]

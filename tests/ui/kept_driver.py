@@ -29,7 +29,7 @@ async def kept_chat(
     file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40)
 ) -> AsyncIterator[Chat]:
     """Open a chat; optionally continue the conversation of an earlier one."""
-    async with open_chat(store=lambda: Store.open(file), size=size, loaded=loaded) as chat:
+    async with open_chat(store=lambda: Store(file), size=size, loaded=loaded) as chat:
         if again:
             await chat.screen.open_conversation(1)
         yield chat

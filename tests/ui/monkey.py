@@ -184,7 +184,7 @@ class Monkey:
         live.loading()
         settings = ChatSettings("A pair", drafting=AutoDraft())
         tuning = Tuning(live, lambda: LoadRequest(no_loader, settings))
-        opener = lambda: Store.open(self.file)  # noqa: E731 - an argument
+        opener = lambda: Store(self.file)  # noqa: E731 - an argument
         self.app = TandemApp(self._engine, no_loader, settings, FakePairs(), store=opener, tuning=tuning)
         self.pilot: Pilot[None]
 

@@ -11,7 +11,7 @@ from tests.ui.chat_driver import Chat
 
 
 def everything(file: Path) -> list[tuple[str, State]]:
-    store = Store.open(file)
+    store = Store(file)
     nodes = store.load(1).tree.nodes.values()
     store.close()
     return [(node.text, node.state) for node in nodes]

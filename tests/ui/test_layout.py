@@ -73,7 +73,7 @@ async def test_a_resize_while_the_answer_comes_loses_nothing() -> None:
 
 
 async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await chat.send("one")
         chat.engine.says("the first answer")
         chat.engine.finishes(stats=replace(STATS, predicted_ns=8_380_000_000))
@@ -95,7 +95,7 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
 
 
 async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "an answer")
         await chat.shows("an answer")
         await chat.click("answer")
@@ -109,9 +109,9 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("a question", "first")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.click("a question")
         await chat.shows("last answer")
@@ -152,7 +152,7 @@ async def test_a_key_can_be_clicked_and_one_that_would_do_nothing_cannot(file: P
 
 async def test_with_the_focus_in_the_sidebar_its_keys_come_first(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.pilot.press("ctrl+o")
         await chat.until(lambda: "ctrl+x delete" in chat.rows[-1])

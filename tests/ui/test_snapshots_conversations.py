@@ -26,7 +26,7 @@ SAID = [
 
 def filled() -> Store:
     now = [NOW]
-    store = Store.in_memory(now=lambda: now[0])
+    store = Store(now=lambda: now[0])
     for prompt, answer, ago in SAID:
         now[0] = NOW - ago
         number = store.create()

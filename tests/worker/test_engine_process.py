@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.engine import PairLoader
-from app.cli.options import Options, Process
+from app.cli.options import Options, PairLoader, Process
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from app.core import json_file
+from app.core import atomic
 from app.core.errors import AppError
 from app.core.paths import memory_dir
 from app.core.units import free_memory, memory_size
@@ -164,13 +164,13 @@ def bandwidth(cpu: str, devices: Sequence[Device]) -> float | None:
     parts += [f"{device.backend} {device.name} {device.description}" for device in devices]
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
     file = memory_dir() / "throughput" / f"{name}.json"
-    stored = json_file.read(file, FORMAT, lambda raw: (float(raw["bytes_per_s"]), float(raw["at"])))
+    stored = atomic.read_json(file, FORMAT, lambda raw: (float(raw["bytes_per_s"]), float(raw["at"])))
     if stored is not None and stored[0] > 0 and 0 <= time.time() - stored[1] < _VALID_S:
         return stored[0]
     try:
         found: float | None = ask("throughput.throughput", n_threads, seconds=20.0)
         if found is not None:
-            json_file.write(file, {"format": FORMAT, "bytes_per_s": found, "at": time.time()})
+            atomic.write_json(file, {"format": FORMAT, "bytes_per_s": found, "at": time.time()})
     except (AppError, ChildError):
         return None
     except OSError as error:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.conversations.attached import Attachment, compose, file_reference
-from app.conversations.textfile import FolderNamed, MissingFile, read_text, text_size
 from app.core.errors import AppError
+from app.core.regular_file import FolderNamed, MissingFile, read_user_text, text_size
 from app.models.source import home_expanded
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
@@ -83,7 +83,7 @@ def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> st
         AppError: A file cannot be included, or a path that can only mean a file names none.
     """
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
-    attachments = [Attachment(name, read_text(path, name)) for name, path in files.items()]
+    attachments = [Attachment(name, read_user_text(path, name)) for name, path in files.items()]
     return compose(question, [*attachments, *pastes])
 
 

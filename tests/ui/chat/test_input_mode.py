@@ -54,7 +54,7 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
         assert chat.prompt == ""
         await chat.screen.open_conversation(1)
         assert chat.prompt == kept
-    store = Store.open(file)
+    store = Store(file)
     assert store.load(1).draft == kept
     store.close()
 
@@ -65,7 +65,7 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
         chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
-        store = Store.open(file)
+        store = Store(file)
         assert store.load(1).draft == "first of many words"
         await press(chat, "escape")
         chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
@@ -156,7 +156,7 @@ CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
 
 
 def keep_code(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     prompt = store.add(store.create(), Role.USER, "write it", parent=None)
     store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
     store.close()
@@ -215,7 +215,7 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
 
 async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
-    store = Store.open(file)
+    store = Store(file)
     async with kept_chat(file, loaded=False) as chat:
         await wait(chat)
         await chat.until(lambda: not chat.screen.input_mode._stores_soon)

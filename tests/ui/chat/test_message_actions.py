@@ -155,7 +155,7 @@ async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> No
 
 @pytest.mark.usefixtures("near")
 async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     parent: int | None = None
     said = [f"message {n}." + "\n\nmore" * 4 for n in range(24)]
@@ -178,7 +178,7 @@ async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> Non
 
 
 async def test_a_system_message_is_not_edited(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     first = store.add(number, Role.SYSTEM, "Be brief.", parent=None)
     store.add(number, Role.USER, "hello", parent=first.id)
@@ -193,7 +193,7 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
 
 
 async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     prompt = store.add(number, Role.USER, "color", parent=None)
     store.add(number, Role.ASSISTANT, "red\x1b[2J\x9b31m \u202eword", parent=prompt.id)
@@ -259,13 +259,13 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason:
         assert everything(file) == [("count", State.COMPLETE), ("one, two, three", State.COMPLETE)]
         await exchange(chat, "and then?", "four")
         assert asked(chat) == ["count", "one, two, three", "and then?"]
-        store = Store.open(file)
+        store = Store(file)
         assert store.load(1).tree.nodes[2].stats["reason"] == "stop"
         store.close()
 
 
 async def test_an_answer_that_a_kill_cut_continues(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     prompt = store.add(number, Role.USER, "count", parent=None)
     journal = store.answer(number, prompt.id)

@@ -83,7 +83,7 @@ async def load(chat: Chat, pair: PairInfo) -> None:
 def written(tmp_path: Path) -> Path:
     """The file of a conversation that the fake pair wrote."""
     file = tmp_path / "conversations.db"
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     asked = store.add(number, Role.USER, "hello", parent=None)
     journal = store.answer(number, asked.id, models={"target": CODER})

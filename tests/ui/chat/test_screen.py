@@ -113,7 +113,7 @@ async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
 
 async def test_editing_a_title_continues_when_the_focus_returns(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await press(chat, "ctrl+o", "ctrl+r", *" of It")
         await chat.look_away()

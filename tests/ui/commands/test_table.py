@@ -154,7 +154,7 @@ async def test_help_lists_every_command() -> None:
 
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
-    store = Store.in_memory()
+    store = Store()
     async with open_chat(store=lambda: store, live=in_memory()) as chat:
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
@@ -204,7 +204,7 @@ async def run(chat: Chat, command: Command, argument: str) -> None:
 
 async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    async with open_chat(store=Store.in_memory) as chat:
+    async with open_chat(store=Store) as chat:
         await chat.type("/save it")
         await chat.pilot.press("enter")
         await chat.shows("Nothing to save")

@@ -44,7 +44,7 @@ async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
 
 
 async def test_a_comparison_leaves_the_chat_unchanged() -> None:
-    store = Store.in_memory()
+    store = Store()
     async with open_chat(SETTINGS, store=lambda: store) as chat:
         await chat.exchange("One?", "First.")
         await chat.type("half a prom")

@@ -34,7 +34,7 @@ def test_a_paste_keeps_its_first_name_when_its_number_changes() -> None:
 
 
 async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() -> None:
-    store = Store.in_memory()
+    store = Store()
     for prompt in ("before", message("a", "b")):
         store.add(store.create(), Role.USER, prompt, parent=None)
     async with open_chat(store=lambda: store) as chat:
@@ -50,7 +50,7 @@ async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() ->
 
 async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
     written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
-    store = Store.in_memory()
+    store = Store()
     store.add(store.create(), Role.USER, written, parent=None)
     async with open_chat(store=lambda: store) as chat:
         await chat.until(lambda: chat.screen.library.is_open)

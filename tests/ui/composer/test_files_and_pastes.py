@@ -80,7 +80,7 @@ async def test_an_at_sign_in_code_is_text() -> None:
 
 
 async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) -> None:
-    store = Store.in_memory()
+    store = Store()
     async with open_chat(store=lambda: store) as chat:
         await chat.send("sum up @notes.md ")
         sent = chat.engine.requests[0].messages[-1].content
@@ -133,7 +133,7 @@ async def test_backspace_deletes_a_whole_mark_and_undo_restores_it() -> None:
 
 
 async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
-    store = Store.in_memory()
+    store = Store()
     async with open_chat(store=lambda: store) as chat:
         await chat.exchange("hello", "hi")
         number = chat.screen.library.conversation

@@ -14,7 +14,7 @@ from tests.ui.kept_driver import kept_chat
 
 
 def store_with(*prompts: str) -> Store:
-    store = Store.in_memory()
+    store = Store()
     for prompt in prompts:
         store.add(store.create(), Role.USER, prompt, parent=None)
     return store

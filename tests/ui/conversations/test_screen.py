@@ -18,35 +18,35 @@ from tests.ui.conversations_driver import back, fill, look, texts
 
 async def test_the_smallest_window_has_a_line_for_what_is_found(file: Path) -> None:
     fill(file, "Trieste")
-    async with open_chat(store=lambda: Store.open(file), size=(20, 6)) as chat:
+    async with open_chat(store=lambda: Store(file), size=(20, 6)) as chat:
         await look(chat)
         await chat.shows("Trieste")
 
 
 async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.type("typing")
         assert chat.answers == []
         await chat.until(lambda: file.exists())
-    store = Store.open(file)
+    store = Store(file)
     assert len(store.summaries()) == 1
     store.close()
 
 
 async def test_an_answer_on_its_way_is_on_disk(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.send("count")
         chat.engine.says("one two", thinking=False)
         await chat.until(lambda: "one two" in texts(file))
-        store = Store.open(file)
+        store = Store(file)
         assert store.load(1).tree.path[-1].state is State.WRITING
         store.close()
 
 
 async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.shows("mountains")
         assert "rivers" in chat.text
@@ -67,7 +67,7 @@ async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
 
 async def test_the_search_shows_what_it_found(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.pilot.press(*"answer")
         await chat.shows("The answer about rivers")
@@ -79,12 +79,12 @@ async def test_the_search_shows_what_it_found(file: Path) -> None:
 
 async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file: Path) -> None:
     title = "Write a quicksort in Python, with comments and tests, please"
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     asked = store.add(number, Role.USER, title, parent=None)
     store.add(number, Role.ASSISTANT, "It picks a pivot.", parent=asked.id)
     store.close()
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.pilot.press(*"quick")
         await chat.shows(f"{MARK} quick")
@@ -94,7 +94,7 @@ async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file
 
 
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         await chat.type("for one")
         await chat.pilot.press("ctrl+n")
@@ -111,21 +111,21 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
 
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         await chat.type("half a")
-        store = Store.open(file)
+        store = Store(file)
         await chat.until(lambda: store.load(1).draft == "half a")
         store.close()
 
 
 async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     asked = store.add(number, Role.USER, "count", parent=None)
     store.answer(number, asked.id).add("one two")
     store.close()
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.pilot.press("enter")
         await back(chat)
@@ -139,7 +139,7 @@ async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None
 
 async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("ctrl+x")
         await chat.shows('Deleted "mountains"; ctrl+_')
@@ -151,7 +151,7 @@ async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
 
 
 async def test_deleting_the_open_one_begins_again(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         await look(chat)
         await chat.pilot.press("ctrl+x", "escape")
@@ -163,7 +163,7 @@ async def test_deleting_the_open_one_begins_again(file: Path) -> None:
 
 async def test_pinned_ones_stand_first(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("down", "ctrl+t")
         await chat.shows("pinned")
@@ -176,7 +176,7 @@ async def test_pinned_ones_stand_first(file: Path) -> None:
 
 async def test_opening_another_one_stops_the_answer(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.send("story")
         chat.engine.says("Once upon")
         await chat.shows("Once upon")
@@ -190,14 +190,14 @@ async def test_opening_another_one_stops_the_answer(file: Path) -> None:
 
 
 async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     parent: int | None = None
     for n in range(100):
         role = Role.ASSISTANT if n % 2 else Role.USER
         parent = store.add(number, role, f"message {n}.", parent=parent).id
     store.close()
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.pilot.press("enter")
         await back(chat)
@@ -212,7 +212,7 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
 
 async def test_titles_are_neither_markup_nor_control_sequences(file: Path) -> None:
     fill(file, "[red]x[/red] \x1b[2J")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.shows("[red]x[/red]")
         await chat.pilot.press(*"red")

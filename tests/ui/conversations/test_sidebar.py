@@ -17,7 +17,7 @@ from tests.ui.conversations_driver import chosen, fill, filled, texts
 
 async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.shows("mountains")
         await chat.click("rivers")
@@ -29,7 +29,7 @@ async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
 
 async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.send("lakes")
         await chat.shows(" ● lakes")
@@ -45,7 +45,7 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
 async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
     long = "Why does my build fail only on Windows when the path holds a space and a bracket"
     fill(file, "rivers", *(f"{number} {long}" for number in range(40)))
-    async with open_chat(size=(120, 24), store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=(120, 24), store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await chat.shows(" 39 Why does my build")
         rows = [row[:27].rstrip() for row in chat.rows if row[:27].strip() and row.startswith("   ")]
@@ -68,7 +68,7 @@ async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
 @pytest.mark.parametrize("leaves", ["ctrl+n", "enter"])
 async def test_what_continues_is_not_hidden_by_a_filter_that_has_found_something(file: Path, leaves: str) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.pilot.press("ctrl+o", *"rivers")
         await chat.until(lambda: "mountains" not in chat.text)
@@ -79,7 +79,7 @@ async def test_what_continues_is_not_hidden_by_a_filter_that_has_found_something
 
 
 async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.send("go")
         asked: list[int] = []
@@ -102,7 +102,7 @@ async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: p
 
 async def test_ctrl_o_searches_in_the_sidebar_and_once_more_on_a_whole_screen(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await chat.pilot.press("ctrl+o", *"rivers")
         await chat.until(lambda: chosen(picker) == "rivers")
@@ -120,7 +120,7 @@ async def test_ctrl_o_searches_in_the_sidebar_and_once_more_on_a_whole_screen(fi
 
 async def test_a_hit_is_in_sight_however_narrow_the_list(file: Path) -> None:
     fill(file, "a long beginning, and then the Tagliamento comes")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await filled(chat)
         await chat.pilot.press("ctrl+o", *"long.")
         await chat.until(lambda: any("long." in row[:28] for row in chat.rows))
@@ -128,7 +128,7 @@ async def test_a_hit_is_in_sight_however_narrow_the_list(file: Path) -> None:
 
 async def test_renaming_by_key_and_not(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await chat.pilot.press("ctrl+o", "ctrl+r")
         assert picker.title_input.value == "rivers"
@@ -143,7 +143,7 @@ async def test_renaming_by_key_and_not(file: Path) -> None:
 
 async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await chat.click("rivers")
         await chat.shows("● rivers")
@@ -162,7 +162,7 @@ async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
 
 async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         assert "rivers" not in chat.text
         await chat.pilot.press("f7")
         await chat.shows("rivers")
@@ -176,7 +176,7 @@ async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, mon
     monkeypatch.setattr(MessageList, "page", lambda self, direction: taken.append("page"))
     monkeypatch.setattr(Inspector, "step", lambda self, by: taken.append("round"))
     fill(file, "rivers", "mountains", "lakes")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+    async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await filled(chat)
         await chat.pilot.press("f3", "ctrl+o", *"rivers", "left", "x")
         await chat.until(lambda: picker.search_input.value == "riverxs")

@@ -36,7 +36,7 @@ async def test_leaving_a_screen_twice_closes_only_that_screen() -> None:
 @pytest.mark.parametrize("key", ["f4", "f2"])
 async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
-    async with open_chat(live=live, store=lambda: Store.in_memory(), size=(120, 40)) as chat:
+    async with open_chat(live=live, store=lambda: Store(), size=(120, 40)) as chat:
         await chat.exchange("Hello", "Hi")
         hit(chat, key, key, key)
         await chat.until(lambda: len(chat.pilot.app.screen_stack) > 1)

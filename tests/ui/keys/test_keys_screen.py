@@ -62,7 +62,7 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
 
 async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
     fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await look(chat)
         await chat.until(lambda: "found.open" in live(chat.pilot.app))
         await chat.pilot.press(*"xyz")
@@ -98,7 +98,7 @@ async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare(
 
 async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: Path) -> None:
     fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("ctrl+r")
         await chat.shows("enter rename")

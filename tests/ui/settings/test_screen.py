@@ -137,7 +137,7 @@ async def test_a_reload_can_wait(file: Path) -> None:
 
 async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
-    async with open_panel(file, store=lambda: Store.open(database)) as panel:
+    async with open_panel(file, store=lambda: Store(database)) as panel:
         await panel.press("tab")
         await panel.chat.shows("for this conversation")
         await panel.find("answer.system")
@@ -154,7 +154,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.chat.send("three")
         assert panel.chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
     assert not file.exists()
-    store = Store.open(database)
+    store = Store(database)
     assert store.load(1).settings == {"answer": {"system": "Be\nbrief."}}
     assert store.load(2).settings == {}
     store.close()
@@ -162,11 +162,11 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
 
 async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
-    store = Store.open(database)
+    store = Store(database)
     number = store.create({"sampling": {"temp": "hot", "top_k": 3}, "model": {"ctx": 8}, "answer": "\x1b[2J"})
     store.add(number, Role.USER, "one", parent=None)
     store.close()
-    async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
+    async with open_panel(file, store=lambda: Store(database), opened=False) as panel:
         await panel.chat.until(lambda: panel.chat.screen.library.is_open)
         await panel.chat.screen.open_conversation(1)
         await panel.chat.shows('sampling.temp is "hot"; it must be a')
@@ -178,11 +178,11 @@ async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_
 
 async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
-    store = Store.open(database)
+    store = Store(database)
     number = store.create({"answer": {"system": "Be\x1b]0;owned\x07\nbrief", "stop": ["\x1b[2Jend"]}})
     store.add(number, Role.USER, "one", parent=None)
     store.close()
-    async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
+    async with open_panel(file, store=lambda: Store(database), opened=False) as panel:
         await panel.chat.until(lambda: panel.chat.screen.library.is_open)
         await panel.chat.screen.open_conversation(1)
         await panel.open()

@@ -194,7 +194,7 @@ async def test_ctrl_z_suspends_wherever_one_is_and_changes_nothing(
 ) -> None:
     suspended: list[int] = []
     monkeypatch.setattr(App, "action_suspend_process", lambda self: suspended.append(1))
-    async with open_chat(size=(120, 40), store=lambda: Store.open(tmp_path / "chats.db")) as chat:
+    async with open_chat(size=(120, 40), store=lambda: Store(tmp_path / "chats.db")) as chat:
         await chat.type("kept")
         await chat.pilot.press(*before, "ctrl+z")
         assert suspended == [1]

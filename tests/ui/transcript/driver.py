@@ -27,7 +27,7 @@ def _text(n: int) -> str:
 @asynccontextmanager
 async def long_chat(nodes: list[Node], size: tuple[int, int] = (80, 24)) -> AsyncIterator[Chat]:
     """A chat that has opened a conversation."""
-    store = Store.in_memory()
+    store = Store()
     (number,) = store.insert([Conversation(Summary(0, "Long"), Tree({n.id: n for n in nodes}, nodes[-1].id))])
     async with open_chat(store=lambda: store, size=size) as chat:
         await chat.screen.open_conversation(number)

@@ -81,7 +81,7 @@ async def test_text_is_selected_with_the_mouse() -> None:
 async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "AT_ONCE", 50)
     answer = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
-    store = Store.in_memory()
+    store = Store()
     nodes = {1: Node(1, None, Role.USER, "go"), 2: Node(2, 1, Role.ASSISTANT, answer)}
     (number,) = store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 2))])
     typed: list[str] = []

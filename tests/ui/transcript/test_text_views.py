@@ -259,12 +259,12 @@ async def test_what_is_thought_and_what_is_shown_are_set_apart(shown: str) -> No
 
 async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
-    store = Store.open(file)
+    store = Store(file)
     number = store.create()
     prompt = store.add(number, Role.USER, "count", parent=None)
     store.answer(number, prompt.id).add("one, two, ")
     store.close()
-    async with open_chat(store=lambda: Store.open(file)) as chat:
+    async with open_chat(store=lambda: Store(file)) as chat:
         await chat.until(lambda: chat.screen.library.is_open)
         await chat.screen.open_conversation(number)
         await chat.shows("ctrl+g continues")
