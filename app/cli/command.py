@@ -166,9 +166,7 @@ class Group(Command):
 def parse(root: Command, argv: Sequence[str]) -> Namespace:
     """Return the given options of a command line, and the words of its command as `command`, such as "pairs list".
 
-    Raises:
-        UsageError: The command line is wrong.
-        SystemExit: It asked for help or the version, which was printed.
+    Raises UsageError, or SystemExit after printing help or the version.
     """
     try:
         with root.make_context(str(root.name), list(argv), max_content_width=_WIDEST) as ctx:

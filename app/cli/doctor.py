@@ -35,11 +35,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Run all checks and print them.
-
-    Returns:
-        1 if there is a problem, else 0.
-    """
+    """Run all checks and print them; return 1 if there is a problem, else 0."""
     # Imports take a moment, too.
     StatusLine(sys.stderr).show(LOOKING)
     check_usage(args)

@@ -32,10 +32,9 @@ _NOT_FITTED = (
 
 
 def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """Place the pair that the flags name, without loading it.
+    """Place the pair that the flags name, without loading it, or say what is wrong with it.
 
-    Returns:
-        Its place or what is wrong with it; and, if its files can be read, what its speed depends on.
+    Return also what its speed depends on, if its files can be read.
     """
     name, why, chosen = _chosen_pair(args)
     options = None

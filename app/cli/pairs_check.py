@@ -203,9 +203,7 @@ def parameters(n: int) -> str:
 def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[dict[str, Any]]:
     """Yield compatible drafts as JSON objects, the catalog's first; each header costs a few megabytes.
 
-    Raises:
-        HubError: Nothing was found before Hugging Face stopped answering.
-        Interrupted: Canceled.
+    Raises HubError if nothing was found before Hugging Face stopped answering.
     """
     failure: HubError | None = None
     found: set[str] = set()

@@ -94,14 +94,7 @@ def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: StatusLin
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One file of a removed pair.
-
-    Attributes:
-        path: Where it lies.
-        size: Bytes.
-        note: Where it came from, if not from a complete download.
-        kept: Why it is not deleted; "" if it is.
-    """
+    """One file of a removed pair: where it came from, if not from a complete download, and why it is kept, if it is."""
 
     path: Path
     size: int
@@ -162,11 +155,7 @@ def _delete_partial(path: Path) -> int:
 
 
 def delete_file(path: Path) -> int:
-    """Delete a file, with its content unless another name leads to it; return the bytes freed.
-
-    Raises:
-        CacheError: The disk refused.
-    """
+    """Delete a file, with its content unless another name leads to it; return the bytes freed. Raises CacheError."""
     with cache.disk_errors():
         repo = _repo_of(path)
         content = path.resolve() if repo is not None and path.is_symlink() else path

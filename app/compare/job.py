@@ -58,14 +58,10 @@ class CompareJob:
     loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        """Run the comparison; a stop ends it early and is no failure.
+        """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `Explaining`; end with `Raced`.
 
-        Yields:
-            Progress of the answers and, as `JobProgressed`, `RunBegan`, `RunEnded` and `Explaining`; `Raced` in the
-            `JobEnded` at the end.
-
-        Raises:
-            AppError: The pair lacks what a side needs, or the first round failed.
+        A stop ends it early and is no failure. Raises AppError if the pair lacks what a side needs, or the first round
+        failed.
         """
         cancelled = controls.cancelled
         check_sides(pair, self.sides)

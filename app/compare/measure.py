@@ -107,8 +107,7 @@ class Measured:
     def verdict(self, more: str = "--repeat {}") -> str:
         """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
-        Args:
-            more: How to get more rounds, with a place for their number; "" if there is no way.
+        `more` says how to get more rounds, with a place for their number.
         """
         ratio = self.ratio
         if ratio is None:

@@ -81,9 +81,7 @@ _TRIGGERS = {
 def prepare(db: sqlite3.Connection) -> None:
     """Create or migrate all tables and the full-text index.
 
-    Raises:
-        StoreError: The file is from a newer Tandem.
-        sqlite3.Error: SQLite refuses; nothing was changed.
+    Raises StoreError for a file from a newer Tandem, or sqlite3.Error; nothing was changed then.
     """
     if missing := MIGRATIONS[schema_version(db) :]:
         with transaction(db):

@@ -27,15 +27,9 @@ _UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, 
 
 @contextmanager
 def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Iterator[None]:
-    """Hold the lock of a file; its folder is created if needed.
+    """Hold the lock of a file, a .lock beside it; its folder is created if needed.
 
-    Args:
-        file: The lock is a file with the suffix .lock beside it.
-        failure: Error to raise.
-        timeout_s: Longest wait for another program.
-
-    Raises:
-        AppError: `failure`, if another program holds the lock for longer, or the file cannot be written.
+    Raises `failure` if another program holds the lock for longer, or the file cannot be written.
     """
     # Few commands write.
     from filelock import FileLock, Timeout
@@ -85,13 +79,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def create(path: Path, data: bytes) -> None:
-    """Write a new file, never over an existing one.
-
-    Raises:
-        FileExistsError: Something of that name exists.
-        OSError: It cannot be written; nothing is left behind.
-        ValueError: The name is invalid.
-    """
+    """Write a new file. Raises FileExistsError, another OSError or ValueError; nothing is left behind."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         _fill(descriptor, data)
@@ -133,12 +121,9 @@ def is_valid_name(name: str) -> bool:
 
 
 def read_json(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
-    """Read a JSON file; return None if it is missing, broken or of another format.
+    """Read an object from a JSON file; return None if it is missing, broken, or its "format" is another one.
 
-    Args:
-        path: Written by `write_json`: an object with a "format".
-        form: The expected format.
-        made: Converts the object; its errors discard the file.
+    `made` converts the object; its errors discard the file.
     """
     try:
         raw = json.loads(regular_file.read_text(path))

@@ -28,11 +28,8 @@ _LONGEST_LINE = 300
 def printable(text: str, after: str = "") -> str:
     """Remove characters that could control a terminal or hide text from the reader.
 
-    The one rule for text from models and files: on the screen, in exports and in pipes.
-
-    Args:
-        text: All of it, or the next piece.
-        after: The last character of what is printed before it.
+    The one rule for text from models and files: on the screen, in exports and in pipes. `after` is the last character
+    before a piece of text.
     """
     text = _LINE_ENDS.sub("\n", _UNPRINTABLE.sub("", text))
     return text if text.isascii() else _RUN.sub(_needed_joiners, after + text)[len(after) :]

@@ -39,11 +39,8 @@ _WINDOWS_CRASHES = {
 def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
     """Return the path of an installed program, or None.
 
-    On Windows the current folder is skipped: a downloaded file there may be named like a system program.
-
-    Args:
-        name: Without a suffix.
-        folders: Searched after those of PATH.
+    Folders are searched after those of PATH. On Windows the current folder is skipped: a downloaded file there may be
+    named like a system program.
     """
     places = [*os.environ.get("PATH", os.defpath).split(os.pathsep), *folders]
     if sys.platform != "win32":
@@ -64,14 +61,10 @@ def limited_run(
     Files instead of pipes: a grandchild that keeps a pipe open, or a driver that hangs, cannot block the caller.
 
     Args:
-        command: Path and arguments.
-        seconds: Time limit; then the program and its children are killed.
-        environment: All environment variables.
         question: Standard input.
-        cancelled: Polled while the program runs.
 
     Raises:
-        subprocess.TimeoutExpired: It did not end in time.
+        subprocess.TimeoutExpired: It did not end in time; it and its children were killed.
         Interrupted: `cancelled` returned True.
         OSError: It cannot be started.
     """

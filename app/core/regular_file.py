@@ -95,23 +95,14 @@ def status(path: Path) -> os.stat_result:
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
-    """Read a file, or its first bytes.
-
-    Raises:
-        OSError: It cannot be read, or as `status` does.
-    """
+    """Read a file, or its first bytes. Raises OSError, also as `status` does."""
     status(path)
     with path.open("rb") as file:
         return file.read(most)
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Read a text file with normalized line ends.
-
-    Raises:
-        OSError: As `read_bytes` does; also for a file above `MAX_BYTES`.
-        UnicodeDecodeError: It is no text in this encoding.
-    """
+    """Read a text file with normalized line ends. Raises OSError, also above `MAX_BYTES`, or UnicodeDecodeError."""
     data = read_bytes(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MAX_BYTES >> 20} MiB", str(path))
@@ -124,14 +115,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def read_toml(path: Path, failure: type[AppError], fix: str, *, missing_ok: bool = False) -> dict[str, Any]:
-    """Read a TOML file that the user may have written; raise `failure` with a fix if it cannot be read.
-
-    Args:
-        path: The file.
-        failure: Error to raise.
-        fix: Its hint.
-        missing_ok: Return an empty table if there is no file.
-    """
+    """Read a TOML file that the user may have written; raise `failure` with a fix if it cannot be read."""
     try:
         text = read_text(path, "utf-8-sig")
         if not _LONG_KEY.search(text):

@@ -202,13 +202,9 @@ def _short(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
 
 
 def _n_kept_in(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
-    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
+    """Return how many of the messages before a prompt stay: whole turns, in about `budget` of all `n_tokens`.
 
-    Args:
-        before: The messages before the prompt.
-        written: Characters of the prompt and of the answer so far.
-        n_tokens: Tokens of everything.
-        budget: Tokens for everything that stays.
+    `written` counts the characters of the prompt and of the answer so far.
     """
     lengths = [len(node.text) for node in before]
     left = budget * (sum(lengths) + written) / max(1, n_tokens) - written

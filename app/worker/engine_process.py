@@ -144,9 +144,7 @@ def serve(
 ) -> NoReturn:
     """Run commands until the parent closes its end of the pipe or is gone.
 
-    Args:
-        cancel: As for `EngineWorker`.
-        on_abort: Makes the native library pass its text to a function before it aborts the process.
+    `on_abort` makes the native library pass its text to a function before it aborts the process.
     """
     commands, events = _take_pipes()
 

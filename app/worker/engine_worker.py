@@ -154,14 +154,7 @@ class EngineWorker(CommandQueue):
                 self._flag.set()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Stop everything, free the models and end the thread.
-
-        Args:
-            timeout: Seconds to wait; None waits without a limit.
-
-        Returns:
-            Whether the thread has ended.
-        """
+        """Stop everything, free the models and end the thread; return whether it ended within `timeout` seconds."""
         self.cancel()
         self._commands.put(None)
         self._thread.join(timeout)

@@ -84,14 +84,7 @@ class IsolatedEngine(CommandQueue):
         self._send(Call("draft", (on,)))
 
     def close(self, timeout: float | None = None) -> bool:
-        """Stop everything and end the process.
-
-        Args:
-            timeout: Seconds until it is killed.
-
-        Returns:
-            True: everything has ended.
-        """
+        """Stop everything and end the process, which is killed after `timeout` seconds; return True."""
         with self._lock:
             self._closed = True
             process = self._process
@@ -149,11 +142,7 @@ class IsolatedEngine(CommandQueue):
             process.kill()
 
     def _exchange(self, command: Command) -> None:
-        """Send a command and pass its events on until it has ended.
-
-        Raises:
-            EngineLostError: The process ended.
-        """
+        """Send a command and pass its events on until it has ended. Raises EngineLostError if the process ends."""
         with self._lock:
             if self._closed:
                 raise UsageError("The engine was closed.")
@@ -210,12 +199,7 @@ def _failed(command: Command, error: AppError) -> Failed:
 
 
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
-    """Return the event that ends a command as stopped, without its process.
-
-    Args:
-        command: The command.
-        steps: Those of an answer so far.
-    """
+    """Return the event that ends a command as stopped without its process, after these steps of an answer."""
     if isinstance(command, Load) or not isinstance(command.job, AnswerJob):
         text = "Loading was stopped." if isinstance(command, Load) else "It was stopped."
         return _failed(command, StoppedError(text))

@@ -21,16 +21,7 @@ _SUBJECTS = {
 
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
-    """Refuse a prompt that does not fit into the context.
-
-    Args:
-        pair: The loaded pair.
-        request: The request.
-        n_tokens: Tokens of its rendered prompt.
-
-    Raises:
-        ContextOverflowError: They are more than the context holds.
-    """
+    """Raise ContextOverflowError if the context does not hold the tokens of a rendered prompt."""
     n_ctx = pair.target.n_ctx
     if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
         return
@@ -57,10 +48,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
     """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
 
-    Args:
-        pair: Who is to answer.
-        n_tokens: What the context would have to hold.
-        way: Returns how to get a context of so many tokens.
+    `way` returns how to get a context of so many tokens.
     """
     enough = enough_for(pair, n_tokens)
     return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"

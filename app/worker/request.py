@@ -75,12 +75,7 @@ def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, dr
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
-    """Return the sampling with a seed.
-
-    Args:
-        sampling: Keeps the seed that it has.
-        seed: Taken if it has none; None draws one.
-    """
+    """Return the sampling with a seed: its own, else this one, else a random one."""
     if sampling.is_greedy or sampling.seed is not None:
         return sampling
     return replace(sampling, seed=seed if seed is not None else secrets.randbelow(1 << 31))

@@ -45,21 +45,9 @@ def answer(
     clock: Clock = time.perf_counter_ns,
     cpu_clock: Clock = time.process_time_ns,
 ) -> Iterator[Event]:
-    """Generate one answer.
+    """Yield prompt progress, one `Step` per verify step, notices, and `Finished` at the end of an answer.
 
-    Args:
-        pair: A loaded pair.
-        request_id: Number for the events.
-        request: The request.
-        controls: Switches that may change meanwhile.
-        clock: Monotonic nanoseconds.
-        cpu_clock: Nanoseconds of CPU time of this process.
-
-    Yields:
-        Prompt progress, one `Step` per verify step, notices, and `Finished` at the end.
-
-    Raises:
-        AppError: The prompt does not fit, the template refuses, or the target failed.
+    Raises AppError if the prompt does not fit, the template refuses, or the target failed.
     """
     prompt = prompt_of(pair, request)
     if request.text is None:
@@ -111,7 +99,7 @@ def _generate(
     sampler: SamplerChain,
     controls: Controls,
 ) -> Iterator[Event]:
-    """Translate the engine's token events into text events; for arguments see `answer`."""
+    """Translate the engine's token events into text events."""
     stream = TextStream(
         request.stops,
         ends=prompt.stops,
