@@ -19,17 +19,16 @@ from app.cli import bench, compare, race_session
 from app.cli.bench import read_plan, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.options import Options
-from app.cli.race_session import parse_fixed
 from app.compare import report
 from app.compare.benchmark import Prompt, Row
 from app.compare.measure import Measured, measure, spread
 from app.compare.race import Round, Run
-from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
+from app.core.errors import AppError, DecodeError, UsageError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, DraftParams, FinishReason, Guidance, SamplingParams
+from app.engine.types import AutoDraft, FinishReason, Guidance, SamplingParams
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
@@ -134,17 +133,6 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
     assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 1
 
 
-def test_a_prompt_that_does_not_fit_ends_the_benchmark_and_is_named(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("\n".join(["abc", "b" * 600, "bcd"]))
-    with pytest.raises(ContextOverflowError, match=r"^The prompt has 600 tokens and the context") as error:
-        tandem("bench", "--prompts", str(prompts))
-    assert "Shorten it" in error.value.hint
-    assert "broken off at yours, 2 after 4 of" in capsys.readouterr().out
-
-
 def test_prompts_come_from_standard_input(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,16 +183,6 @@ def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: in
     options = replace(options, answers=replace(options.answers, max_tokens=of_settings))
 
     assert read_plan(parse_args(["bench", *arguments.split()]), options).request.max_tokens == most
-
-
-@pytest.mark.parametrize("command", ["compare", "bench"])
-def test_help_has_the_default_numbers(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_args([command, "--help-all"])
-    told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
-
-    assert f"default: {256 if command == 'compare' else '128, with --quick 48'};" in told
-    assert "(0 to 4,294,967,294; default: 1)" in told
 
 
 def test_a_stop_in_the_middle(
@@ -520,11 +498,3 @@ def test_a_thinking_option_that_the_model_ignores_is_reported(
     shown = capsys.readouterr()
     assert shown.err.count("--thinking changes nothing.") == 1
     assert json.loads(shown.out)["notices"] == list(pair.info.thinking_support.ignored(off, off))
-
-
-def test_fixed_parameters_are_parsed() -> None:
-    assert parse_fixed("n_max=7,p_min=0.6") == DraftParams(7, 0, 0.6)
-    assert parse_fixed(" n_max=4 , n_min=2") == DraftParams(4, 2, 0.6)
-    for wrong in ("", "n_max", "n_max=x", "q=1", "n_max=900"):
-        with pytest.raises(UsageError):
-            parse_fixed(wrong)

@@ -178,12 +178,6 @@ def test_missing_named_file_is_a_problem(folders: Path) -> None:
     assert line(pair_section(found), "trouble").state == "problem"
 
 
-def test_unreadable_registry_is_a_problem() -> None:
-    written(pairs_file(), "not toml")
-
-    assert line(pair_section(look()[0]), "trouble").state == "problem"
-
-
 def test_pairs_without_a_default_are_reported(folders: Path) -> None:
     alone = Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None)
     Registry(pairs_file()).add(SetUp(alone, ModelOnDisk(folders / "t.gguf", 1)), default=True)

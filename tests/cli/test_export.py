@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -196,31 +194,6 @@ def test_import_skips_existing_conversations(
     assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
     assert len(store.summaries()) == 3
     store.close()
-
-
-def test_both_are_commands_and_help_does_not_load_the_store() -> None:
-    code = (
-        "import sys\nfrom app.cli import main\n"
-        "for command in ([], ['export'], ['import']):\n"
-        "    try: main([*command, '--help'])\n"
-        "    except SystemExit as end: assert end.code == 0\n"
-        "print('sqlite3' in sys.modules, 'app.conversations.store' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert "tandem export --all" in done.stdout
-    assert "tandem import backup.json" in done.stdout
-    assert done.stdout.splitlines()[-1] == "False False"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_pipe_is_not_replaced(filled: Path, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-
-    with pytest.raises(AppError, match="it is no regular file"):
-        run("--output", str(pipe), "--force")
-    assert pipe.is_fifo()
 
 
 def test_full_disk_leaves_existing_files_unchanged(

@@ -67,19 +67,6 @@ def test_a_stop_keeps_what_is_done() -> None:
     assert speed.n == 1, "a sum has the rounds that all of it has"
 
 
-def test_rounds_that_would_change_nothing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[int]] = []
-
-    def rows(plan: Plan, results: Results) -> list[Row]:
-        asked.append([len(rounds) for rounds in results.values()])
-        return [row_with(2.0, 2.01)] if len(asked) == 2 else [row_with(2.0)]
-
-    monkeypatch.setattr(Plan, "rows", rows)
-    _, done = run_bench(make_pair(), repeat=9, ends_early=True)
-    assert asked == [[1, 1, 1], [2, 2, 2]]
-    assert {len(rounds) for rounds in done.values()} == {2}
-
-
 def row_with(*ratios: float) -> Row:
     side = measure([], "fixed", "plain")
     return Row("code", 1, (side, replace(side, ratio=spread(ratios))))

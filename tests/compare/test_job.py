@@ -13,11 +13,11 @@ from app.compare import AUTOMATIC, PLAIN
 from app.compare.job import CompareJob, Explaining, Raced, conversation_prefix
 from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
 from app.conversations.message import Message, Role
-from app.core.errors import ContextOverflowError, DecodeError, UsageError
+from app.core.errors import ContextOverflowError, UsageError
 from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, Step
+from app.worker.events import Event, Finished, JobEnded, JobProgressed, Measuring, Step
 from app.worker.request import AnswerRequest, with_seed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -145,21 +145,6 @@ def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
     assert [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
 
 
-def test_a_failure_while_the_texts_are_compared_keeps_the_rounds(
-    pair: FakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = DecodeError("The card is gone.")
-
-    def fails(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr("app.compare.job.explain", fails)
-    raced = result(run(job(rounds=2), pair))
-
-    assert len(raced.rounds) == 2
-    assert raced == Raced(raced.rounds, {}, stopped=False, broken=error)
-
-
 def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
     work = job(rounds=9).run(pair, 7, Controls(lambda: stopped))
     stopped, events = False, []
@@ -222,23 +207,4 @@ def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
     assert seen[-1].request == number
     held = BEFORE + len("ghi") + len(text) - 1
     assert last.stats.cache_n >= held, "the same answer need not be read again"
-    assert worker.close(30)
-
-
-def test_the_worker_reports_a_failed_job_and_runs_the_next(pair: FakePair) -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(events.put)
-    early = worker.run(job())
-    assert isinstance(refused := events.get(timeout=30), Failed)
-    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(4))))
-    lacking = worker.run(job(THREE))
-    events.get(timeout=30)
-    assert isinstance(failed := events.get(timeout=30), Failed)
-    worker.run(job())
-    while not isinstance(ended := events.get(timeout=30), JobEnded):
-        pass
-
-    assert (refused.request, refused.error.message) == (early, "No model is loaded.")
-    assert failed.request == lacking
-    assert isinstance(ended.result, Raced)
     assert worker.close(30)

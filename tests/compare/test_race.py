@@ -52,15 +52,6 @@ def run_race(
     return list(race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)), tuple(rounds)
 
 
-def test_the_order_alternates_and_the_warm_up_comes_first(pair: FakePair) -> None:
-    events, rounds = run_race(pair, repeat=3)
-
-    began = [(e.round, e.side) for e in events if isinstance(e, RunBegan)]
-    assert began == [(n, name) for n in range(4) for name in (NAMES[::-1] if n == 2 else NAMES)]
-    assert [(e.round, e.run.contender) for e in events if isinstance(e, RunEnded)] == began
-    assert len(rounds) == 3
-
-
 @pytest.mark.parametrize(("asked", "warm", "whole"), [(100, 16, 100), (5, 5, 5), (None, 16, 123)])
 def test_the_warm_up_is_no_longer_than_the_answers(asked: int | None, warm: int, whole: int) -> None:
     endless = FakePair(FakeModel(mixing(3), n_ctx=len(PROMPT) + 122))
@@ -118,15 +109,6 @@ def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch
     run = finish(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
     assert run is not None
     assert run.threads == (1, 2)
-
-
-def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
-    events: list[RaceEvent] = []
-    # Three runs warm up, three are the first round, two of the second.
-    rounds: list[Round] = []
-    for event in race(pair, THREE, GREEDY, range(6), lambda: sum(isinstance(e, RunEnded) for e in events) >= 8, rounds):
-        events.append(event)
-    assert [list(round_) for round_ in rounds] == [NAMES]
 
 
 def test_a_cancelled_run_does_not_count() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,21 +53,6 @@ def read(text: str, name: str = "x.md") -> Conversation:
         file.write_text(text, encoding="utf-8", newline="")
         (found,) = read_file(file, now=0.0)
     return found
-
-
-def renumbered(conversation: Conversation) -> Conversation:
-    """With ids 1, 2, 3 as an import gives them."""
-    tree = conversation.tree
-    numbers: dict[int | None, int | None] = {None: None} | {old: new for new, old in enumerate(tree.nodes, 1)}
-    nodes = [replace(node, id=numbers[node.id] or 0, parent=numbers[node.parent]) for node in tree.nodes.values()]
-    return replace(conversation, tree=Tree({node.id: node for node in nodes}, numbers[tree.leaf]))
-
-
-def test_json_restores_everything(tmp_path: Path) -> None:
-    file = tmp_path / "all.json"
-    file.write_text(to_json([SAMPLE, SAMPLE]), encoding="utf-8")
-
-    assert read_file(file) == (renumbered(SAMPLE), renumbered(SAMPLE))
 
 
 def test_markdown_restores_the_active_branch(tmp_path: Path) -> None:
@@ -329,15 +313,6 @@ def test_only_regular_files_are_read(tmp_path: Path, name: str, reason: str) -> 
         os.mkfifo(tmp_path / name)
     with pytest.raises(AppError, match=reason):
         read_file(tmp_path / name)
-
-
-def test_a_long_conversation_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    file.write_text(json.dumps([{"role": "user", "content": "x"}] * 20_000), encoding="utf-8")
-    [found] = read_file(file)
-
-    assert len(found.tree.path) == 20_000
-    assert not math.isnan(found.summary.created)
 
 
 # Duplicates

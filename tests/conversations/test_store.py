@@ -43,19 +43,6 @@ def test_the_list_is_sorted_by_pin_and_last_message(store: Store, clock: Clock) 
     assert [summary.pinned for summary in store.summaries()] == [True, False, False]
 
 
-def test_an_edit_is_a_branch(store: Store) -> None:
-    conversation, asked, answered = exchange(store, "first", "one")
-    edited = store.add(conversation, asked.role, "first, edited", parent=asked.parent)
-    tree = store.load(conversation).tree
-
-    assert [node.text for node in tree.path] == ["first, edited"]
-    assert [node.id for node in tree.siblings(edited.id)] == [asked.id, edited.id]
-    assert store.load(conversation).summary.title == "first"
-
-    store.switch(conversation, tree.switched(asked.id).leaf or 0)
-    assert store.load(conversation).tree.path == (asked, answered)
-
-
 def test_a_chosen_title_stays_until_it_is_cleared(store: Store) -> None:
     conversation = store.create()
     assert store.rename(conversation, " My\n\x1btitle ") == "My title"
@@ -115,18 +102,3 @@ def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Sto
         case "resume":
             store.resume(cut.id)
     assert [summary.id for summary in store.summaries()] == [conversation]
-
-
-def test_an_unsent_prompt_is_restored_at_the_next_start(file: Path) -> None:
-    with closing(Store(file)) as store:
-        store.save_pending_input("half a thought")
-        with closing(Store(file)) as other:
-            assert other.take_pending_input() == "", "it is in the line of one that runs"
-    for _ in range(2):
-        with closing(Store(file)) as store:
-            assert store.take_pending_input() == "half a thought"
-    with closing(Store(file)) as store:
-        store.take_pending_input()
-        store.save_pending_input("")
-    with closing(Store(file)) as store:
-        assert store.take_pending_input() == ""

@@ -133,14 +133,6 @@ class TestDeath:
         assert not any(isinstance(event, Loaded) for event in heard)
         assert finished(heard[-1]).request == number
 
-    def test_a_waiting_request_loads_the_pair_again(self, harness: Harness, tmp_path: Path) -> None:
-        harness.engine.load(FakeLoader(dies_at=4, mark=str(tmp_path / "mark")))
-        harness.until(Loaded)
-        first, second = harness.engine.answer(ENDLESS), harness.engine.answer(question())
-
-        assert failed(harness.until(Failed)[-1]).request == first
-        assert finished(harness.until(Finished, Failed)[-1]).request == second
-
     @pytest.mark.parametrize("code", ["import time; print('[]', flush=True); time.sleep(3600)", "raise SystemExit(3)"])
     def test_a_child_that_prints_garbage_fails_the_command(self, code: str) -> None:
         harness = Harness([sys.executable, "-c", code])
@@ -235,17 +227,6 @@ class TestEnd:
 
 
 class TestReload:
-    def test_a_pair_that_follows_one_that_was_not_loaded_is_loaded_once(self, harness: Harness, tmp_path: Path) -> None:
-        (tmp_path / "mark").touch()
-        harness.engine.load(FakeLoader(fails_at="loading", mark=str(tmp_path / "mark")))
-        harness.engine.load(FakeLoader())
-        harness.until(Loaded)
-        number = harness.engine.answer(question())
-        seen = harness.until(Finished, Failed)
-
-        assert finished(seen[-1]).request == number
-        assert number == 3
-
     def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
         mark = tmp_path / "mark"
         # The first load makes the mark; the second one, in the next process, finds it.
