@@ -28,7 +28,7 @@ from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, siz
 from app.models.progress import FileProgress, Progress, duration, speed
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
-from app.models.setup import Prepared, Ready, Setup, Trying
+from app.models.setup import Prepared, Setup
 from app.models.source import parse_source
 from app.worker.events import Finished, Notice
 from app.worker.request import AnswerRequest
@@ -43,7 +43,7 @@ def setup(args: argparse.Namespace) -> int:
     status = StatusLine(sys.stderr)
     pair = _chosen(args, status)
     try:
-        ready = _run(pair, args, status) if pair is not None else None
+        done = _run(pair, args, status) if pair is not None else None
     except CacheError:
         raise
     except HubError as error:
@@ -51,13 +51,13 @@ def setup(args: argparse.Namespace) -> int:
     except Interrupted:
         status.say("Stopped. Downloads are kept; run the same command to go on.")
         return INTERRUPTED
-    if ready is None:
+    if done is None:
         status.say("Nothing was set up.")
         return 0
     if "json" in args:
-        print(json_for(sys.stdout, _as_json(ready.pair)))
+        print(json_for(sys.stdout, _as_json(done[0])))
     else:
-        _report(ready, status)
+        _report(*done, status)
     return 0
 
 
@@ -153,9 +153,9 @@ def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
         status.say(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
-def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | None:
-    """Check the pair, ask, and download and try it; None if the user declines."""
-    steps = Setup(registry(), demo_file, None if "no_trial" in args else trial)
+def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> tuple[SetUp, str] | None:
+    """Check the pair, ask, and download and try it; return it and a line about the trial, None if the user declines."""
+    steps = Setup(registry(), demo_file)
     status.show(f"Looking at {pair.title}")
     with cancel_on_interrupt(steps.cancel):
         prepared = steps.prepare(pair, status.show)
@@ -172,29 +172,34 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | No
     return _install(steps, prepared, args, status)
 
 
-def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
-    """Download and try a pair, showing the progress."""
-    trying, default = False, None if "first" in args else "no_default" not in args
-    try:
-        with cancel_on_interrupt(steps.cancel):
-            for event in steps.install(prepared, default=default):
-                match event:
-                    case Progress():
-                        status.show(progress_line(event))
-                    case Trying():
-                        trying = True
-                        status.show("Loading, measuring and trying the pair")
-                    case Ready():
-                        status.clear()
-                        return event
-    except AppError as error:
-        if not trying:
-            raise
-        name = prepared.pair.name
-        opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
-        more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
-        raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from error
-    raise AssertionError
+def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> tuple[SetUp, str]:
+    """Download and try a pair, showing the progress.
+
+    It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
+    becomes the default.
+    """
+    tries, line = "no_trial" not in args, ""
+    default = None if "first" in args else "no_default" not in args
+    with cancel_on_interrupt(steps.cancel):
+        for event in steps.install(prepared, default=False if tries else default):
+            if isinstance(event, Progress):
+                status.show(progress_line(event))
+            else:
+                pair = event
+        if tries:
+            status.show("Loading, measuring and trying the pair")
+            try:
+                line = trial(pair, steps.is_cancelled)
+            except AppError as error:
+                name = prepared.pair.name
+                opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
+                more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
+                raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from error
+            if steps.is_cancelled():
+                raise Interrupted
+            registry().add(pair, default=default)
+    status.clear()
+    return pair, line
 
 
 def progress_line(progress: Progress) -> str:
@@ -233,9 +238,9 @@ def _download_line(prepared: Prepared) -> str:
     return f"{to_download} to download into {cache.folder()}, {free} free."
 
 
-def _report(ready: Ready, status: StatusLine) -> None:
-    name = ready.pair.pair.name
-    status.say(f"{name} is set up.{f' Tried: {ready.line}.' if ready.line else ''}")
+def _report(pair: SetUp, trial_line: str, status: StatusLine) -> None:
+    name = pair.pair.name
+    status.say(f"{name} is set up.{f' Tried: {trial_line}.' if trial_line else ''}")
     if registry().read().default == name:
         status.say("Chat with it: tandem")
         return

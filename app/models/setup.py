@@ -1,4 +1,4 @@
-"""Set a pair up: find and check both models, download, register and try them.
+"""Set a pair up: find and check both models, download and register them.
 
 The command line and the screen use the same steps and show the same events.
 """
@@ -29,9 +29,6 @@ from app.models.source import HubModel, ModelSource
 _POLL_S = 0.2
 _STOP_S = 0.5
 
-Trial = Callable[[SetUp, Callable[[], bool]], str]
-"""Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -55,21 +52,6 @@ class Prepared:
         return with_sizes(self.pair, *(model.size for _, model in self.models))
 
 
-class Trying:
-    """The files are complete and registered; the pair is loaded and answers once, which may fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """The pair is set up and registered; `line` is the result of the trial, or ""."""
-
-    pair: SetUp
-    line: str
-
-
-SetupEvent = Progress | Trying | Ready
-
-
 def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
     """Return the pair with what the catalog leaves out and the listing and the headers say."""
     facts, overhead = check.target, check.overhead
@@ -85,21 +67,19 @@ def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
 
 
 class Setup:
-    """The steps of one setup.
+    """The steps of one setup."""
 
-    Args:
-        trial: Tries a pair; None leaves that to the first chat.
-    """
-
-    def __init__(self, registry: Registry, demo_file: DemoFile, trial: Trial | None = None) -> None:
+    def __init__(self, registry: Registry, demo_file: DemoFile) -> None:
         self._registry = registry
         self._demo_file = demo_file
-        self._trial = trial
         self._stop = threading.Event()
 
     def cancel(self) -> None:
         """Stop at once; downloaded bytes stay. May be called from any thread."""
         self._stop.set()
+
+    def is_cancelled(self) -> bool:
+        return self._stop.is_set()
 
     def prepare(self, pair: Pair, on_status: Callable[[str], None] = lambda _: None) -> Prepared:
         """Find both models and read their headers, with status texts; a few megabytes are downloaded.
@@ -143,17 +123,14 @@ class Setup:
                 model = replace(model, path=None)
         return model
 
-    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[SetupEvent]:
-        """Download what is missing, register the pair and try it.
-
-        It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
-        becomes the default.
+    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[Progress | SetUp]:
+        """Download what is missing and register the pair, which is the last event.
 
         Args:
             default: As for `Registry.add`.
 
         Raises:
-            AppError: As `refuse`; a file is not available; the pair cannot be registered or does not work.
+            AppError: As `refuse`; a file is not available; the pair cannot be registered.
             Interrupted: Canceled.
         """
         models = [model for _, model in prepared.models]
@@ -165,15 +142,10 @@ class Setup:
                 cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
         on_disk = [ModelOnDisk(paths[role], model.size) for role, model in prepared.models]
         pair = SetUp(prepared.pair, *on_disk)
-        line = ""
-        if self._trial is not None:
-            self._registry.add(pair, default=False)
-            yield Trying()
-            line = self._trial(pair, self._stop.is_set)
         if self._stop.is_set():
             raise Interrupted
         self._registry.add(pair, default=default)
-        yield Ready(pair, line)
+        yield pair
 
     def refuse(self, prepared: Prepared) -> None:
         """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""

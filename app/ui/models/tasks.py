@@ -137,14 +137,10 @@ class PairTask(threading.Thread):
         self._report(checked)
 
     def _install(self, setup: Setup, prepared: Prepared) -> None:
-        from app.models.setup import Ready
-
         for event in setup.install(prepared, default=None):
-            match event:
-                case Progress():
-                    self._report(replace(self.progress, transfer=event))
-                case Ready():
-                    self.progress = replace(self.progress, stage=Stage.READY)
+            if isinstance(event, Progress):
+                self._report(replace(self.progress, transfer=event))
+        self.progress = replace(self.progress, stage=Stage.READY)
 
     def _fail(self, error: AppError) -> None:
         if not self._cancelled.is_set():

@@ -14,7 +14,7 @@ from app.core.errors import UnreachableError
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.registry import SetUp
-from app.models.setup import Ready, Setup
+from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import EditJson
 from tests.models.hub.loopback import LoopbackHub
@@ -28,8 +28,8 @@ MINE = Pair("mine", "Mine", HubModel(TARGET, file=FILE), None)
 def brought() -> SetUp:
     steps = Setup(registry(), no_demo)
     *_, last = steps.install(steps.prepare(MINE))
-    assert isinstance(last, Ready)
-    return last.pair
+    assert isinstance(last, SetUp)
+    return last
 
 
 def damage(path: Path, at: int) -> bytes:

@@ -18,9 +18,9 @@ from app.core.shell import command
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.hub.cache import cached_file
-from app.models.registry import Registry
+from app.models.registry import Registry, SetUp
 from app.models.resolve import resolve
-from app.models.setup import Ready, Setup
+from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
@@ -68,11 +68,11 @@ def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, h
     *_, last = steps.install(steps.prepare(Pair("mine", "Mine", source, None)))
     pair.close()
 
-    assert isinstance(last, Ready)
-    assert cached_file(source) == last.pair.target.path
-    assert resolve(source, no_demo, Patient()).path == last.pair.target.path
+    assert isinstance(last, SetUp)
+    assert cached_file(source) == last.target.path
+    assert resolve(source, no_demo, Patient()).path == last.target.path
     # Other programs find it the same way.
-    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
+    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.target.path
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -176,8 +176,8 @@ def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home:
     again = _steps(home)
     *_, last = again.install(again.prepare(_pair()))
 
-    assert isinstance(last, Ready)
-    assert last.pair.is_here
+    assert isinstance(last, SetUp)
+    assert last.is_here
 
 
 def _without_small_range(request: object) -> bool:
@@ -211,7 +211,7 @@ def _pair() -> Pair:
 
 
 def _steps(home: Path) -> Setup:
-    return Setup(Registry(home / "data" / "pairs.toml"), no_demo, None)
+    return Setup(Registry(home / "data" / "pairs.toml"), no_demo)
 
 
 def test_a_pair_that_cannot_be_registered_is_a_failure(
