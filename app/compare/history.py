@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from app.compare.measure import WHOLE, Spread
 from app.core import atomic
 
 _FORMAT = 1
-log = logging.getLogger("tandem.history")
-log.addHandler(logging.NullHandler())
 
 Speeds = Mapping[str, Mapping[str, Spread]]
 """Tokens per second by kind of text ("" for a single prompt) and side."""
@@ -36,8 +33,7 @@ def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> b
     file = folder / f"{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
     try:
         atomic.write_json(file, {"format": _FORMAT, "machine": facts["machine"], "results": [result]})
-    except OSError as error:
-        log.warning("the result cannot be saved: %s", error)
+    except OSError:
         return False
     return True
 

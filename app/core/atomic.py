@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -19,8 +18,6 @@ from app.core import regular_file
 from app.core.errors import AppError
 
 T = TypeVar("T")
-log = logging.getLogger("tandem.atomic")
-log.addHandler(logging.NullHandler())
 _UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 """What broken content of a cache can raise."""
 
@@ -128,10 +125,7 @@ def read_json(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
     try:
         raw = json.loads(regular_file.read_text(path))
         return made(raw) if raw["format"] == form else None
-    except FileNotFoundError:
-        return None
-    except _UNUSABLE as error:
-        log.warning("%s is discarded: %s", path, error)
+    except _UNUSABLE:
         return None
 
 

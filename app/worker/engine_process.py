@@ -6,7 +6,6 @@ much as the child itself: isolation protects against crashes, not against code i
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import queue
@@ -19,9 +18,6 @@ from typing import IO, Any, BinaryIO, NoReturn
 
 from app.core.program import ExitStatus, python_environment
 from app.worker.engine_worker import EngineWorker
-
-log = logging.getLogger("tandem.isolated")
-log.addHandler(logging.NullHandler())
 
 _EXIT_S = 5.0
 """Seconds that a process has to exit after its pipe was closed or it was killed."""
@@ -118,7 +114,6 @@ class Process:
             pass
         except Exception:
             # The last message of a killed process may be cut; a damaged one can raise anything.
-            log.warning("a message of the engine process cannot be read", exc_info=True)
             self._popen.kill()
         try:
             code = self._popen.wait(_EXIT_S)
