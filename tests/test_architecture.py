@@ -42,6 +42,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.worker.engine_worker", HEAVY),
         ("app.models.catalog", {"llama_cpp", "textual"}),
         ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
+        ("app.cli.engine", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.cli.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
         ("app.cli.pairs", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
         ("app.llama", {"llama_cpp"}),

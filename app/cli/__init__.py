@@ -5,7 +5,7 @@ A command raises AppError for any failure that a user, a file or the network can
 
     chat, run, serve, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
     command_line, command, setting_flags       options and help of every command
-    known_pairs, options, loading              from options and settings to loaded models
+    known_pairs, options, loading, engine      from options and settings to loaded models
     race_session, measured_pairs, report       measurements
     output, streams                            the terminal, signals and files
 """

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.command_line import parse_args
+from app.cli.engine import PairLoader, make_engine
 from app.cli.known_pairs import (
     catalog,
     choose_pair,
@@ -23,7 +24,7 @@ from app.cli.known_pairs import (
     of_file,
     registry,
 )
-from app.cli.options import Options, PairLoader, Process, make_engine, open_settings, options_of, read_process
+from app.cli.options import Options, Process, open_settings, options_of, read_process
 from app.cli.setting_flags import read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError

@@ -1,13 +1,12 @@
-"""From flags and settings to the options of a command: a pair, its placement and its answers; and to its engine."""
+"""From flags and settings to the options of a command: a pair, its placement and its answers."""
 
 from __future__ import annotations
 
 import argparse
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.cli.known_pairs import FILES, about_catalog, choose_pair, has_mtp_layers, of_entry, of_file
 from app.cli.setting_flags import check_automatic, read_flags
@@ -17,12 +16,10 @@ from app.core.printable import printable
 from app.core.shell import command
 from app.engine.types import DraftParams
 from app.hardware.cpu import default_threads
-from app.llama.cancel import CancelFlag
 from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
-from app.session.answering import Engine
 from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved, thinking
@@ -30,12 +27,6 @@ from app.settings.live import LiveSettings
 from app.settings.placement import ALL_LAYERS, needs_flash_attention
 from app.settings.table import MODES
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.engine_worker import EngineWorker, Loader, Progress
-from app.worker.events import Event
-from app.worker.request import LoadedPair
-
-if TYPE_CHECKING:
-    from app.core.program import ExitStatus
 
 AUTO = "auto"
 _APPEARANCE = ("appearance", "keys")
@@ -176,51 +167,3 @@ def read_process(args: argparse.Namespace) -> Process:
     if len(set(servers)) != len(servers):
         raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server are used.")
     return Process(isolate=True, rpc=servers)
-
-
-# The engine that runs a pair: a thread of this process, or a process of its own
-
-
-@dataclass(frozen=True, slots=True)
-class PairLoader:
-    """Serializable command that loads a pair in the worker."""
-
-    options: Options
-
-    def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
-        # These imports take long; only the worker needs them.
-        from app.cli.loading import load
-
-        return load(self.options, cancel, progress)
-
-
-def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
-    """Return an engine that loads nothing yet.
-
-    Remote devices need a process of their own: llama.cpp aborts when one goes away.
-    """
-    if not process.isolate:
-        return EngineWorker(emit, CancelFlag())
-    from app.core.program import python_command
-    from app.worker.isolated_engine import IsolatedEngine
-
-    child = python_command("-c", "from app.cli.options import serve_child; serve_child()")
-    return IsolatedEngine(emit, child, hint_after, process.rpc)
-
-
-def serve_child() -> None:
-    """Run the isolated engine's child process; does not return."""
-    from app.llama.library import on_abort
-    from app.worker.engine_process import serve
-
-    serve(CancelFlag(), on_abort)
-
-
-def hint_after(loader: Loader, status: ExitStatus) -> str:
-    """Return what to do after the process of a pair has ended, or ""."""
-    assert isinstance(loader, PairLoader)
-    if loader.options.process.rpc:
-        return "Without --rpc the models are loaded on this machine alone."
-    if status.was_killed:
-        return "The system ends programs that take too much memory. Use a smaller --ctx, --no-draft or a smaller pair."
-    return ""

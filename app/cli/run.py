@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.options import Options, PairLoader, make_engine, read_options
+from app.cli.engine import PairLoader, make_engine
+from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.running_server import ServerAnswer, server_for

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import uvicorn
 
+from app.cli.engine import PairLoader, make_engine
 from app.cli.known_pairs import FILES
-from app.cli.options import Options, PairLoader, make_engine, read_options
+from app.cli.options import Options, read_options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from app.cli.chat import Opener
-from app.cli.options import Options, PairLoader, Process
+from app.cli.engine import PairLoader
+from app.cli.options import Options, Process
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer

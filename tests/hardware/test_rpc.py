@@ -13,8 +13,9 @@ import pytest
 
 from app.cli.chat import Opener
 from app.cli.command_line import parse_args
+from app.cli.engine import PairLoader
 from app.cli.loading import servers_of
-from app.cli.options import PairLoader, Process, read_options, read_process
+from app.cli.options import Process, read_options, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device

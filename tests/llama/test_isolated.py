@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from app.cli.command_line import parse_args
+from app.cli.engine import PairLoader, make_engine
 from app.cli.loading import pair_params
-from app.cli.options import Options, PairLoader, make_engine, read_options
+from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError
 from app.core.program import python_command, python_environment
@@ -142,7 +143,7 @@ def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running]
 def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     small = (
         "from app.hardware.system import System; System.memory = lambda self: (10**8, 10**8)\n"
-        "from app.cli.options import serve_child; serve_child()"
+        "from app.cli.engine import serve_child; serve_child()"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.

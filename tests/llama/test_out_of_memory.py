@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from app.cli import loading
-from app.cli.options import PairLoader, read_options
+from app.cli.engine import PairLoader
+from app.cli.options import read_options
 from app.core.errors import DecodeError, NoMemoryError, UsageError
 from app.hardware.devices import Device
 from app.llama import library

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.options import PairLoader, make_engine, read_options
+from app.cli.engine import PairLoader, make_engine
+from app.cli.options import read_options
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.options import Options, PairLoader, Process
+from app.cli.engine import PairLoader
+from app.cli.options import Options, Process
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role

@@ -12,7 +12,7 @@ import pytest
 from app.compare.job import CompareJob, Raced
 from app.compare.race import Side
 from app.conversations.message import Message, Prefill, Role
-from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
+from app.core.errors import ComputeError, Interrupted, ModelFileError
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
@@ -234,15 +234,6 @@ class TestCancel:
         assert isinstance(seen[0], LoadProgress)
         assert isinstance(seen[-1], Failed)
 
-    def test_close_stops_an_answer_and_frees_the_pair(self, harness: Harness) -> None:
-        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
-        harness.load(pair)
-        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
-        harness.until(Step)
-
-        assert harness.worker.close(30)
-        assert pair.closed
-
 
 class TestAnswers:
     def finish(self, harness: Harness, request: AnswerRequest, pair: FakePair) -> Finished:
@@ -290,19 +281,6 @@ class TestAnswers:
         finished = seen[-1]
         assert isinstance(finished, Finished)
         assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")
-
-    def test_the_sampler_is_closed_whatever_happens(self, harness: Harness) -> None:
-        target = FakeModel(mixing(1))
-        target.fail_at = 3
-        pair = FakePair(target)
-        harness.load(pair)
-        harness.worker.answer(QUESTION)
-
-        *_, failed = harness.until(Failed)
-
-        assert isinstance(failed, Failed)
-        assert isinstance(failed.error, AppError)
-        assert [s.closed for s in pair.samplers] == [True]
 
 
 class TestFailedComputation:

@@ -1,0 +1,63 @@
+"""The engine that runs a pair: a thread of this process, or a process of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.cli.options import Options, Process
+from app.llama.cancel import CancelFlag
+from app.session.answering import Engine
+from app.worker.engine_worker import EngineWorker, Loader, Progress
+from app.worker.events import Event
+from app.worker.request import LoadedPair
+
+if TYPE_CHECKING:
+    from app.core.program import ExitStatus
+
+
+@dataclass(frozen=True, slots=True)
+class PairLoader:
+    """Serializable command that loads a pair in the worker."""
+
+    options: Options
+
+    def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
+        # These imports take long; only the worker needs them.
+        from app.cli.loading import load
+
+        return load(self.options, cancel, progress)
+
+
+def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
+    """Return an engine that loads nothing yet.
+
+    Remote devices need a process of their own: llama.cpp aborts when one goes away.
+    """
+    if not process.isolate:
+        return EngineWorker(emit, CancelFlag())
+    from app.core.program import python_command
+    from app.worker.isolated_engine import IsolatedEngine
+
+    child = python_command("-c", "from app.cli.engine import serve_child; serve_child()")
+    return IsolatedEngine(emit, child, hint_after, process.rpc)
+
+
+def serve_child() -> None:
+    """Run the isolated engine's child process; does not return."""
+    from app.llama.library import on_abort
+    from app.worker.engine_process import serve
+
+    serve(CancelFlag(), on_abort)
+
+
+def hint_after(loader: Loader, status: ExitStatus) -> str:
+    """Return what to do after the process of a pair has ended, or ""."""
+    assert isinstance(loader, PairLoader)
+    if loader.options.process.rpc:
+        return "Without --rpc the models are loaded on this machine alone."
+    if status.was_killed:
+        return "The system ends programs that take too much memory. Use a smaller --ctx, --no-draft or a smaller pair."
+    return ""
