@@ -58,6 +58,14 @@ _PAIR = [
     _model("-md", "--draft", alias="--model-draft", text="draft model: a GGUF file or owner/repo:QUANT"),
     *setting_options(PAIR_TABLES),
 ]
+_DRAFTS = Option(
+    *("-md", "--draft"),
+    multiple=True,
+    aliases=["--model-draft"],
+    metavar="MODEL",
+    section="Models",
+    help="draft model: a GGUF file or owner/repo:QUANT (repeatable: names the best)",
+)
 _CHAT_OPTIONS = [*_PAIR, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
 
 _RUN = Command(
@@ -157,12 +165,19 @@ tandem bench --card result --save result.jsonl    result.md and result.svg
 )
 _TUNE = Command(
     "tune",
-    "measure and show what a verify step costs here",
-    [_JSON, *_PAIR],
-    notes="Automatic drafting uses these measurements.",
+    "measure what a verify step costs here, or which draft is best",
+    [
+        Option(
+            "--prompts", type=FilePath(), metavar="FILE", help="compare drafts on other prompts: TOML or one a line"
+        ),
+        _JSON,
+        *(_DRAFTS if option.name == "draft" else option for option in _PAIR),
+    ],
+    notes="Automatic drafting uses these measurements. Several drafts are compared on text that the target writes.",
     examples="""
 tandem tune
 tandem tune -m big.gguf -md small.gguf
+tandem tune -m big.gguf -md small-Q8_0.gguf -md small-Q4_0.gguf    which draft?
 """,
 )
 _DOCTOR = Command(
@@ -222,7 +237,11 @@ _PAIRS = Group(
         Command(
             "find",
             "find draft models for a target",
-            [Argument(["target"]), _JSON],
+            [
+                Argument(["target"]),
+                switch("--measure", help="measure those on this machine and name the best"),
+                _JSON,
+            ],
             notes=f"TARGET is {_MODEL}.",
             examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
         ),

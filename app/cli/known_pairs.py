@@ -6,13 +6,13 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import ModelFileError, UsageError
+from app.core.errors import ModelFileError, PairError, UsageError
 from app.core.paths import cache_dir, config_dir, pairs_file
 from app.core.regular_file import is_file
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import read_header
-from app.models.pair_summary import title_of
+from app.models.pair_summary import model_flags, title_of
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import recommended
@@ -74,6 +74,21 @@ def is_here(source: ModelSource) -> bool:
             return demo_is_installed()
         case HubModel():
             return cached_file(source) is not None
+
+
+def file_here(source: ModelSource) -> Path:
+    """Return the file of a model on this machine. Raises PairError."""
+    # Not needed for the first frame.
+    from app.models.hub.cache import cached_file
+
+    path = cached_file(source) if isinstance(source, HubModel) else local_file(source)
+    for files in registry().read().pairs.values():
+        for other, model in zip(files.pair.sources, files.models, strict=False):
+            path = path or (model.path if other == source else None)
+    if path is None:
+        fix = command(["tandem", "setup", *model_flags("TARGET", str(source))])
+        raise PairError(f"{source} is not on this machine yet.", f"Download it as a draft: {fix}")
+    return path
 
 
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:

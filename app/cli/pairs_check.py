@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.cli.known_pairs import catalog, demo_file, registry
+from app.cli.known_pairs import catalog, demo_file, file_here, registry
 from app.cli.output import StatusLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
@@ -90,6 +90,9 @@ def find_models(args: argparse.Namespace) -> int:
         if check_pair(target).draft_kind == "mtp":
             own = {"model": str(source), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
             found.insert(0, own)
+    drafts = [row for row in found if row["kind"] != "mtp"]
+    if "measure" in args and drafts:
+        return _measure(args, drafts)
     if "json" in args:
         print(json_for(sys.stdout, found))
     elif found and found[0]["kind"] == "mtp":
@@ -107,6 +110,23 @@ def find_models(args: argparse.Namespace) -> int:
         alone = "N-gram drafting needs no draft model" if target.can_rollback else "It works without a draft"
         status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
     return 0 if found else 1
+
+
+def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]]) -> int:
+    """Measure the found drafts that are on this machine."""
+    # Loads llama.cpp, which reading headers does not need.
+    from app.cli.tune import compare_drafts
+
+    here = []
+    for row in found:
+        try:
+            here.append(str(file_here(parse_source(row["model"]))))
+        except PairError as error:
+            StatusLine(sys.stderr).say(error.message)
+    if not here:
+        fix = command(["tandem", "setup", *model_flags(args.target, found[0]["model"])])
+        raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
+    return compare_drafts(args, here)
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:

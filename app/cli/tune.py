@@ -6,25 +6,36 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
+from app.cli.command_line import QUICK_KINDS
+from app.cli.known_pairs import choose_pair, file_here
 from app.cli.options import Options, read_options
-from app.cli.output import for_reading
+from app.cli.output import LOADING, for_reading
 from app.cli.race_session import Session, with_pair
-from app.compare.report import pair_title
-from app.core.errors import Interrupted, UsageError
-from app.core.units import counted
+from app.compare.benchmark import choose, load_suite
+from app.compare.drafts import agreement, expected, write_samples
+from app.compare.report import pair_title, text_table
+from app.core.errors import Interrupted, PairError, UsageError
+from app.core.printable import printable
+from app.core.shell import command
+from app.core.units import counted, gigabytes
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
-from app.engine.drafting_report import NAMES, draft_model_off, sentence, times
+from app.engine.drafting_report import NAMES, NO_SPEEDUP, draft_model_off, sentence, times
 from app.engine.types import MAX_DRAFT, AutoDraft
 from app.hardware.cpu import thread_candidates
+from app.llama.checks import open_model_file
 from app.llama.pair import NativePair
+from app.models.pair_summary import model_flags
+from app.models.source import parse_source
 
 _SPARED_RECHECKS = 3
-_BUDGET_NS = 20_000_000_000
+_BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _PASSES = 3
 _BAR = 24
 _STEPS = 40
@@ -32,18 +43,36 @@ _LITTLE = 1.02
 """Speedups up to here are none."""
 _NAMES = {"model": "model", "ngram": "n-gram"}
 _LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
+_DRAFT_LEGEND = (
+    "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a drafted token; "
+    "the speedup is expected at the best constant draft length."
+)
+_SAMPLE_TOKENS = 64
+"""Tokens of each sample answer."""
 
 T = TypeVar("T")
 
 
 def tune(args: argparse.Namespace) -> int:
-    """Measure a pair; returns the exit code."""
-    options = read_options(args, modes=("auto",), use_recommended=False)
+    """Measure a pair, or several drafts for one target; returns the exit code."""
+    drafts: Sequence[str] = getattr(args, "draft", ())
+    if len(drafts) > 1 or "prompts" in args:
+        return compare_drafts(args, drafts)
+    options, drafting = _options(args, drafts[0] if drafts else None)
+    as_json: bool = getattr(args, "json", False)
+    return with_pair(options, lambda session: _tune(session, options, drafting, as_json=as_json))
+
+
+def _options(args: argparse.Namespace, draft: str | None) -> tuple[Options, AutoDraft]:
+    """Return the options of a pair with this draft, if any, and its automatic drafting. Raises UsageError."""
+    given = {name: value for name, value in vars(args).items() if name not in ("draft", "json", "prompts")}
+    if draft is not None:
+        given["draft"] = draft
+    options = read_options(argparse.Namespace(**given), modes=("auto",), use_recommended=False)
     drafting = options.answers.drafting
     if not isinstance(drafting, AutoDraft):
         raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
-    as_json: bool = getattr(args, "json", False)
-    return with_pair(options, lambda session: _tune(session, options, drafting, as_json=as_json))
+    return options, drafting
 
 
 def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
@@ -53,26 +82,32 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     candidates = thread_candidates()
     if options.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
         threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
-    learned, pair.memory = pair.memory, None
-    calibration = pair.calibrate(session.cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
-    _follow(session, calibration, "Measuring batches")
-    assert pair.memory is not None
-    if learned is not None:
-        pair.memory = learned.with_costs(pair.memory.costs)
-    # A careful measurement: answers need not measure again soon.
-    pair.memory.n_rechecks = _SPARED_RECHECKS
-    pair.remember()
+    costs = _calibrate(session, _BUDGET_NS, _PASSES)
     status.clear()
     if as_json:
         print(json.dumps(_as_json(pair, threads)))
     else:
-        costs, sources = pair.memory.costs, pair.info.sources(drafting)
+        sources = pair.info.sources(drafting)
         table = [*thread_lines(threads), ""] if threads is not None else []
         lines = [pair_title(pair.info), "", *table, *cost_lines(costs, sources), "", *verdict(costs, sources)]
         print(for_reading("\n".join(lines), sys.stdout))
     if (error := pair.save_error) is not None:
         status.say(f"The measurements could not be saved: {error.strerror or error}. The next answer measures again.")
     return 0
+
+
+def _calibrate(session: Session, budget_ns: int, passes: int) -> CostModel:
+    """Measure the costs of the loaded pair and save them."""
+    pair = session.pair
+    learned, pair.memory = pair.memory, None
+    _follow(session, pair.calibrate(session.cancel, budget_ns=budget_ns, passes=passes), "Measuring batches")
+    assert pair.memory is not None
+    if learned is not None:
+        pair.memory = learned.with_costs(pair.memory.costs)
+    # A careful measurement: answers need not measure again soon.
+    pair.memory.n_rechecks = _SPARED_RECHECKS
+    pair.remember()
+    return pair.memory.costs
 
 
 def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
@@ -107,6 +142,109 @@ def _as_json(pair: NativePair, threads: ThreadTimes | None) -> dict[str, Any]:
             "prompt": {str(n): ns / 1e6 for n, ns in sorted(threads.prompt.items())},
         }
     return out
+
+
+# Several drafts for one target
+
+
+def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
+    """Measure draft models one after the other for a target that is loaded once; returns the exit code."""
+    if not drafts:
+        raise UsageError("--prompts compares draft models.", "Name them with --draft.")
+    paths = [open_model_file(file_here(parse_source(draft))).path for draft in dict.fromkeys(drafts)]
+    # Memory is planned for the largest.
+    paths.sort(key=lambda path: -path.stat().st_size)
+    given = vars(args)
+    if "target" in given:
+        target = file_here(parse_source(given["target"]))
+    else:
+        pair, files = choose_pair({name: value for name, value in given.items() if name == "pair"})
+        given = {name: value for name, value in given.items() if name != "pair"}
+        target = files.target.path if files is not None else file_here(pair.target)
+    options, _ = _options(argparse.Namespace(**{**given, "target": str(target)}), str(paths[0]))
+    suite = choose(load_suite(getattr(args, "prompts", None)), None, None if "prompts" in args else 1)
+    texts = [prompt.text for prompt in suite if "prompts" in args or prompt.kind in QUICK_KINDS]
+    return with_pair(options, lambda session: _compare_drafts(session, paths, texts, as_json="json" in args))
+
+
+def _compare_drafts(session: Session, paths: Sequence[Path], texts: Sequence[str], *, as_json: bool) -> int:
+    pair, status = session.pair, session.status
+    status.say(f"Measuring {len(paths)} draft models for {pair.info.target.file}; Ctrl+C stops.")
+    samples = _follow(session, write_samples(pair, texts, _SAMPLE_TOKENS, session.cancel), "Writing sample text")
+    rows: list[dict[str, Any]] = []
+    curve: CostModel | None = None
+    for path in paths:
+        if path != paths[0]:
+            n_notices = len(pair.notices)
+            pair.use_draft(path, lambda _, share: _loading(session, share))
+            for notice in pair.notices[n_notices:]:
+                status.say(f"{path.name}: {notice}")
+        cache = pair.drafter.cache if pair.drafter is not None else None
+        if cache is None or pair.info.draft is None:
+            if pair.drafter is not None:
+                status.say(f"{path.name}: only draft models can be compared.")
+            continue
+        # Later ones only need the cost of the draft model; the target's is known.
+        costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)
+        curve = curve or costs
+        found = _follow(session, agreement(cache, samples, session.cancel), f"Comparing {path.name}")
+        gain = expected(curve, costs, found.acceptance)
+        rows.append(
+            {
+                "draft": str(path),
+                "size": pair.info.draft.size_bytes,
+                "acceptance": found.acceptance,
+                "kl_divergence": found.divergence,
+                "draft_ms": gain.draft_ns / 1e6,
+                "expected_speedup": gain.speedup,
+                "draft_length": gain.length,
+            }
+        )
+    status.clear()
+    if not rows:
+        raise PairError("None of these can be used as a draft.", "To find some: tandem pairs find TARGET")
+    rows.sort(key=lambda row: -row["expected_speedup"])
+    n_tokens = sum(len(sample.answer) for sample in samples)
+    best = rows[0] if rows[0]["expected_speedup"] > _LITTLE else None
+    if as_json:
+        out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
+        print(json.dumps(out | {"best": best["draft"] if best is not None else None}))
+        return 0
+    target = pair_title(replace(pair.info, draft=None))
+    print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
+    if best is not None:
+        words = ["tandem", "setup", *model_flags(str(session.params.target), best["draft"])]
+        print(f"\nUse it: {printable(command(words))}")
+    return 0
+
+
+def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
+    """Return a table of draft models, the best first, and a sentence about the winner."""
+    cells = [("draft", "size", "acceptance", "KL divergence", "cost", "speedup", "draft length")]
+    for row in rows:
+        speedup, length = row["expected_speedup"], row["draft_length"]
+        helps = speedup > _LITTLE
+        cells.append(
+            (
+                Path(row["draft"]).name,
+                gigabytes(row["size"]),
+                f"{row['acceptance']:.0%}",
+                f"{row['kl_divergence']:.2f}",
+                f"{row['draft_ms']:.1f} ms",
+                f"{speedup:.2f}×" if helps else NO_SPEEDUP,
+                str(length) if helps else "",
+            )
+        )
+    best = rows[0]
+    verdict = "None of them should help here; the target is faster without a draft model."
+    if best["expected_speedup"] > _LITTLE:
+        verdict = f"Best: {printable(Path(best['draft']).name)}, about {times(best['expected_speedup'])} (estimated)."
+    return [*text_table(cells, left=1), _DRAFT_LEGEND.format(n_tokens), "", verdict]
+
+
+def _loading(session: Session, share: float) -> bool:
+    session.status.show(f"{LOADING} {share:4.0%}")
+    return not session.cancel()
 
 
 # Charts of characters

@@ -269,6 +269,13 @@ class NativePair:
         if self.drafter is None:
             return
         name = self._draft.name if self._draft is not None else KIND_NAMES["mtp"]
+        self._free_draft()
+        self.info = replace(self.info, draft_failed=True)
+        self.notices.append(
+            f"Running without a draft. {name} failed and is left out until the models are loaded again."
+        )
+
+    def _free_draft(self) -> None:
         self.target.follower = None
         for context in self._contexts[1:]:
             context.close()
@@ -279,11 +286,25 @@ class NativePair:
         self._params = replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False))
         self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
         # The estimate included the draft.
-        self.info = self._describe((), draft_failed=True)
-        self.notices.append(
-            f"Running without a draft. {name} failed and is left out until the models are loaded again."
-        )
+        self.info = self._describe(())
         self.memory = stored_measurements.load_statistics(memory_file(self._params))
+
+    def use_draft(self, path: Path, on_progress: Callable[[str, float], bool]) -> None:
+        """Replace the draft model; a notice says why one that does not fit is left out.
+
+        Raises:
+            ModelFileError: The file is missing or is no model.
+            Interrupted: `on_progress` said False.
+        """
+        self._free_draft()
+        params = replace(self._params, draft=path)
+        if (file := self._draft_file(params, on_progress)) is not None:
+            self._draft = self._load_draft(file, params, on_progress, self._stack)
+        if self._draft is not None:
+            self._params = params
+            self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
+            self.info = self._describe(())
+            self.memory = stored_measurements.load_statistics(memory_file(self._params))
 
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1

@@ -53,3 +53,63 @@ def test_a_target_alone_is_measured_for_n_grams(quickly: Quickly, demo_target: P
     rows = [line for line in done.stdout.splitlines() if " ms " in line]
     assert len(rows) > 3
     assert not any("model" in row for row in rows)
+
+
+def test_several_drafts_are_compared_and_the_best_is_named(
+    quickly: Quickly, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_DRAFT_BUDGET_NS", 200_000_000)
+    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 16)
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("Name three rivers.\nWhy is the sky blue?\n")
+    both = ("--draft", str(demo_draft), "--draft", str(demo_target))
+    done = quickly(*both, "--prompts", str(prompts), "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert tuple(found) == ("target", "device", "tokens", "drafts", "best")
+    assert 2 <= found["tokens"] <= 32
+    rows = {Path(row["draft"]): row for row in found["drafts"]}
+    # The target as its own draft is always right.
+    itself, own = rows[demo_target], rows[demo_draft]
+    assert itself["acceptance"] > 0.9
+    assert itself["kl_divergence"] < 0.05 < own["kl_divergence"]
+    assert own["acceptance"] < 1.0
+    assert itself["draft_ms"] > own["draft_ms"] > 0
+    speedups = [row["expected_speedup"] for row in found["drafts"]]
+    assert speedups == sorted(speedups, reverse=True)
+
+
+def test_a_draft_that_does_not_fit_is_left_out(
+    quickly: Quickly, demo_draft: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 2)
+    other = str(tiny())
+    done = quickly("--draft", str(demo_draft), "--draft", other)
+
+    assert done.returncode == 0
+    assert f"{Path(other).name}: Running without a draft. The vocabularies differ" in done.stderr
+    assert demo_draft.name in done.stdout
+    assert other not in done.stdout
+
+    done = quickly("--draft", other, "--draft", str(tiny(general__name="another")))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "None of these can be used as a draft." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--draft", "a.gguf", "--draft", "missing.gguf"), "a.gguf"),
+        (("--draft", "owner/repo:Q4_0", "--draft", "b.gguf"), "owner/repo:Q4_0 is not on this machine yet."),
+        (("--prompts", "prompts.txt"), "--prompts compares draft models."),
+    ],
+)
+def test_wrong_drafts_are_refused_before_anything_is_loaded(
+    quickly: Quickly, arguments: tuple[str, ...], said: str
+) -> None:
+    done = quickly(*arguments)
+
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
-from app.cli import main
+from app.cli import main, tune
 from app.cli.doctor_checks import hub_section
 from app.cli.known_pairs import registry
 from app.core import shell
@@ -76,6 +78,28 @@ def test_find_looks_at_the_hub_and_shows_only_what_matches(
     assert main(["pairs", "find", str(own)]) == 0
     brings = shell.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
     assert capsys.readouterr().out.endswith(f"\nSet one up: {brings}\n")
+
+
+def test_find_measures_the_drafts_that_are_here(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = tiny(home / "made", "large.gguf", general__name="Fam 9B") + bytes(1 << 20)
+    pair.add("owner/fam-1m-GGUF", {"fam-1m-Q8_0.gguf": tiny(home / "made", "s.gguf")}, gguf={"total": 2000})
+    own = home / "fam-9b.gguf"
+    own.write_bytes(big)
+    measured: list[str] = []
+
+    def measure(_: Namespace, drafts: Sequence[str]) -> int:
+        measured.extend(drafts)
+        return 0
+
+    monkeypatch.setattr(tune, "compare_drafts", measure)
+
+    assert main(["pairs", "find", str(own), "--measure"]) == 1
+    assert "owner/fam-1m-GGUF is not on this machine yet." in capsys.readouterr().err
+    assert main(["setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF", "--yes", "--no-trial"]) == 0
+    assert main(["pairs", "find", str(own), "--measure"]) == 0
+    assert [Path(draft).name for draft in measured] == ["fam-1m-Q8_0.gguf"]
 
 
 def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

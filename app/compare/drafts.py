@@ -1,0 +1,148 @@
+"""Compare draft models of one target on text that it wrote: acceptance, KL divergence and expected speedup.
+
+The target answers greedily once and its logits are kept. Every draft model then reads the same answers, so that all are
+judged on the same tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.conversations.message import Message, Role
+from app.core.errors import Interrupted, UsageError
+from app.engine.auto.curve import CostModel
+from app.engine.auto.rule import best_length, impossibility
+from app.engine.cache import TokenCache
+from app.engine.interfaces import Cancelled, Logits
+from app.engine.types import MAX_DRAFT
+from app.worker.request import LoadedPair
+
+_LEAST = 1e-12
+"""Smallest probability of a draft model; a token that it excludes would make the divergence infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A greedy answer of the target, with its logits before each token."""
+
+    prompt: Sequence[int]
+    answer: Sequence[int]
+    logits: Sequence[Logits]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well a draft model predicts the samples.
+
+    Attributes:
+        n_tokens: Tokens of the samples.
+        acceptance: Share of them that the draft model ranks first.
+        divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1.
+    """
+
+    n_tokens: int
+    acceptance: float
+    divergence: float
+
+
+def write_samples(
+    pair: LoadedPair, texts: Sequence[str], n_tokens: int, cancelled: Cancelled
+) -> Generator[float, None, list[Sample]]:
+    """Let the target answer every prompt with up to `n_tokens` tokens; yields the share done.
+
+    Raises:
+        Interrupted: Canceled.
+        UsageError: The context holds none of the prompts.
+    """
+    samples = []
+    for done, text in enumerate(texts):
+        prompt = pair.build_prompt((Message(Role.USER, text),)).tokens
+        room = min(n_tokens, pair.target.n_ctx - len(prompt))
+        if room <= 0:
+            continue
+        pair.target.rollback(0)
+        for _ in pair.target.process(prompt, cancelled):
+            yield done / len(texts)
+        answer: list[int] = []
+        rows: list[Logits] = []
+        while True:
+            rows.append(np.array(pair.target.logits(0)))
+            answer.append(int(rows[-1].argmax()))
+            if len(answer) == room or pair.is_end(answer[-1]):
+                break
+            if cancelled():
+                raise Interrupted
+            pair.target.evaluate(answer[-1:], n_outputs=1)
+            yield (done + len(answer) / room) / len(texts)
+        samples.append(Sample(prompt, answer, rows))
+    if not samples:
+        raise UsageError("The context is too short for the sample prompts.", "Use a longer one (--ctx).")
+    return samples
+
+
+def agreement(draft: TokenCache, samples: Sequence[Sample], cancelled: Cancelled) -> Generator[float, None, Agreement]:
+    """Let a draft model predict every token of the samples; yields the share done. Raises Interrupted."""
+    divergences: list[float] = []
+    n_agreed, n_tokens = 0, sum(len(sample.answer) for sample in samples)
+    for sample in samples:
+        draft.rollback(0)
+        for _ in draft.process(sample.prompt, cancelled):
+            yield len(divergences) / n_tokens
+        for i, row in enumerate(sample.logits):
+            if i:
+                draft.evaluate(sample.answer[i - 1 : i], n_outputs=1)
+            own = draft.logits(0)
+            n_shared = min(len(row), len(own))
+            n_agreed += int(own[:n_shared].argmax()) == sample.answer[i]
+            divergences.append(divergence(row[:n_shared], own[:n_shared]))
+            if cancelled():
+                raise Interrupted
+            yield len(divergences) / n_tokens
+    draft.rollback(0)
+    return Agreement(n_tokens, n_agreed / n_tokens, sum(divergences) / n_tokens)
+
+
+def divergence(target: Logits, draft: Logits) -> float:
+    """Return the KL divergence of the draft's distribution from the target's, in nats."""
+    p, q = _softmax(target), np.maximum(_softmax(draft), _LEAST)
+    likely = p > 0
+    return float((p[likely] * np.log(p[likely] / q[likely])).sum())
+
+
+def _softmax(logits: Logits) -> Logits:
+    exponentials = np.exp(logits - logits.max(), dtype=np.float64)
+    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What automatic drafting should gain with a draft model.
+
+    Attributes:
+        draft_ns: Nanoseconds of one drafted token.
+        speedup: 1 if the rule would not draft.
+        length: Best constant draft length; 0 if the rule would not draft.
+    """
+
+    draft_ns: float
+    speedup: float
+    length: int
+
+
+def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expected:
+    """Return the gain of the best draft length at this acceptance.
+
+    `target` is one cost curve for all drafts, so that its noise does not choose the winner; `measured` says what this
+    draft's token costs relative to the target's.
+    """
+    profile, own = target.profile, measured.profile
+    draft_ns = profile.batch_ns[1] * own.draft_ns / own.batch_ns[1]
+    costs = CostModel(replace(profile, draft_ns=draft_ns))
+    n_max = min(MAX_DRAFT, profile.max_batch - 1)
+    speedup, length, _ = best_length(costs, 0, n_max, draft_ns, acceptance)
+    if speedup <= 1 or impossibility(costs, 0, n_max):
+        return Expected(draft_ns, 1.0, 0)
+    return Expected(draft_ns, speedup, length)
