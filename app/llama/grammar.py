@@ -1,4 +1,4 @@
-"""Grammars that restrict what the target may write: GBNF, or a JSON schema turned into it by llama-cpp-python."""
+"""Grammars that restrict what the target may write, and those of calls of tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from string import Template
 from typing import Any
 
 from app.core.errors import UsageError
@@ -16,52 +18,99 @@ from app.engine.types import Guidance
 from app.llama import library
 from app.llama.library import native
 from app.llama.model import Model
+from app.llama.schema_grammar import grammar_of_schema
 
 _LONGEST = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
-_CALLS = (
-    ("<tool_call>\n", "arguments", "\n</tool_call>"),
-    ("[TOOL_CALLS][", "arguments", "]"),
-    ("<|tool_call|>[", "arguments", "]"),
-    ("", "parameters", ""),
-)
-"""How template families write a call in JSON: what is before it, the key of its arguments, what follows.
-
-The last is Llama 3's, which writes the object alone."""
-_TAGGED = {
-    "<function=": (
-        r'"<tool_call>\n<function={name}>\n"',
-        r'"<parameter=" {key} ">\n" value "\n</parameter>\n"',
-        r'"</function>\n</tool_call>"',
-    ),
-    "<arg_key>": (
-        r'"<tool_call>{name}" "\n"?',
-        r'"<arg_key>" {key} "</arg_key>" "\n"? "<arg_value>" value "</arg_value>" "\n"?',
-        r'"</tool_call>"',
-    ),
-}
-"""How Qwen3-Coder and GLM write a call: its beginning, an argument and its end, in GBNF, by a mark of the template."""
-_NO_GRAMMAR = ("<|channel|>", "[ARGS]", "<｜tool▁sep｜>", "<|tool_call_begin|>", "call:")
-"""Marks of other formats."""
 
 
-def grammar_of_schema(schema: Mapping[str, Any]) -> str:
-    """Return the grammar of a JSON schema.
+@dataclass(frozen=True, slots=True)
+class _CallFormat:
+    """How template families write calls, as parts of a grammar.
 
-    Raises:
-        UsageError: The library cannot translate it.
+    Attributes:
+        marks: Texts of the templates.
+        trigger: Text that begins calls in an answer; "" if nothing does, so that only required ones have a grammar.
+        begin: Before the arguments, with $NAME for the name of the tool or $JSON for it in quotes.
+        end: After the arguments.
+        first: Before the first call.
+        between: Between calls.
+        last: After the last call.
+        argument: One argument, with $KEY for the names, if they are not one JSON object.
     """
-    from llama_cpp.llama_grammar import json_schema_to_gbnf
 
-    try:
-        return str(json_schema_to_gbnf(json.dumps(schema)))
-    except Exception as error:
-        # The library raises many kinds for a wrong schema.
-        raise UsageError(
-            f"The JSON schema cannot be used: {one_line(str(error)) or type(error).__name__}.",
-            "Use a schema of objects, arrays, strings, numbers, enums and references within it.",
-        ) from error
+    marks: tuple[str, ...]
+    trigger: str
+    begin: str
+    end: str = ""
+    first: str = ""
+    between: str = ""
+    last: str = ""
+    argument: str = ""
+
+
+_OBJECT = r'"{" space "\"name\"" space ":" space $JSON space "," space "\"arguments\"" space ":" space'
+_HERMES = _CallFormat(("<tool_call>",), "<tool_call>", rf'"<tool_call>\n" {_OBJECT}', r'"}\n</tool_call>"', "", r'"\n"')
+_DEEPSEEK = {"trigger": "<｜tool▁calls▁begin｜>", "first": '"<｜tool▁calls▁begin｜>"', "last": '"<｜tool▁calls▁end｜>"'}
+_FORMATS = (
+    # Qwen3-Coder, GLM
+    _CallFormat(
+        ("<function=",),
+        "<tool_call>",
+        r'"<tool_call>\n<function=$NAME>\n"',
+        r'"</function>\n</tool_call>"',
+        between=r'"\n"',
+        argument=r'"<parameter=" $KEY ">\n" value "\n</parameter>\n"',
+    ),
+    _CallFormat(
+        ("<arg_key>",),
+        "<tool_call>",
+        r'"<tool_call>$NAME" "\n"?',
+        '"</tool_call>"',
+        between=r'"\n"',
+        argument=r'"<arg_key>" $KEY "</arg_key>" "\n"? "<arg_value>" value "</arg_value>" "\n"?',
+    ),
+    # gpt-oss: a message with a recipient and, before or after it, a channel
+    _CallFormat(
+        ("<|channel|>",), "to=functions.", '"to=functions.$NAME" [^{]{1,60}', first='("<|channel|>commentary "|" ")'
+    ),
+    # Mistral from 2025 on
+    _CallFormat(("[ARGS]",), "[TOOL_CALLS]", '"[TOOL_CALLS]$NAME" ("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]"'),
+    # DeepSeek V3 and R1, then V3.1
+    _CallFormat(
+        ("<｜tool▁sep｜>", "```json"),
+        begin=r'"<｜tool▁call▁begin｜>function<｜tool▁sep｜>$NAME\n```json\n"',
+        end=r'"\n```<｜tool▁call▁end｜>"',
+        between=r'"\n"',
+        **_DEEPSEEK,
+    ),
+    _CallFormat(
+        ("<｜tool▁sep｜>",),
+        begin='"<｜tool▁call▁begin｜>$NAME<｜tool▁sep｜>"',
+        end='"<｜tool▁call▁end｜>"',
+        **_DEEPSEEK,
+    ),
+    # Kimi
+    _CallFormat(
+        ("<|tool_call_begin|>",),
+        "<|tool_calls_section_begin|>",
+        '"<|tool_call_begin|>functions.$NAME:" [0-9]{1,3} "<|tool_call_argument_begin|>"',
+        '"<|tool_call_end|>"',
+        first='"<|tool_calls_section_begin|>"',
+        last='"<|tool_calls_section_end|>"',
+    ),
+    _HERMES,
+    # Mistral, Granite: an array
+    _CallFormat(("[TOOL_CALLS]",), "[TOOL_CALLS]", _OBJECT, '"}"', '"[TOOL_CALLS]["', '"," space', '"]"'),
+    _CallFormat(("<|tool_call|>",), "<|tool_call|>", _OBJECT, '"}"', '"<|tool_call|>["', '"," space', '"]"'),
+    # Llama 3: the object alone
+    _CallFormat((), "", _OBJECT.replace("arguments", "parameters"), '"}"'),
+)
+_NO_GRAMMAR = "call:"
+"""Gemma 4 and FunctionGemma write keys without quotes and texts between marks."""
+_RULE_NAME = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|([a-zA-Z][a-zA-Z0-9-]*)')
+"""A name of a rule, if it has a group; texts and sets of characters have none."""
 
 
 def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
@@ -76,15 +125,13 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
         No grammar for some formats, or if nothing marks the beginning of a call.
     """
     source = template or ""
-    for mark, form in _TAGGED.items():
-        if mark in source:
-            return _tagged_guidance(tools, form, must_call=must_call)
-    known = (form for form in _CALLS if form[0].strip("[\n") in source)
-    begin, arguments, end = next(known) if "tools" in source else _CALLS[0]
-    if any(mark in source for mark in _NO_GRAMMAR) or not (begin or must_call):
+    # Templates without tools get instructions in Hermes' format.
+    known = (one for one in _FORMATS if all(mark in source for mark in one.marks))
+    form = next(known) if "tools" in source else _HERMES
+    if (_NO_GRAMMAR in source and not form.argument) or not (form.trigger or must_call):
         return Guidance()
     try:
-        return _guidance(json.dumps(tools), begin, arguments, end, must_call=must_call)
+        return _guidance(json.dumps(tools), form, must_call=must_call)
     except UsageError:
         if must_call:
             raise
@@ -93,44 +140,40 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
 
 
 @lru_cache(maxsize=8)
-def _guidance(tools: str, begin: str, arguments: str, end: str, *, must_call: bool) -> Guidance:
+def _guidance(tools: str, form: _CallFormat, *, must_call: bool) -> Guidance:
     """Return the grammar of calls; cached, because an agent sends the same tools each time."""
-    functions = [tool["function"] for tool in json.loads(tools)]
-    calls = [
-        {
-            "type": "object",
-            "properties": {"name": {"const": function["name"]}, arguments: function["parameters"]},
-            "required": ["name", arguments],
-        }
-        for function in functions
-    ]
-    rules = re.sub(r"(?<![\w-])root(?![\w-])", "call", grammar_of_schema({"anyOf": calls}))
-    one = f"{json.dumps(begin)} call {json.dumps(end)}"
-    return _of_calls(one, rules, begin.strip("[\n"), must_call=must_call)
-
-
-def _tagged_guidance(tools: Sequence[Mapping[str, Any]], form: tuple[str, str, str], *, must_call: bool) -> Guidance:
-    """Return the grammar of calls whose arguments stand between tags; values are any text without a closing tag."""
-    begin, argument, end = form
-    calls = []
-    for tool in tools:
-        schema = tool["function"]["parameters"]
-        properties = schema.get("properties")
-        keys = " | ".join(map(json.dumps, properties)) if isinstance(properties, dict) else ""
-        arguments = f"({argument.format(key=f'({keys})')}){'+' if schema.get('required') else '*'}" if keys else ""
-        name = json.dumps(tool["function"]["name"])[1:-1]
-        calls.append(f"{begin.format(name=name)} {arguments} {end}")
-    rules = f'call ::= {" | ".join(calls)}\nvalue ::= ([^<] | "<" [^/])*'
-    return _of_calls("call", rules, "<tool_call>", must_call=must_call)
-
-
-def _of_calls(one: str, rules: str, mark: str, *, must_call: bool) -> Guidance:
-    """Return the grammar of one required call, or of calls from the first mark on."""
+    calls, rules = [], ['space ::= " "?', 'value ::= ([^<] | "<" [^/])*']
+    for n, tool in enumerate(json.loads(tools)):
+        name, schema = json.dumps(tool["function"]["name"]), tool["function"]["parameters"]
+        if form.argument:
+            arguments = _tagged(schema, form.argument)
+        else:
+            arguments = f"tool-{n}-root"
+            rules.append(_prefixed(grammar_of_schema(schema), f"tool-{n}-"))
+        begin = Template(form.begin).substitute(NAME=name[1:-1], JSON=json.dumps(name))
+        calls.append(f"{begin} {arguments} {form.end}")
     if must_call:
-        return Guidance(f"root ::= {one}\n{rules}")
-    if len(rules) > _LONGEST:
+        return Guidance("\n".join([f"root ::= {form.first} call {form.last}", f"call ::= {' | '.join(calls)}", *rules]))
+    first = form.first if form.first.startswith(f'"{form.trigger}') else ""
+    root = f"root ::= {first} call ({form.between} call)* {form.last}"
+    grammar = "\n".join([root, f"call ::= {' | '.join(calls)}", *rules])
+    if len(grammar) > _LONGEST:
         return Guidance()
-    return Guidance(f'root ::= {one} ("\\n" {one})*\n{rules}', trigger=rf"[\s\S]*?({re.escape(mark)}[\s\S]*)")
+    return Guidance(grammar, trigger=rf"[\s\S]*?({re.escape(form.trigger)}[\s\S]*)")
+
+
+def _prefixed(grammar: str, prefix: str) -> str:
+    """Return a grammar with a prefix before the name of every rule."""
+    return _RULE_NAME.sub(lambda found: f"{prefix}{found[0]}" if found[1] else found[0], grammar)
+
+
+def _tagged(schema: Mapping[str, Any], argument: str) -> str:
+    """Return the rule of arguments that stand between tags; values are any text without a closing tag."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        return ""
+    keys = " | ".join(map(json.dumps, properties))
+    return f"({Template(argument).substitute(KEY=f'({keys})')}){'+' if schema.get('required') else '*'}"
 
 
 class Grammar:

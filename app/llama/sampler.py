@@ -14,8 +14,9 @@ import numpy as np
 from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
-from app.llama.grammar import Grammar, grammar_of_schema
+from app.llama.grammar import Grammar
 from app.llama.library import native
+from app.llama.schema_grammar import grammar_of_schema
 
 _MIN_KEEP = 1
 _MIROSTAT_TOKENS = 100

@@ -15,9 +15,10 @@ from app.core.errors import DecodeError, UsageError
 from app.engine.text.tool_calls import ToolCallScanner
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
-from app.llama.grammar import Grammar, grammar_of_schema, guidance_for_calls
+from app.llama.grammar import Grammar, guidance_for_calls
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from app.llama.schema_grammar import grammar_of_schema
 from app.worker.events import Event, Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -134,36 +135,70 @@ def test_a_required_call_is_written(pair: NativePair) -> None:
     assert json.loads(call.arguments)["city"] in ("Paris", "Rome")
 
 
-@pytest.mark.parametrize(
-    ("template", "begins"),
-    [
-        ("{{ messages }}", '"<tool_call>'),
-        ("{% if tools %}<tool_call>{% endif %}", '"<tool_call>'),
-        ("{% if tools %}[TOOL_CALLS]{% endif %}", '"[TOOL_CALLS]['),
-        ("{% if tools %}{{ tools }}{% endif %}", '""'),
-        ("{% if tools %}<|channel|>{{ tools }}{% endif %}", ""),
-    ],
-)
-def test_a_required_call_has_the_format_of_the_template(template: str, begins: str) -> None:
-    guidance = guidance_for_calls(template, [TOOL], must_call=True)
-    assert guidance.grammar.removeprefix("root ::= ").startswith(begins)
-    assert guidance.has_grammar is bool(begins)
+OBJECT = '{"name": "look_up", "arguments": {"city": "Rome", "count": 1}}'
+CALLS = {
+    "{{ messages }}": f"<tool_call>\n{OBJECT}\n</tool_call>",
+    "tools <tool_call>": f"<tool_call>\n{OBJECT}\n</tool_call>",
+    "tools <tool_call> <function=": "<tool_call>\n<function=look_up>\n<parameter=city>\nRome\n</parameter>\n"
+    "<parameter=count>\n1\n</parameter>\n</function>\n</tool_call>",
+    "tools <tool_call> <arg_key>": "<tool_call>look_up\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
+    "<arg_key>count</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+    "tools <|channel|>": '<|channel|>commentary to=functions.look_up <|constrain|>json<|message|>{"city": "Rome", '
+    '"count": 1}',
+    "tools [TOOL_CALLS] [ARGS]": '[TOOL_CALLS]look_up[ARGS]{"city": "Rome", "count": 1}',
+    "tools <｜tool▁sep｜> ```json": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>look_up"
+    '\n```json\n{"city": "Rome", "count": 1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "tools <｜tool▁sep｜>": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>look_up<｜tool▁sep｜>"
+    '{"city": "Rome", "count": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "tools <|tool_call_begin|>": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look_up:0"
+    '<|tool_call_argument_begin|>{"city": "Rome", "count": 1}<|tool_call_end|><|tool_calls_section_end|>',
+    "tools [TOOL_CALLS]": f"[TOOL_CALLS][{OBJECT}]",
+    "tools <|tool_call|>": f"<|tool_call|>[{OBJECT}]",
+    "tools": OBJECT.replace("arguments", "parameters"),
+}
+"""A call of every format, by the marks of its template."""
 
 
-@pytest.mark.parametrize("template", ["{% if tools %}<function=", "{% if tools %}<arg_key>"])
-def test_a_required_call_between_tags_is_written(pair: NativePair, template: str) -> None:
-    guidance = guidance_for_calls(template, [{"function": {"name": "other", "parameters": {}}}, TOOL], must_call=True)
-    sampler = pair.new_sampler(GREEDY, guidance)
-    text = "<tool_call>\n<function=look_up>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>"
-    if "arg_key" in template:
-        text = "<tool_call>look_up\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>"
-    assert sampler.n_allowed(pair.tokenize(text)) == len(pair.tokenize(text))
-    wrong = pair.tokenize(text.replace("city", "town"))
-    assert sampler.n_allowed(wrong) < len(wrong)
-    sampler.close()
+@pytest.mark.parametrize("must_call", [True, False], ids=["required", "lazy"])
+@pytest.mark.parametrize("template", CALLS)
+def test_a_grammar_of_calls_has_the_format_of_the_template(pair: NativePair, template: str, must_call: bool) -> None:
+    other = {"type": "function", "function": {"name": "other", "parameters": {}}}
+    guidance = guidance_for_calls(template, [other, TOOL], must_call=must_call)
+    text = CALLS[template]
+    if not guidance.trigger and not must_call:
+        assert template == "tools", "nothing marks the beginning of a call"
+        return
+    before = "" if must_call else "Let me look. "
+    for call, is_right in (
+        (text, True),
+        (text.replace("look_up", "look_at"), False),
+        (text.replace("city", "town"), False),
+    ):
+        tokens = [*pair.tokenize(before), *pair.tokenize(call)]
+        sampler = pair.new_sampler(GREEDY, guidance)
+        assert (sampler.n_allowed(tokens) == len(tokens)) is is_right, call
+        sampler.close()
     scanner = ToolCallScanner(("look_up",))
     scanner.push(text)
-    assert [(call.name, json.loads(call.arguments)) for call in scanner.end()[1]] == [("look_up", {"city": "Rome"})]
+    (call_found,) = scanner.end()[1]
+    assert (call_found.name, json.loads(call_found.arguments)) == ("look_up", {"city": "Rome", "count": 1})
+
+
+def test_gemma_calls_have_no_grammar() -> None:
+    assert not guidance_for_calls("tools call:", [TOOL], must_call=True).has_grammar
+
+
+def test_references_stay_within_their_tool(pair: NativePair) -> None:
+    def tool(name: str, *values: str) -> dict[str, Any]:
+        schema = {"properties": {"x": {"$ref": "#/$defs/X"}}, "required": ["x"], "$defs": {"X": {"enum": values}}}
+        return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+    guidance = guidance_for_calls("tools", [tool("f", "a"), tool("g", "b")], must_call=True)
+    for name, value, is_right in (("f", "a", True), ("g", "b", True), ("g", "a", False)):
+        tokens = pair.tokenize(f'{{"name": "{name}", "parameters": {{"x": "{value}"}}}}')
+        sampler = pair.new_sampler(GREEDY, guidance)
+        assert (sampler.n_allowed(tokens) == len(tokens)) is is_right
+        sampler.close()
 
 
 def test_a_grammar_of_calls_waits_for_the_beginning_of_one(pair: NativePair) -> None:

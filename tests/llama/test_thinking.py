@@ -101,6 +101,12 @@ def test_supported_thinking_settings_are_detected(tmp_path: Path, template: str,
     assert model(tmp_path, template).thinking_support == heard
 
 
+def test_a_call_may_have_a_channel_of_its_own(tmp_path: Path) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    builder = model(tmp_path, CHANNELS)
+    assert builder.build(ASKED, None, OFF, [tool]).tokens == builder.build(ASKED, None, AS_TRAINED, [tool]).tokens
+
+
 def test_marks_are_single_tokens_and_no_one_forges_them(tmp_path: Path) -> None:
     builder = model(tmp_path, CHANNELS)
     ids = builder._model.control_tokens
