@@ -10,6 +10,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
+from app.cli.command import STDIN
 from app.cli.output import StatusLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import read_file
@@ -21,7 +22,6 @@ from app.core.paths import conversations_file
 from app.core.printable import escape_unprintable, printable
 from app.core.units import counted
 
-_STDOUT = Path("-")
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
@@ -29,7 +29,7 @@ def export(args: argparse.Namespace) -> int:
     """Write conversations to a file or to standard output."""
     which: str | None = getattr(args, "conversation", None)
     output: Path | None = getattr(args, "output", None)
-    if output == _STDOUT:
+    if output == STDIN:
         output = None
     if (which is not None) + ("list" in args) + ("all" in args) > 1:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")

@@ -57,10 +57,6 @@ def test_a_model_reads_the_path_without_empty_messages() -> None:
     assert as_messages(cut.path)[-1] == Message(Role.ASSISTANT, "Hello,")
 
 
-def test_what_ended_early_can_be_continued() -> None:
-    assert [state for state in State if state.can_continue] == [State.STOPPED, State.CUT, State.FAILED]
-
-
 @pytest.mark.parametrize(
     ("text", "title"),
     [

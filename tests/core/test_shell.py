@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from app.core.shell import quoted
-from app.models.catalog import Pair
-from app.models.registry import ModelOnDisk, SetUp
-from app.models.source import HubModel
 
 
 @pytest.mark.parametrize(
@@ -28,13 +23,3 @@ from app.models.source import HubModel
 def test_a_word_is_quoted_for_the_shell_of_the_system(word: str, posix: str, windows: str) -> None:
     assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
     assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)
-
-
-def test_a_pair_name_with_a_space_is_quoted_in_a_command(tmp_path: Path) -> None:
-    source = HubModel("owner/big-GGUF", file="a big.gguf")
-    pair = Pair("my pair", "Mine", source, None)
-    mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1))
-    name = quoted("my pair")
-    assert name != "my pair"
-
-    assert mine.gone.hint == f"Put it back, or set the pair up again: tandem setup {name}"
