@@ -18,7 +18,7 @@ from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 
 if TYPE_CHECKING:

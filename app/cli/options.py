@@ -22,11 +22,10 @@ from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
-from app.settings.layers import Layer, Origin, Resolved, thinking
+from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, thinking
 from app.settings.live import LiveSettings
 from app.settings.placement import ALL_LAYERS, needs_flash_attention
 from app.settings.table import MODES
-from app.settings.thinking import AS_TRAINED, Thinking
 
 AUTO = "auto"
 _APPEARANCE = ("appearance", "keys")

@@ -31,9 +31,9 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from app.settings.layers import Thinking
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
-from app.settings.thinking import Thinking
 from app.worker.events import JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, with_seed
 

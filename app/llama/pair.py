@@ -50,7 +50,7 @@ from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 from app.models.pair_summary import without_draft
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
 """Time limit of the first calibration; a slow target takes longer. The rest is learned while answering."""

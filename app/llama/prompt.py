@@ -17,7 +17,8 @@ from app.llama.grammar import guidance_for_calls
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
-from app.settings.thinking import AS_TRAINED, EFFORTS, Thinking, ThinkingSupport
+from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
+from app.settings.table import EFFORTS
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""

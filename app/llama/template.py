@@ -16,7 +16,7 @@ from app.core.errors import TemplateError
 from app.core.printable import one_line
 from app.engine.text.tool_calls import ToolCall, instructions, written
 from app.llama.sandbox import BudgetError, Sandbox
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Thinking
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from app.engine.types import AutoDraft, Drafting, DraftParams, Source
 from app.models.memory_estimate import longest_trained, round_up
-from app.settings.thinking import ThinkingSupport
+from app.settings.layers import ThinkingSupport
 
 _STEP = 1024
 _LEAST_ROOM = 1024

@@ -14,7 +14,7 @@ from app.engine.types import Guidance
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.session.chat_settings import ChatSettings
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.request import AnswerRequest
 
 _ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 from app.core.errors import UsageError
 from app.engine.types import SAMPLING_BOUNDS, Guidance, SamplingParams
 from app.server.errors import RequestError
-from app.settings.thinking import EFFORTS, Thinking
+from app.settings.layers import Thinking
+from app.settings.table import EFFORTS
 
 _MOST_STOPS = 16
 _MOST_TOP = 20

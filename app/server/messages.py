@@ -25,7 +25,7 @@ from app.server.errors import RequestError
 from app.server.fields import Fields, read_max_tokens, read_sampling, read_stops, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
-from app.settings.thinking import Thinking
+from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

@@ -14,7 +14,7 @@ from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, Comparable, answer_request
 from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
-from app.settings.thinking import Thinking
+from app.settings.layers import Thinking
 from app.worker.events import Event
 from app.worker.jobs import TitleJob
 from app.worker.request import AnswerRequest, with_seed

@@ -9,8 +9,7 @@ from typing import cast
 from app.conversations.message import Message, Role
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
-from app.settings.layers import Origin, Resolved, automatic, drafting, sampling, thinking
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Origin, Resolved, Thinking, automatic, drafting, sampling, thinking
 from app.worker.request import AnswerRequest
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"

@@ -2,10 +2,9 @@
 
 table       every setting: name, flag, range, default, help text
 kinds       the types of values, read from TOML, flags and fields
-layers      precedence, built-in presets, and conversion to the parameters of the engine
+layers      precedence, built-in presets, conversion to the parameters of the engine, and reasoning
 checking    validation of tables that anyone may have written, and of what a model file recommends
 file        settings.toml
 live        all layers of one running program, and changes to them
 placement   device names, layer counts and KV cache types
-thinking    whether and how hard a model thinks
 """

@@ -1,8 +1,9 @@
-"""Precedence of settings: flag, conversation, preset, file, pair, model file, default; and their use by the engine."""
+"""Precedence of settings: flag, conversation, preset, file, pair, model file, default; and what answers get of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -11,11 +12,13 @@ from app.core.printable import printable
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
 from app.settings.table import BY_NAME, SETTINGS, nearest
-from app.settings.thinking import Thinking
 
 _SAMPLING = {setting.field: setting.name for setting in SETTINGS if setting.field}
 """Names of settings by their fields of `SamplingParams`."""
 _DRAFT = ("n_max", "n_min", "p_min")
+NO_SWITCH = "cannot turn thinking on or off"
+_NO_EFFORT = "has no reasoning effort"
+_EFFORT_IF_ON = "has a reasoning effort only with thinking on"
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
 _DEFAULTS: Layer = {name: setting.default for name, setting in BY_NAME.items()}
@@ -69,6 +72,44 @@ class Resolved:
     def origin(self, name: str) -> Origin:
         """Return where the value of a setting comes from."""
         return next(origin for origin in Origin if name in self._layers.get(origin, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """The requested reasoning and its effort, one of `EFFORTS`; None follows the template."""
+
+    enabled: bool | None = None
+    effort: str | None = None
+
+
+AS_TRAINED = Thinking()
+"""Follow the template."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingSupport:
+    """What a model supports: a switch, an effort without thinking turned on, and an effort with it on."""
+
+    switchable: bool = True
+    effort: bool = True
+    effort_on: bool = True
+
+    def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
+        """Return which requests by flags a model ignores, as sentences; `now` are those by flags and settings."""
+        notices = []
+        if typed.enabled is not None and not self.switchable:
+            notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
+        if typed.effort is not None and now.enabled is False:
+            notices.append("Thinking is off: --reasoning-effort changes nothing.")
+        elif typed.effort is not None and (reason := self.no_effort(now.enabled)):
+            notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
+        return tuple(notices)
+
+    def no_effort(self, enabled: bool | None) -> str:
+        """Return why a model ignores the effort with this request to think; "" if it does not."""
+        if self.effort_on if enabled else self.effort:
+            return ""
+        return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:

@@ -14,7 +14,6 @@ from typing import Any
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
 from app.settings.placement import KV_TYPES
-from app.settings.thinking import EFFORTS
 
 TABLES = {
     "": "Preset",
@@ -27,6 +26,8 @@ TABLES = {
 """The tables of the file and their titles, in the order of the panel."""
 
 MODES = ("auto", "fixed", "off")
+EFFORTS = ("low", "medium", "high", "max")
+"""How hard a model thinks."""
 DRAFT_TYPES = ("auto", "model", "mtp", "eagle3", "dflash", "ngram", "none")
 """Kinds of drafts: a draft model, layers that read the target's hidden rows, n-grams alone, or nothing."""
 _KV_TYPES = ("auto", *KV_TYPES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from app.conversations.message import Message, Prefill
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Drafting, Guidance, SamplingParams
-from app.settings.thinking import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
 from app.session.chat_settings import ChatSettings
-from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
+from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.pairs import FakePair

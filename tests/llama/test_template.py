@@ -11,7 +11,7 @@ from app.core.errors import TemplateError
 from app.core.printable import one_line
 from app.llama import sandbox
 from app.llama.template import ChatTemplate
-from app.settings.thinking import Thinking
+from app.settings.layers import Thinking
 
 TALK = [
     Message(Role.SYSTEM, "Be brief."),

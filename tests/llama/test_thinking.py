@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Message, Prefill, Role
 from app.engine.text.reasoning import AnswerPart
 from app.llama.prompt import PromptBuilder
-from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
+from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.test_continuing import text_of
 from tests.llama.test_prompt import tiny

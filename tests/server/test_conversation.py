@@ -15,7 +15,7 @@ from app.server.fields import Fields
 from app.server.messages import read_anthropic
 from app.server.responses import read_response
 from app.session.chat_settings import ChatSettings
-from app.settings.thinking import Thinking
+from app.settings.layers import Thinking
 
 SETTINGS = ChatSettings("Fake", sampling=SamplingParams(temperature=0.5, seed=1))
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -17,9 +17,8 @@ from app.models.catalog import Pair
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
-from app.settings.layers import thinking
+from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport, thinking
 from app.settings.live import Scope
-from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from app.worker.events import Finished, Loaded, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer

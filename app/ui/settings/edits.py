@@ -11,10 +11,9 @@ from app.models.memory_estimate import rounding
 from app.models.pair_info import PairInfo, context_line, context_remark
 from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
-from app.settings.layers import Origin, Resolved
+from app.settings.layers import NO_SWITCH, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.table import SETTINGS, Setting
-from app.settings.thinking import NO_SWITCH
 from app.ui.key_names import key
 
 PRESET = "preset"

@@ -12,7 +12,7 @@ from app.conversations.store import Store
 from app.core.errors import SettingsError
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
-from app.settings.thinking import ThinkingSupport
+from app.settings.layers import ThinkingSupport
 from app.worker.events import PairChanged
 from tests.ui.fakes import PAIR
 from tests.ui.settings.driver import Panel, open_panel
