@@ -131,20 +131,15 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
         return _named(given.get("pair"))
     if "pair" in given:
         raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
-    pair = pair_of_models(given)
+    if "target" not in given:
+        raise UsageError("--draft needs --target.", "Name both files.")
+    target = parse_source(given["target"])
+    draft = parse_source(given["draft"]) if "draft" in given else None
+    pair = Pair(name=FILES, title=title_of(target, draft), target=target, draft=draft)
     for known in registry().read().pairs.values():
         if known.is_of(pair) and known.is_here:
             return known.pair, known
     return pair, None
-
-
-def pair_of_models(given: dict[str, Any]) -> Pair:
-    """Return the pair of the models that options name. Raises UsageError."""
-    if "target" not in given:
-        raise UsageError("--draft needs --target.", "Name both models.")
-    target = parse_source(given["target"])
-    draft = parse_source(given["draft"]) if "draft" in given else None
-    return Pair(FILES, title_of(target, draft), target, draft)
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:

@@ -7,17 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.cli.known_pairs import (
-    DEFAULT_PAIR,
-    catalog,
-    demo_file,
-    demo_is_installed,
-    left_out,
-    newest,
-    of_file,
-    pair_of_models,
-    registry,
-)
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, StatusLine, json_for
@@ -34,11 +24,12 @@ from app.engine.types import SamplingParams
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub import cache
-from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, size_text
+from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, size_text, title_of
 from app.models.progress import FileProgress, Progress, duration, speed
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Setup
+from app.models.source import parse_source
 from app.worker.events import Finished, Notice
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -100,8 +91,11 @@ def _chosen(args: argparse.Namespace, status: StatusLine) -> Pair | None:
 
 def _of_models(given: dict[str, str]) -> Pair:
     """Return a pair of two models under a name that no other pair has."""
-    pair = pair_of_models(given)
-    pair = replace(pair, name=pair_name(pair.target))
+    if "target" not in given:
+        raise UsageError("--draft needs --target.", "Name both models.")
+    target = parse_source(given["target"])
+    draft = parse_source(given["draft"]) if "draft" in given else None
+    pair = Pair(pair_name(target), title_of(target, draft), target, draft)
     known, here = catalog(), registry().read()
     taken = every_pair(known.pairs, here)
     if "name" not in given:

@@ -1,4 +1,4 @@
-"""Find and run programs with a time limit, also this one in a fresh Python; describe how a process ended."""
+"""Run programs with a time limit, also this one in a fresh Python, and threads; describe how a process ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from app.core.errors import Interrupted
 from app.core.printable import printable
 
+_T = TypeVar("_T")
 _MAX_OUTPUT = 4 << 20
 """Bytes read of an answer."""
 _GRACE_S = 0.5
@@ -111,6 +115,22 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
             os.killpg(child.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE_S)
+
+
+def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
+    """Run something on a daemon thread: other threads would keep the program from ending while a disk hangs."""
+    future: Future[_T] = Future()
+    # A future that runs cannot be canceled, so that it always takes the result.
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
 
 
 def python_command(*what: str) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from concurrent.futures import wait
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from app.core.background import in_background
 from app.core.errors import CacheError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
+from app.core.program import in_background
 from app.core.units import MAX_SIZE, gigabytes
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, remedy_text

@@ -20,8 +20,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from app.core.background import in_background
 from app.core.errors import HubError, HubTimeoutError, UnreachableError, WaitError
+from app.core.program import in_background
 from app.models.hub import check_named, hub_address, named_by, offline_by
 from app.models.hub.cache import disk_error
 from app.models.progress import Watcher

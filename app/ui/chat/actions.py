@@ -13,9 +13,9 @@ from textual import on
 from app.conversations.attached import compose, split
 from app.conversations.message import Role
 from app.conversations.tree import Node
-from app.core.background import in_background
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.core.program import in_background
 from app.session.session import Session
 from app.session.snapshot import Blocked, Phase
 from app.settings.kinds import Value

@@ -16,9 +16,9 @@ from app.conversations.message import Message, Role
 from app.conversations.titles import fit, one_line
 from app.conversations.tree import Conversation
 from app.core import atomic
-from app.core.background import in_background
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.core.program import in_background
 from app.models.source import home_expanded
 from app.ui.commands.command import Chat, Command, Commands, Takes
 from app.ui.key_names import key

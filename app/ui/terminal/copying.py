@@ -14,8 +14,7 @@ from typing import Any
 
 from textual.app import App
 
-from app.core.background import in_background
-from app.core.program import find_program
+from app.core.program import find_program, in_background
 from app.ui.widgets.hint import Hint
 
 _ESCAPE = "\x1b"
