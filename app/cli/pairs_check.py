@@ -86,10 +86,12 @@ def find_models(args: argparse.Namespace) -> int:
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        found = list(find_drafts(target, pairs, watch))
-        if check_pair(target).draft_kind == "mtp":
-            own = {"model": str(source), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
-            found.insert(0, own)
+        found = [_own_layer(source)] if check_pair(target).draft_kind == "mtp" else []
+        try:
+            found += find_drafts(target, pairs, watch)
+        except HubError:
+            if not found:
+                raise
     drafts = [row for row in found if row["kind"] != "mtp"]
     if "measure" in args and drafts:
         return _measure(args, drafts)
@@ -127,6 +129,11 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]]) -> int:
         fix = command(["tandem", "setup", *model_flags(args.target, found[0]["model"])])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
     return compare_drafts(args, here)
+
+
+def _own_layer(target: ModelSource) -> dict[str, Any]:
+    """Return the MTP layer in a target's file as a draft that was found."""
+    return {"model": str(target), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:

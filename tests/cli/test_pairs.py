@@ -13,11 +13,12 @@ import pytest
 from app.cli import main
 from app.cli.known_pairs import registry
 from app.conversations.titles import width
-from app.core.errors import INTERRUPTED
+from app.core.errors import INTERRUPTED, HubError
 from app.models.catalog import Pair
 from app.models.recommend import Room
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
+from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12])
@@ -78,3 +79,28 @@ def interrupted(*_: Any) -> NoReturn:
 def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     monkeypatch.setattr("app.models.registry.Registry.read", interrupted)
     assert main(["pairs", *command]) == INTERRUPTED
+
+
+def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mtp, target = write_mtp(tmp_path / "mtp.gguf"), write_target(tmp_path / "target.gguf")
+    head = write_eagle3(tmp_path / "head.gguf")
+    for paths, code, line in (
+        ([mtp], 0, "draft   MTP layer in the same file"),
+        ([target, head], 0, "Compatible: the draft is an EAGLE-3 head for this target."),
+        ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 2"),
+    ):
+        assert main(["pairs", "check", *map(str, paths)]) == code
+        assert line in capsys.readouterr().out
+
+
+def test_find_names_the_mtp_layer_without_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def offline(*_: object) -> NoReturn:
+        raise HubError("huggingface.co cannot be found.")
+
+    monkeypatch.setattr("app.cli.pairs_check.find_drafts", offline)
+    mtp = write_mtp(tmp_path / "mtp.gguf")
+    assert main(["pairs", "find", str(mtp)]) == 0
+    assert "MTP layer in the same file: no other draft is needed" in capsys.readouterr().out
+    assert main(["pairs", "find", str(write_target(tmp_path / "target.gguf"))]) == 1

@@ -19,6 +19,7 @@ from textual.widgets import Input, Static
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import gigabytes
+from app.models.draft_kinds import KIND_NAMES
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.downloads import UPDATE_S
@@ -164,6 +165,8 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     for (role, files), name in zip(prepared.models, names, strict=True):
         named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
         yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
+    if check.draft_kind == "mtp":
+        yield Content.styled(f"{'draft':{_ROLE}}{KIND_NAMES['mtp']}", "$draft")
     yield Content("")
     if check.problems:
         yield from (Content(printable(problem)) for problem in check.problems)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import HubError
-from app.models.compatibility import Remedy
-from app.ui.models.add_pair_screen import AddPairScreen
+from app.models.compatibility import PairCheck, Remedy
+from app.ui.models.add_pair_screen import AddPairScreen, report_lines
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
-from tests.ui.models.fake_pairs import CHECKED, with_check
+from tests.ui.models.fake_pairs import CHECKED, PREPARED, facts, with_check
 
 
 async def test_repositories_are_checked_before_they_are_downloaded() -> None:
@@ -119,3 +119,11 @@ async def test_a_path_to_a_model_file_completes(key: str, tmp_path: Path) -> Non
             await window.until(lambda end=completed: screen.target.value == f"{tmp_path}/{end}")  # type: ignore[misc]
         await window.press("tab")
         await window.until(lambda: focused(window) == "draft")
+
+
+def test_an_mtp_layer_is_named_as_the_draft() -> None:
+    target = replace(facts("Big One", "Q4_K_M"), architecture="qwen35", n_mtp_layers=1)
+    prepared = replace(PREPARED, models=PREPARED.models[:1], check=PairCheck(target, None))
+    assert "draft   MTP layer in the same file" in [line.plain for line in report_lines(prepared, "fits", 100)]
+    without = replace(prepared, check=PairCheck(facts("Big One", "Q4_K_M"), None))
+    assert "MTP" not in " ".join(line.plain for line in report_lines(without, "fits", 100))
