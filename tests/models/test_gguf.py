@@ -210,10 +210,6 @@ def test_a_header_longer_than_any_is_refused_not_called_incomplete(monkeypatch: 
 # Files
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
-    assert read_header(write(tmp_path / "m.gguf", VALID)) == parse_header(VALID)
-
-
 @pytest.mark.parametrize(
     ("data", "kind", "said"),
     [
