@@ -269,7 +269,7 @@ def test_without_a_measurement_what_cpus_usually_do_decides_and_no_figure_is_sho
 def test_a_mixture_of_experts_is_reckoned_by_what_a_token_reads() -> None:
     best, *_ = propose(CATALOG, Room(60 * GB, bytes_per_s=40e9))
 
-    assert (best.pair.name, best.speed) == ("qwen3-coder-30b", 20.0)
+    assert (best.pair.name, best.speed) == ("qwen3.6-35b", 20.0)
 
 
 def test_a_tiny_machine_gets_the_demo() -> None:

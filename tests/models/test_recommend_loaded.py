@@ -27,6 +27,8 @@ from tests.shapes import SHAPES, facts_of_shape, shape_of
 
 CATALOG = Catalog(shipped_file()).pairs
 PAIRS = [pytest.param(pair, id=name) for name, pair in CATALOG.items()]
+SHAPED = [param for param in PAIRS if CATALOG[str(param.id)].working is not None]
+"""Without those whose estimate is a guess until their headers are read."""
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=PairOverhead(100_000, GB, GB))
 
 
@@ -40,7 +42,7 @@ def real_facts(path: Path) -> ModelFacts:
     return model_facts(read_header(path, tensors=True), file=path.name, size=path.stat().st_size)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", SHAPED)
 def test_the_catalog_shows_of_every_pair_what_its_headers_will_say(pair: Pair) -> None:
     assert pair.working == check_of(pair).overhead
 
@@ -71,7 +73,7 @@ def test_the_headers_of_a_real_pair_say_it_too(real_model: Callable[[str], Path]
 
 
 def test_every_shape_is_of_a_pair() -> None:
-    assert {shape_of(source) for pair in CATALOG.values() for source in pair.sources} == set(SHAPES)
+    assert {shape_of(source) for pair in CATALOG.values() if pair.working for source in pair.sources} == set(SHAPES)
 
 
 def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) -> None:
@@ -81,7 +83,7 @@ def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) 
     assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", SHAPED)
 @pytest.mark.parametrize("n_ctx", [8192, 16384, 65536])
 def test_the_line_of_a_pair_is_true_where_it_begins_and_near_it_far_away(pair: Pair, n_ctx: int) -> None:
     check = check_of(pair)
@@ -106,7 +108,7 @@ def test_a_longer_context_takes_more_up_to_what_the_pair_was_made_for() -> None:
     assert needed(replace(BIG, context=10_000), 20_000) == needed(BIG, 10_000)
 
 
-@pytest.mark.parametrize("name", sorted(CATALOG.keys() - {"demo"}))
+@pytest.mark.parametrize("name", sorted(name for name, pair in CATALOG.items() if name != "demo" and pair.working))
 def test_an_estimate_is_called_one_and_not_far_off(name: str) -> None:
     pair = CATALOG[name]
     guessed = replace(pair, working=None)

@@ -257,7 +257,7 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert (rows["alone"]["default"], rows["mine"]["default"], rows["mine"]["here"]) == (True, False, True)
     assert rows["coder-32b"]["download"] > 10**10
     assert list(rows)[:2] == ["alone", "mine"]
-    assert all(row["drafting"] == "" for row in rows.values() if row["name"] in ("alone", "demo", "nemo-12b"))
+    assert all(row["drafting"] == "" for row in rows.values() if row["name"] in ("alone", "demo", "qwen3-coder-30b"))
     assert main(["pairs", "show", "mine"]) == 0
     assert "small-Q8_0.gguf" in capsys.readouterr().out
     assert main(["pairs", "default", "coder-32b"]) == 2

@@ -74,16 +74,16 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     def found() -> tuple[str, str]:
         assert main(["setup"]) == 2
         proposed = " ".join(capsys.readouterr().err.split())
-        assert main(["pairs", "show", "coder-7b-q3"]) == 0
+        assert main(["pairs", "show", "qwen3.5-4b"]) == 0
         return proposed, capsys.readouterr().out
 
     proposed, shown = found()
-    assert " 1 coder-7b-q3 " in proposed
+    assert " 1 qwen3.5-4b " in proposed
     assert "fits: " in shown
     settings.write_text("[model]\nctx = 32768\n")
     proposed, shown = found()
     assert " 1 qwen2.5-3b " in proposed
-    assert "too big: needs 6.4 GB" in shown
+    assert "too big: needs about 10.9 GB" in shown
 
 
 def test_a_pair_that_does_not_fit_stays_set_up(
