@@ -180,7 +180,9 @@ def measured_on(session: Session, request: AnswerRequest, automatic: AutoDraft) 
         "driver": ", ".join(f"{gpu.name}: {gpu.driver}" for gpu in machine.gpus if gpu.driver),
         "device": info.device,
         "target": f"{info.target.file}, {info.target.quantization}",
-        "draft": f"{info.draft.file}, {info.draft.quantization}" if info.draft is not None else "",
+        "draft": ", ".join(filter(None, (info.draft.file or info.draft.name, info.draft.quantization)))
+        if info.draft
+        else "",
         "context": f"{info.n_ctx:,}",
         "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
         "flash attention": params.flash_attention,

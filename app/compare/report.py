@@ -108,7 +108,7 @@ def how(request: AnswerRequest) -> str:
 
 def pair_title(info: PairInfo) -> str:
     """Return both models and their device."""
-    names = " + ".join(f"{m.name} {m.quantization}" for m in (info.target, info.draft) if m is not None)
+    names = " + ".join(f"{m.name} {m.quantization}".strip() for m in (info.target, info.draft) if m is not None)
     return f"{names}, {info.device}"
 
 

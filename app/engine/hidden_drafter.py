@@ -184,7 +184,7 @@ class HiddenDrafter:
         known[n_before:] = tokens[n_before:] if len(known) >= n_before else tokens
         self._rows = np.concatenate((old, rows)) if len(old) else rows
         self._n_rows, self._n_read = len(tokens), n_read
-        if self._ends:
+        if self._ends and next(reversed(self._ends)) >= n_before:
             self._ends = {at: row for at, row in self._ends.items() if at < n_before}
 
     def _rows_of(self, start: int, end: int) -> Rows:

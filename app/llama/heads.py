@@ -115,8 +115,10 @@ class HeadContext(Context):
         super().__init__(model, params)
         self._offset = int(kind == "eagle3")
         """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
-        width = int(native.llama_model_n_embd(model.handle))
-        self._row_width = int(native.llama_model_n_embd(target.model.handle)) * max(1, len(self._layers))
+        # Rows of MTP layers, and of heads for their next token, have the width of the output.
+        width = int(native.llama_model_n_embd_out(model.handle))
+        size = native.llama_model_n_embd_out if kind == "mtp" else native.llama_model_n_embd
+        self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
         self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
         self._features = _HeadBatch(_ENCODER_BATCH, self._row_width) if kind == "eagle3" else None
         handle = target._open()

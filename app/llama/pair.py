@@ -192,7 +192,7 @@ class NativePair:
     def _draft_info(self) -> ModelInfo | None:
         if self._draft is not None or self.drafter is None:
             return _info(self._draft) if self._draft is not None else None
-        return replace(_info(self._model), name=KIND_NAMES["mtp"], size_bytes=0)
+        return replace(_info(self._model), name=KIND_NAMES["mtp"], file="", quantization="", size_bytes=0)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -353,7 +353,7 @@ class NativePair:
         cache = self.target
         if cpu_model(self._params) != self._params.target:
             cache = self._draft_cache or cache
-        text = self._model.tokenize(_TEXT * 4, parse_special=False)
+        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: cache.n_batch]
         times = yield from measure_threads(
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.compare.report import pair_title
 from app.core.errors import ComputeError, DecodeError, ModelLoadError
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.fixed import FixedDrafting, NoDrafting
@@ -22,6 +23,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
+from app.models.model_names import known_as
 from tests.llama import tiny_heads
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_heads import BLOCK, N_VOCAB, write_dflash, write_eagle3, write_mtp, write_target
@@ -376,6 +378,24 @@ def test_the_drafts_of_a_pair_are_described(tmp_path: Path) -> None:
     pair = load(write_mtp(tmp_path / "target.gguf"), mtp=True)
     assert pair.info.draft is not None
     assert (pair.info.draft.name, pair.info.draft_kind) == ("MTP layer in the same file", "mtp")
+    assert pair_title(pair.info).endswith(" + MTP layer in the same file, CPU")
+    assert known_as(pair.info.draft.file, pair.info.draft.name) == "MTP layer in the same file"
     assert pair.info.why_no_draft(FIXED) == ""
     assert replace(pair.info, draft=None, draft_kind=None).why_no_draft(FIXED)
+    pair.close()
+
+
+def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs: Inputs) -> None:
+    target, block = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "block.gguf")
+    pair = load(target, write_eagle3(tmp_path / "head.gguf"))
+    plain, _ = answer(pair, NoDrafting(), n_tokens=40)
+
+    pair.use_draft(block, lambda *_: True)
+    pair.target.rollback(0)
+    tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=40)
+
+    assert (tokens, pair.info.draft_kind) == (plain, "dflash")
+    fresh = load(target, block)
+    assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
+    fresh.close()
     pair.close()
