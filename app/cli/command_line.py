@@ -99,11 +99,14 @@ _SERVE = Command(
     [
         Option("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1, this machine only)"),
         Option("--port", type=click.IntRange(0, 65_535), metavar="N", help="port (default: 8087; 0 chooses one)"),
-        Option("--api-key", metavar="KEY", help="key that requests must know (default: TANDEM_API_KEY)"),
-        Option("--cors", multiple=True, metavar="ORIGIN", help="web page that may call the server (repeatable)"),
+        Option("--api-key", metavar="KEY", help="API key that clients must send (default: TANDEM_API_KEY)"),
+        Option(
+            "--cors", multiple=True, metavar="ORIGIN", help="origin of web pages that may call the server (repeatable)"
+        ),
         *_CHAT_OPTIONS,
     ],
-    notes="Requests are answered one after the other; fields of a request override the settings.",
+    notes="Tandem answers one request at a time with the loaded pair, whatever model it names. "
+    "Fields of a request override the settings.",
     examples="""
 tandem serve                               http://127.0.0.1:8087/v1
 tandem serve --pair coder-7b --ctx 16384

@@ -10,6 +10,7 @@ import queue
 import shutil
 import socket
 import sys
+import textwrap
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ _POLL_S = 0.2
 _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
 _LISTED = 8
+_INDENT = " " * 10
 _KEEP_ALIVE_S = 60
 _ANY = ("0.0.0.0", "::")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -64,7 +66,7 @@ def serve(args: argparse.Namespace) -> int:
             # A client may connect as soon as the view shows the address.
             listener.listen()
             address = address_of(access.host, listener)
-            view = LiveView(sys.stderr, requests.metrics, f"{address}/v1 with {_title(pair)}")
+            view = LiveView(sys.stderr, requests.metrics, f"{address}/v1")
             if access.host not in _LOCAL and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
@@ -133,11 +135,6 @@ def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:
     return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
 
 
-def _title(pair: PairInfo) -> str:
-    draft = f" with {pair.draft.name}" if pair.draft is not None else ""
-    return f"{pair.target.name}{draft}"
-
-
 class HttpServer:
     """uvicorn with the server's application.
 
@@ -170,7 +167,7 @@ class HttpServer:
 
 
 class _Uvicorn(uvicorn.Server):
-    """A server that leaves signals to the command: the models must be freed after it."""
+    """A server without signal handlers: the command frees the models after it."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -188,23 +185,24 @@ async def _run(server: HttpServer, view: LiveView) -> None:
 
 
 class LiveView:
-    """Show the server's state on a terminal, or one line per request elsewhere.
+    """Show the server's state on a terminal, or log a line per request elsewhere.
 
     Args:
         stream: Where it is written.
         metrics: What it shows.
-        title: The pair and the address.
+        address: Of the server.
     """
 
-    def __init__(self, stream: TextIO, metrics: Metrics, title: str) -> None:
+    def __init__(self, stream: TextIO, metrics: Metrics, address: str) -> None:
         self._stream = stream
         self._metrics = metrics
         self._is_live = StatusLine(stream).is_live
         self._recent: deque[str] = deque(maxlen=_LISTED)
-        self._title = title
+        self._address = address
         self._drawn: list[str] = []
         if not self._is_live:
-            self.say(f"Serving {title}")
+            for line in self._head():
+                self.say(line)
 
     def say(self, text: str) -> None:
         """Write a line that stays above the view."""
@@ -229,6 +227,16 @@ class LiveView:
     def close(self) -> None:
         self._draw() if self._is_live else None
 
+    def _head(self) -> list[str]:
+        pair = self._metrics.pair
+        if pair is None:
+            return [f"Serving {self._address}"]
+        return [
+            f"Serving {self._address}",
+            f"target    {pair.target.name}, context {pair.n_ctx:,}",
+            f"draft     {pair.draft.name if pair.draft is not None else 'none'}",
+        ]
+
     def lines(self) -> list[str]:
         """Return the view."""
         m = self._metrics
@@ -239,7 +247,7 @@ class LiveView:
         n_prompt = m.prompt_tokens + m.cached_tokens
         tokens = f"{n_prompt:,} prompt ({m.cached_tokens:,} cached), {m.predicted_tokens:,} generated"
         return [
-            f"Serving {self._title}",
+            *self._head(),
             f"requests  {state}{f', {m.n_failed} failed' if m.n_failed else ''}",
             f"speed     {' · '.join(speed) or 'no answer yet'}",
             f"tokens    {tokens}",
@@ -249,8 +257,9 @@ class LiveView:
         ]
 
     def _draw(self) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        lines = [printable(line)[:width] for line in self.lines()]
+        width, height = shutil.get_terminal_size()
+        wrapped = [textwrap.wrap(printable(line), width - 1, subsequent_indent=_INDENT) for line in self.lines()]
+        lines = [line for part in wrapped for line in part][: height - 1]
         if lines != self._drawn:
             self._erase()
             self._stream.write("".join(f"{line}\n" for line in lines))

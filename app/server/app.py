@@ -59,14 +59,18 @@ class Access:
     origins: tuple[str, ...] = ()
 
     def check(self, request: Request) -> None:
-        """Refuse a request that does not know the key, or that a web page sent here under another name.
+        """Refuse a request without the key, or one that a web page sent to another host name.
 
         Raises:
             RequestError: It is refused.
         """
-        # A page that rebinds its own name to this address would still send that name.
+        # DNS rebinding: a page that points its own name at this address still sends that name.
         if not self.key and _host_name(request) not in (*_LOCAL, self.host.lower()):
-            raise RequestError("The Host header names another machine.", "Use an API key to allow it.", status=403)
+            raise RequestError(
+                f'The Host header "{_host_name(request)}" is not this server.',
+                "Start tandem serve with --api-key KEY to allow other names.",
+                status=403,
+            )
         if not self.key or request.url.path in _OPEN_PATHS:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -121,7 +125,7 @@ def make_app(service: Service) -> Starlette:
                 response = Response(status_code=499)
             except Exception:
                 log.exception("unexpected failure in %s", path)
-                response = _error_response(RequestError("Something unexpected went wrong.", status=500), path)
+                response = _error_response(RequestError("The server failed unexpectedly.", status=500), path)
             service.on_end(method, path, response.status_code)
             return response
 
@@ -129,7 +133,10 @@ def make_app(service: Service) -> Starlette:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        message = {404: f"There is no {request.url.path} here.", 405: f"{request.url.path} takes another method."}
+        message = {
+            404: f"{request.url.path} is not an endpoint of this server.",
+            405: f"{request.url.path} does not accept {request.method}.",
+        }
         text = message.get(error.status_code, "The request is refused.")
         return _error_response(RequestError(text, status=error.status_code), request.url.path)
 

@@ -1,4 +1,4 @@
-"""OpenAI's completions API: a text goes on, without a chat template."""
+"""OpenAI's completions API: continue a text without a chat template."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LEAST = 1e-30
 
 
 def read_completion(fields: Fields, settings: ChatSettings) -> AnswerRequest:
-    """Return the request for a text that follows another."""
+    """Return the request that continues a text."""
     fields.whole("n", 1, 1)
     prompts = fields.texts("prompt")
     if len(prompts) != 1:
-        refuse("prompt", fields.raw("prompt"), "one text")
+        refuse("prompt", fields.raw("prompt"), "one string")
     request = AnswerRequest(
         messages=(),
         text=prompts[0],

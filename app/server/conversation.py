@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from app.conversations.message import Message, Prefill, Role
 from app.engine.text.tool_calls import ToolCall
@@ -73,7 +73,7 @@ def arranged(messages: Sequence[Message]) -> tuple[tuple[Message, ...], Prefill 
         else:
             out.append(message)
     if not any(message.role is Role.USER for message in out):
-        raise RequestError("There is no message of the user.", param="messages")
+        raise RequestError("messages has no user message.", param="messages")
     last = out[-1]
     if last.role is Role.ASSISTANT and not last.tool_calls:
         return tuple(out[:-1]), Prefill(last.content, last.reasoning)
@@ -90,8 +90,14 @@ def content_text(fields: Fields, name: str = "content") -> str:
 
 def _part_text(part: Fields) -> str:
     if part.text("type", "text") not in _TEXT_PARTS:
-        refuse(part.at("type"), part.raw("type"), "text; the models read no images, sounds or files")
+        refuse_media(part)
     return part.text("refusal") if "refusal" in part else part.text("text")
+
+
+def refuse_media(part: Fields) -> NoReturn:
+    """Raise the error for a part that is not text, such as an image."""
+    where = part.at("type")
+    raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
 
 
 def arguments_of(fields: Fields, name: str) -> str:
@@ -130,7 +136,7 @@ def with_choice(conversation: Conversation, choice: str, name: str = "") -> Conv
     if name:
         tools = tuple(one for one in conversation.tools if one["function"]["name"] == name)
         if not tools:
-            raise RequestError(f'tool_choice names "{name}", which is none of the tools.', param="tool_choice")
+            raise RequestError(f'tool_choice names "{name}", which is not one of the tools.', param="tool_choice")
         return replace(conversation, tools=tools, must_call=True)
     if choice == "required" and not conversation.tools:
         raise RequestError("tool_choice is required, but there are no tools.", param="tool_choice")

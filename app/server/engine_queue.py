@@ -17,7 +17,6 @@ from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairCha
 from app.worker.request import AnswerRequest
 
 MOST_WAITING = 64
-_STOPPED = Failed(None, RequestError("The request was stopped before its turn.", status=503))
 _LEAST_RETRY_S, _MOST_RETRY_S = 1, 60
 
 Work: TypeAlias = "AnswerRequest | Job"
@@ -88,7 +87,7 @@ class EngineQueue:
         """
         if len(self._waiting) >= MOST_WAITING:
             seconds = math.ceil(max(_LEAST_RETRY_S, min(_MOST_RETRY_S, self._seconds * len(self._waiting))))
-            message = f"{len(self._waiting)} requests are waiting."
+            message = f"The queue is full: {len(self._waiting)} requests are waiting."
             raise RequestError(message, f"Try again in {seconds} s.", status=503, retry_after_s=seconds)
         ticket = Ticket(work)
         self._waiting.append(ticket)
@@ -101,7 +100,8 @@ class EngineQueue:
             self.engine.cancel(ticket.number)
         elif ticket in self._waiting:
             self._waiting.remove(ticket)
-            ticket.put(_STOPPED)
+            # A new error each time: one that is raised again keeps all its tracebacks, and so their requests.
+            ticket.put(Failed(None, RequestError("The request was stopped before its turn.", status=503)))
             self._count()
 
     def cancel_all(self) -> None:

@@ -44,13 +44,13 @@ def as_request_error(error: AppError) -> RequestError:
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ContextOverflowError):
-        return RequestError(error.message, "Shorten it, or start tandem serve with a longer --ctx.", param="messages")
+        return RequestError(error.message, "Shorten it, or start tandem serve with a larger --ctx.", param="messages")
     if isinstance(error, (UsageError, TemplateError)):
         return RequestError(error.message, error.hint)
     if isinstance(error, DecodeError):
         return RequestError(error.message, error.hint, status=500)
     # Other errors may name files of this machine.
-    return RequestError("The models cannot answer now.", "The terminal of the server shows why.", status=500)
+    return RequestError("The models cannot answer now.", "See the terminal of tandem serve for the reason.", status=500)
 
 
 def error_body(error: RequestError, path: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Fields:
             refuse(self.at(name), value, "a whole number")
         number = int(value)
         if not low <= number <= high:
-            refuse(self.at(name), value, f"a whole number from {low} to {high}")
+            refuse(self.at(name), value, f"a whole number from {low} to {high}" if low < high else str(low))
         return number
 
     def array(self, name: str) -> list[Any]:
@@ -130,7 +130,7 @@ def read_body(data: bytes) -> Fields:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _depth(value: object) -> int:
@@ -188,7 +188,7 @@ def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
     """Return the stop strings."""
     stops = fields.texts(name)
     if len(stops) > _MOST_STOPS:
-        raise RequestError(f"{name} has {len(stops)} strings; {_MOST_STOPS} are possible.", param=name)
+        raise RequestError(f"{name} has {len(stops)} strings; the limit is {_MOST_STOPS}.", param=name)
     return stops
 
 
@@ -222,7 +222,7 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
     if schema is not None and not isinstance(schema, dict):
         refuse("json_schema", schema, "an object")
     if grammar and schema is not None:
-        raise RequestError("grammar and a JSON schema exclude each other.", param="grammar")
+        raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
     return Guidance(grammar, schema=schema, logit_bias=_logit_bias(fields))
 
 

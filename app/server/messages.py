@@ -18,6 +18,7 @@ from app.server.conversation import (
     content_text,
     new_call_id,
     read_tool,
+    refuse_media,
     request_for,
     with_choice,
 )
@@ -101,6 +102,8 @@ def _read_message(message: Fields) -> Iterator[Message]:
                 )
             case "tool_result":
                 yield Message(Role.USER, content_text(block), tool_call_id=block.text("tool_use_id", "0"))
+            case "image" | "document":
+                refuse_media(block)
             case kind:
                 refuse(block.at("type"), kind, "text, thinking, tool_use or tool_result")
     if texts or reasoning or calls:

@@ -115,9 +115,9 @@ def test_the_view_has_a_line_for_each_number() -> None:
     metrics.tokens_per_second, metrics.speedup = 42.0, "1.8×"
     metrics.drafted_tokens, metrics.accepted_tokens, metrics.predicted_tokens = 100, 78, 250
     stream = io.StringIO()
-    view = LiveView(stream, metrics, "Fake at http://127.0.0.1:1/v1")
+    view = LiveView(stream, metrics, "http://127.0.0.1:1/v1")
     assert view.lines()[:4] == [
-        "Serving Fake at http://127.0.0.1:1/v1",
+        "Serving http://127.0.0.1:1/v1",
         "requests  1 running, 2 waiting, 3 answered",
         "speed     42 tok/s · 1.8× · acceptance 78%",
         "tokens    1,500 prompt (500 cached), 250 generated",

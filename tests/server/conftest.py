@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import threading
@@ -16,7 +17,7 @@ import uvicorn
 
 from app.engine.types import SamplingParams
 from app.server.app import Access, Service, make_app
-from app.server.engine_queue import EngineQueue
+from app.server.engine_queue import EngineQueue, Ticket
 from app.server.metrics import Metrics
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
@@ -71,6 +72,12 @@ class Server:
 
 
 Serve = Callable[..., Server]
+
+
+def n_tickets() -> int:
+    """Return how many requests are still in memory."""
+    gc.collect()
+    return sum(isinstance(one, Ticket) for one in gc.get_objects())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from app.server.app import Access
 from app.session.chat_settings import ChatSettings
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.server.conftest import Serve, Server
+from tests.server.conftest import Serve, Server, n_tickets
 
 ASKED: list[dict[str, str]] = [{"role": "user", "content": "hello"}]
 KEY = {"Authorization": "Bearer secret"}
@@ -128,6 +128,10 @@ def test_what_clients_ask_first(serve: Serve) -> None:
         ({"messages": "hello"}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
         ({"messages": [{"role": "nobody", "content": "a"}]}, "messages[0].role"),
+        ({"messages": [{"content": 1}]}, "messages[0].content"),
+        ({"messages": [123]}, "messages[0]"),
+        ({"messages": [{"role": "system", "content": "test"}, {}]}, "messages[1].role"),
+        (chat(response_format={"type": "json_object", "schema": 123}), "json_schema"),
         (chat(temperature="hot"), "temperature"),
         (chat(temperature=-1), "temperature"),
         (chat(top_k=2.5), "top_k"),
@@ -151,6 +155,58 @@ def test_a_wrong_request_is_explained(serve: Serve, body: object, param: str | N
     assert answer["error"]["type"] == "invalid_request_error"
     assert answer["error"]["param"] == param
     assert answer["error"]["message"].endswith((".", ")"))
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where"),
+    [
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]},
+            'messages[0].content[0].type is "image_url"',
+        ),
+        (
+            "/v1/responses",
+            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]},
+            'input[0].content[0].type is "input_image"',
+        ),
+        (
+            "/v1/messages",
+            {"max_tokens": 1, "messages": [{"role": "user", "content": [IMAGE]}]},
+            'messages[0].content[0].type is "image"',
+        ),
+    ],
+)
+def test_images_are_refused_with_a_reason(serve: Serve, path: str, body: object, where: str) -> None:
+    status, answer = serve().post(path, body)
+    assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
+    assert answer["error"]["message"] == f"{where}; the loaded models read text only."
+
+
+def test_a_text_reaches_the_end_of_the_context(serve: Serve) -> None:
+    pair = FakePair(FakeModel(script([1, 2] * 100, 0), n_ctx=64))
+    status, answer = serve(pair).post("/v1/chat/completions", {"messages": ASKED, "temperature": 0})
+    assert (status, answer["choices"][0]["finish_reason"]) == (200, "length")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_prompt_longer_than_the_context_is_refused_before_a_stream_begins(serve: Serve, stream: bool) -> None:
+    body = chat(messages=[{"role": "user", "content": "a" * 300}], stream=stream)
+    status, answer = serve().post("/v1/chat/completions", body)
+    assert (status, answer["error"]["code"]) == (400, "context_length_exceeded")
+
+
+def test_probabilities_belong_to_the_text(serve: Serve) -> None:
+    server = serve()
+    choice = server.post("/v1/chat/completions", chat(logprobs=True, top_logprobs=2))[1]["choices"][0]
+    tokens = choice["logprobs"]["content"]
+    assert "".join(one["token"] for one in tokens) == choice["message"]["content"]
+    streamed = server.stream("/v1/chat/completions", chat(logprobs=True, top_logprobs=2))
+    chunks = [data["choices"][0] for _, data in streamed[:-1]]
+    assert [one for chunk in chunks if chunk.get("logprobs") for one in chunk["logprobs"]["content"]] == tokens
 
 
 def test_unknown_fields_are_ignored(serve: Serve) -> None:
@@ -310,3 +366,4 @@ def test_fifty_clients_of_which_some_leave(serve: Serve) -> None:
         thread.join(60)
     assert statuses == [200] * 33
     until(lambda: server.queue.metrics.n_running == server.queue.metrics.n_waiting == 0)
+    until(lambda: n_tickets() == 0)

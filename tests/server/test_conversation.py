@@ -119,7 +119,7 @@ def test_the_choice_of_tools(choice: object, n_tools: int, must: bool) -> None:
 
 
 def test_an_unknown_tool_cannot_be_chosen() -> None:
-    with pytest.raises(RequestError, match="none of the tools"):
+    with pytest.raises(RequestError, match="not one of the tools"):
         chat(USER, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "other"}})
 
 

@@ -7,9 +7,11 @@ import os
 from random import Random
 from typing import Any
 
+import psutil
+
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
-from tests.server.conftest import Serve
+from tests.server.conftest import Serve, n_tickets
 from tests.server.test_conversation import ANTHROPIC, CHAT, RESPONSE
 
 N_REQUESTS = int(os.environ.get("TANDEM_FUZZ", "600"))
@@ -52,14 +54,19 @@ def test_random_requests_are_answered_or_explained(serve: Serve) -> None:
     random = Random(7)
     server = serve(FakePair(FakeModel(mixing(5), n_ctx=96)))
     statuses = set()
-    for _ in range(N_REQUESTS):
+    memory = []
+    connection = server.connect()
+    for number in range(N_REQUESTS):
+        if number % (N_REQUESTS // 3) == 0:
+            memory.append(psutil.Process().memory_info().rss)
         path = random.choice(list(BODIES))
         body = mutated({**BODIES[path], "max_tokens": 3, "max_output_tokens": 3}, random)
         data = json.dumps(body).encode()
         if random.random() < 0.05:
             cut = random.randrange(len(data))
             data = data[:cut] + bytes([random.randrange(256)]) + data[cut + 1 :]
-        response = server.send("POST", path, data)
+        connection.request("POST", path, data)
+        response = connection.getresponse()
         text = response.read()
         assert response.status in (200, 400), (path, body, text)
         statuses.add(response.status)
@@ -69,3 +76,7 @@ def test_random_requests_are_answered_or_explained(serve: Serve) -> None:
     assert statuses == {200, 400}
     assert server.queue.metrics.n_running == server.queue.metrics.n_waiting == 0
     assert server.post("/v1/chat/completions", {**CHAT, "max_tokens": 3})[0] == 200
+    connection.close()
+    assert n_tickets() == 0
+    # The first third fills caches.
+    assert psutil.Process().memory_info().rss - memory[1] < 8 << 20
