@@ -44,8 +44,8 @@ _LITTLE = 1.02
 _NAMES = {"model": "model", "ngram": "n-gram"}
 _LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 _DRAFT_LEGEND = (
-    "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a drafted token; "
-    "the speedup is expected at the best constant draft length."
+    "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a draft of one "
+    "token; the speedup is expected at the best constant draft length."
 )
 _SAMPLE_TOKENS = 64
 """Tokens of each sample answer."""
@@ -179,15 +179,13 @@ def _compare_drafts(session: Session, paths: Sequence[Path], texts: Sequence[str
             pair.use_draft(path, lambda _, share: _loading(session, share))
             for notice in pair.notices[n_notices:]:
                 status.say(f"{path.name}: {notice}")
-        cache = pair.drafter.cache if pair.drafter is not None else None
-        if cache is None or pair.info.draft is None:
-            if pair.drafter is not None:
-                status.say(f"{path.name}: only draft models can be compared.")
+        drafter = pair.drafter
+        if drafter is None or pair.info.draft is None:
             continue
         # Later ones only need the cost of the draft model; the target's is known.
         costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)
         curve = curve or costs
-        found = _follow(session, agreement(cache, samples, session.cancel), f"Comparing {path.name}")
+        found = _follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {path.name}")
         gain = expected(curve, costs, found.acceptance)
         rows.append(
             {

@@ -1,6 +1,6 @@
 """Compare draft models of one target on text that it wrote: acceptance, KL divergence and expected speedup.
 
-The target answers greedily once and its logits are kept. Every draft model then reads the same answers, so that all are
+The target answers greedily once and its logits are kept. Every draft then predicts the same answers, so that all are
 judged on the same tokens.
 """
 
@@ -16,7 +16,9 @@ from app.core.errors import Interrupted, UsageError
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length, impossibility
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Logits
+from app.engine.draft_model import ModelDrafter
+from app.engine.hidden_drafter import HiddenDrafter
+from app.engine.interfaces import Cancelled, Logits, Verdict
 from app.engine.types import MAX_DRAFT
 from app.worker.request import LoadedPair
 
@@ -83,26 +85,46 @@ def write_samples(
     return samples
 
 
-def agreement(draft: TokenCache, samples: Sequence[Sample], cancelled: Cancelled) -> Generator[float, None, Agreement]:
-    """Let a draft model predict every token of the samples; yields the share done. Raises Interrupted."""
-    divergences: list[float] = []
-    n_agreed, n_tokens = 0, sum(len(sample.answer) for sample in samples)
+def agreement(
+    drafter: ModelDrafter | HiddenDrafter, target: TokenCache, samples: Sequence[Sample], cancelled: Cancelled
+) -> Generator[float, None, Agreement]:
+    """Let a draft predict every token of the samples; yields the share done.
+
+    Draft layers need the target's hidden rows, so the target reads the samples with them. Raises Interrupted.
+    """
+    follows = drafter.cache is None
+    n_agreed = n_done = 0
+    rows: list[Logits] = []
+
+    def keep_row(depth: int, probability: float) -> Verdict:
+        rows[:] = [np.array(drafter.logits)]
+        return Verdict.LAST
+
+    n_tokens, divergences = sum(len(sample.answer) for sample in samples), [0.0]
     for sample in samples:
-        draft.rollback(0)
-        for _ in draft.process(sample.prompt, cancelled):
-            yield len(divergences) / n_tokens
-        for i, row in enumerate(sample.logits):
-            if i:
-                draft.evaluate(sample.answer[i - 1 : i], n_outputs=1)
-            own = draft.logits(0)
-            n_shared = min(len(row), len(own))
-            n_agreed += int(own[:n_shared].argmax()) == sample.answer[i]
-            divergences.append(divergence(row[:n_shared], own[:n_shared]))
+        tokens = list(sample.prompt)
+        if follows:
+            target.rollback(0)
+            for _ in target.process(tokens[:-1], cancelled):
+                yield n_done / n_tokens
+        for _ in drafter.begin(tokens, cancelled):
+            yield n_done / n_tokens
+        for token, row in zip(sample.answer, sample.logits, strict=True):
+            draft = drafter.draft(tokens, 1, keep_row)
+            if draft.tokens:
+                own = rows[0]
+                n_shared = min(len(row), len(own))
+                divergences.append(divergence(row[:n_shared], own[:n_shared]))
+                n_agreed += draft.tokens[0] == token
+            drafter.accept(0)
+            if follows:
+                target.evaluate(tokens[-1:], n_outputs=1)
+            tokens.append(token)
+            n_done += 1
             if cancelled():
                 raise Interrupted
-            yield len(divergences) / n_tokens
-    draft.rollback(0)
-    return Agreement(n_tokens, n_agreed / n_tokens, sum(divergences) / n_tokens)
+            yield n_done / n_tokens
+    return Agreement(n_tokens, n_agreed / n_tokens, sum(divergences) / max(1, len(divergences) - 1))
 
 
 def divergence(target: Logits, draft: Logits) -> float:
@@ -122,7 +144,7 @@ class Expected:
     """What automatic drafting should gain with a draft model.
 
     Attributes:
-        draft_ns: Nanoseconds of one drafted token.
+        draft_ns: Nanoseconds of a draft of one token.
         speedup: 1 if the rule would not draft.
         length: Best constant draft length; 0 if the rule would not draft.
     """
@@ -139,10 +161,11 @@ def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expec
     draft's token costs relative to the target's.
     """
     profile, own = target.profile, measured.profile
-    draft_ns = profile.batch_ns[1] * own.draft_ns / own.batch_ns[1]
-    costs = CostModel(replace(profile, draft_ns=draft_ns))
+    ratio = profile.batch_ns[1] / own.batch_ns[1]
+    draft_ns, start_ns = ratio * own.draft_ns, ratio * own.draft_start_ns
+    costs = CostModel(replace(profile, draft_ns=draft_ns, draft_start_ns=start_ns))
     n_max = min(MAX_DRAFT, profile.max_batch - 1)
     speedup, length, _ = best_length(costs, 0, n_max, draft_ns, acceptance)
     if speedup <= 1 or impossibility(costs, 0, n_max):
-        return Expected(draft_ns, 1.0, 0)
-    return Expected(draft_ns, speedup, length)
+        return Expected(draft_ns + start_ns, 1.0, 0)
+    return Expected(draft_ns + start_ns, speedup, length)

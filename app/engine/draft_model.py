@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict
+from app.engine.interfaces import Cancelled, IsEnd, Judge, Logits, Verdict
 from app.engine.probability import most_probable
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, Source
 
@@ -41,6 +41,11 @@ class ModelDrafter:
     def is_broken(self) -> bool:
         """Return whether the computation of a batch failed."""
         return self.cache.is_broken
+
+    @property
+    def logits(self) -> Logits:
+        """Return the logits of the first drafted token, while the judge is called for it."""
+        return self.cache.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
         return len(tokens) - 1 - self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))

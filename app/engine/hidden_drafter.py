@@ -8,7 +8,7 @@ import numpy as np
 
 from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Rows, Verdict
+from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
 from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft, Source
 
@@ -95,6 +95,11 @@ class HiddenDrafter:
         self._head.clear()
 
     # app.engine.interfaces.ModelDrafting
+
+    @property
+    def logits(self) -> Logits:
+        """Return the logits of the first drafted token, while the judge is called for it."""
+        return self._head.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
         return max(0, len(tokens) - 1 - self._n_read)

@@ -8,11 +8,12 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from app.compare.drafts import Sample, agreement, divergence, expected
+from app.compare.drafts import Agreement, Sample, agreement, divergence, expected
 from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.cache import TokenCache
+from app.engine.draft_model import ModelDrafter
 from tests.fakes import N_VOCAB, FakeModel, always, script
 
 T = TypeVar("T")
@@ -39,25 +40,29 @@ def sample() -> Sample:
     return Sample(PROMPT, ANSWER, rows)
 
 
+def judged(model: FakeModel, samples: Sequence[Sample], *, cancelled: bool = False) -> Agreement:
+    drafter = ModelDrafter(TokenCache(model), N_VOCAB, is_end=lambda token: False)
+    target = TokenCache(FakeModel(always(1)))
+    found = result(agreement(drafter, target, samples, lambda: cancelled))
+    assert not target.tokens, "only draft layers need the target"
+    return found
+
+
 @pytest.mark.parametrize(("drafted", "acceptance"), [(ANSWER, 1.0), ([10, 11, 1, 13], 0.75), ([1, 2, 3, 4], 0.0)])
 def test_acceptance_is_the_share_of_tokens_ranked_first(drafted: Sequence[int], acceptance: float) -> None:
-    cache = TokenCache(FakeModel(script(drafted, start=len(PROMPT))))
-    found = result(agreement(cache, [sample(), sample()], lambda: False))
+    found = judged(FakeModel(script(drafted, start=len(PROMPT))), [sample(), sample()])
 
     assert (found.n_tokens, found.acceptance) == (8, acceptance)
     assert (found.divergence < 1e-6) is (drafted == ANSWER)
-    assert not cache.tokens, "the next use begins with an empty cache"
 
 
 def test_a_draft_model_with_a_shorter_vocabulary_is_judged_on_the_shared_part() -> None:
-    cache = TokenCache(FakeModel(script(ANSWER, start=len(PROMPT)), n_vocab=N_VOCAB - 8))
-
-    assert result(agreement(cache, [sample()], lambda: False)).acceptance == 1.0
+    assert judged(FakeModel(script(ANSWER, start=len(PROMPT)), n_vocab=N_VOCAB - 8), [sample()]).acceptance == 1.0
 
 
 def test_a_cancel_ends_the_comparison() -> None:
     with pytest.raises(Interrupted):
-        result(agreement(TokenCache(FakeModel(always(1))), [sample()], lambda: True))
+        judged(FakeModel(always(1)), [sample()], cancelled=True)
 
 
 def test_the_divergence_is_that_of_the_distributions() -> None:
@@ -91,3 +96,14 @@ def test_no_speedup_where_the_rule_would_not_draft() -> None:
     found = expected(costs(0.0, batches=line), costs(3e6, batches=line), 1.0)
 
     assert (found.speedup, found.length) == (1.0, 0)
+
+
+def test_the_start_of_a_block_counts_for_its_own_draft_only() -> None:
+    target = costs(0.0)
+    target.profile.draft_start_ns = 50e6
+    block = costs(0.1e6)
+    block.profile.draft_start_ns = 5e6
+
+    assert expected(target, costs(1e6), 0.8) == expected(costs(0.0), costs(1e6), 0.8)
+    assert expected(costs(0.0), block, 0.9).draft_ns == pytest.approx(5.1e6)
+    assert expected(costs(0.0), block, 0.9).speedup < expected(costs(0.0), costs(0.1e6), 0.9).speedup

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.compare.drafts import Sample, agreement
 from app.compare.report import pair_title
 from app.core.errors import ComputeError, DecodeError, ModelLoadError
 from app.engine.auto.strategy import AutomaticDrafting
@@ -24,6 +25,7 @@ from app.llama.context import Context
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.models.model_names import known_as
+from tests.compare.test_drafts import result as finish
 from tests.llama import tiny_heads
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_heads import BLOCK, N_VOCAB, write_dflash, write_eagle3, write_mtp, write_target
@@ -399,3 +401,24 @@ def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs
     assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
     fresh.close()
     pair.close()
+
+
+def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> None:
+    pair = new_pair()
+    drafter = drafter_of(pair)
+    n = 24
+    pair.target.rollback(0)
+    for _ in pair.target.process(PROMPT, lambda: False):
+        pass
+    rows, text = [], list[int]()
+    for _ in range(n):
+        rows.append(np.array(pair.target.logits(0)))
+        text.append(int(rows[-1].argmax()))
+        pair.target.evaluate(text[-1:], n_outputs=1)
+    found = finish(agreement(drafter, pair.target, [Sample(PROMPT, text, rows)], lambda: False))
+
+    assert (found.n_tokens, list(pair.target.tokens)) == (n, [*PROMPT, *text[:-1]])
+    assert 0 <= found.acceptance <= 1
+    assert 0 < found.divergence < 30
+    # The same drafts as in an answer.
+    assert drafter.draft([*PROMPT, *text], 1, take).tokens
