@@ -22,9 +22,10 @@ from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
+from app.settings.kinds import Overrides
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, thinking
 from app.settings.live import LiveSettings
-from app.settings.placement import ALL_LAYERS, needs_flash_attention
+from app.settings.placement import ALL_LAYERS, expert_overrides, needs_flash_attention
 from app.settings.table import MODES
 
 AUTO = "auto"
@@ -138,7 +139,12 @@ def read_params(settings: Resolved) -> PairParams:
         n_threads=now["model.threads"] or default_threads(),
         yields_cpu=now["model.threads"] is None,
         n_ctx=now["model.ctx"],
-        model=_model_params(now, "model", tensor_split=now["model.tensor_split"] or ()),
+        model=_model_params(
+            now,
+            "model",
+            tensor_split=now["model.tensor_split"] or (),
+            overrides=(*Overrides().read(now["model.override_tensor"]), *expert_overrides(now["model.n_cpu_moe"])),
+        ),
         draft_model=_model_params(now, "draft", split=False),
         kv_type=kv_types[0],
         draft_kv_type=kv_types[1],

@@ -11,7 +11,8 @@ import click
 from app.cli.command import Option, switch
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.settings.kinds import Choice, Number, Switch, Texts, Value
+from app.settings.kinds import Choice, Number, Overrides, Switch, Texts, Value
+from app.settings.placement import MAX_LAYERS
 from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _ALIASES = {
     "model.device": ("-dev",),
     "model.flash_attn": ("-fa",),
     "model.gpu_layers": ("-ngl", "--n-gpu-layers"),
+    "model.n_cpu_moe": ("-ncmoe",),
+    "model.override_tensor": ("-ot",),
     "model.kv_type": ("-ctk", "--cache-type-k"),
     "model.tensor_split": ("-ts",),
     "model.threads": ("-t",),
@@ -45,6 +48,11 @@ _ALIASES = {
     "sampling.temp": ("--temperature",),
 }
 """llama.cpp's names of the same settings."""
+_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
+    ("no_draft", "draft.mode", "off"),
+    ("no_lookup", "draft.source", "model"),
+    ("cpu_moe", "model.n_cpu_moe", MAX_LAYERS),
+)
 
 
 class _Value(click.ParamType[Value]):
@@ -57,6 +65,8 @@ class _Value(click.ParamType[Value]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Value:
         kind = self._setting.kind
         try:
+            if isinstance(kind, Overrides):
+                kind.parse(value)
             return value if isinstance(kind, Texts) else kind.parse(value)
         except (ValueError, OverflowError):
             raise UsageError(self._setting.error(_flag(self._setting.name), printable(value))) from None
@@ -80,6 +90,9 @@ def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = 
         options.append(switch("--no-draft", section=section, help="decode without drafts; short for --drafting off"))
         text = "draft with the draft model only, without n-grams"
         options.append(switch("--no-lookup", section=section, rare=True, help=text))
+    if "model" in tables:
+        text = "keep the experts of all layers in RAM, the rest on the GPU"
+        options.append(switch("--cpu-moe", section=TABLES["model"], rare=True, help=text))
     return options
 
 
@@ -121,7 +134,7 @@ def read_flags(args: Namespace) -> Layer:
     layer: dict[str, Value] = {
         setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
     }
-    for shortcut, name, value in (("no_draft", "draft.mode", "off"), ("no_lookup", "draft.source", "model")):
+    for shortcut, name, value in _SHORTCUTS:
         if shortcut in given:
             if layer.get(name, value) != value:
                 flag = f"--{shortcut.replace('_', '-')}"

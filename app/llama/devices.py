@@ -57,6 +57,13 @@ def fastest() -> int | None:
     return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
 
 
+def memory_type(device: int | None) -> int:
+    """Return the native pointer of a device's buffer type, where its tensors lie; None is RAM."""
+    if device is None:
+        return int(library_call("ggml_backend_cpu_buffer_type") or 0)
+    return int(library_call("ggml_backend_dev_buffer_type", device) or 0)
+
+
 def description(device: int) -> str:
     """Return the driver's description of a device."""
     return library_text("ggml_backend_dev_description", device)
@@ -133,6 +140,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_backend_dev_name": (_TEXT, [POINTER]),
     "ggml_backend_dev_description": (_TEXT, [POINTER]),
     "ggml_backend_dev_memory": (None, [POINTER, _SIZE_OUT, _SIZE_OUT]),
+    "ggml_backend_dev_buffer_type": (POINTER, [POINTER]),
+    "ggml_backend_cpu_buffer_type": (POINTER, []),
     "ggml_backend_dev_type": (ctypes.c_int, [POINTER]),
     "ggml_backend_dev_backend_reg": (POINTER, [POINTER]),
     "ggml_backend_reg_count": (_SIZE, []),

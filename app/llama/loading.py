@@ -16,11 +16,11 @@ import psutil
 from app.core.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
 from app.core.printable import one_line
 from app.llama import library
-from app.llama.devices import description, graphics
+from app.llama.devices import description, graphics, memory_type
 from app.llama.library import native
 from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
 from app.models.model_names import parts_here
-from app.settings.placement import CPU
+from app.settings.placement import CPU, split_override
 
 _SPLIT_NONE = 0
 
@@ -50,7 +50,39 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         shares = (ctypes.c_float * max(MAX_DEVICES, native.llama_max_devices()))(*params.tensor_split)
         raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         kept.append(shares)
+    if params.overrides:
+        table = _overrides(params)
+        raw.tensor_buft_overrides = ctypes.addressof(table)
+        kept.append(table)
     return tuple(kept)
+
+
+class _Override(ctypes.Structure):
+    """`llama_model_tensor_buft_override`."""
+
+    _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
+
+
+def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
+    """Return the overrides with the memory of their devices; llama.cpp reads up to an empty one.
+
+    Raises:
+        UsageError: A device holds no layers of the model. llama.cpp would end the process when it computes.
+    """
+    known = {name.lower(): handle for name, handle in graphics().items()}
+    on_cpu = params.devices == (CPU,)
+    used = () if on_cpu else params.devices or tuple(graphics(software=False))
+    memory = {name.lower(): memory_type(known[name.lower()]) for name in used if name.lower() in known}
+    memory[CPU] = memory_type(None)
+    rows = []
+    for pattern, device in map(split_override, params.overrides):
+        if not memory.get(device.lower()):
+            raise UsageError(
+                f"--override-tensor names {device}, which holds no layers of the target.",
+                f"Name one of {', '.join([*used, CPU])}, or add it with --device.",
+            )
+        rows.append(_Override(pattern.encode(), memory[device.lower()]))
+    return (_Override * (len(rows) + 1))(*rows)
 
 
 def _pointers(names: tuple[str, ...]) -> list[int] | None:

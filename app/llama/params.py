@@ -31,6 +31,7 @@ class ModelParams:
         devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the CPU alone, () leaves the choice to llama.cpp.
         tensor_split: Share of the layers for each device; () goes by their free memory.
         split: Whether several devices may share the layers.
+        overrides: Devices of tensors as PATTERN=DEVICE; the first matching pattern decides.
         load_mtp: Whether to load layers for multi-token prediction, which draft.
     """
 
@@ -39,6 +40,7 @@ class ModelParams:
     tensor_split: tuple[float, ...] = ()
     split: bool = True
     load_mtp: bool = False
+    overrides: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         devices, shares = self.devices, self.tensor_split

@@ -64,6 +64,8 @@ def cpu_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # The number of layers is unknown here; with an explicit number some may be left to the CPU.
+    if model.overrides:
+        return True
     return _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
@@ -135,7 +137,7 @@ def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
 
         kinds = kinds_of(model)
     shares = ",".join(f"{share:g}" for share in model.tensor_split)
-    return label, *kinds, str(model.n_gpu_layers), shares, kv_type
+    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides
 
 
 def _name(parts: Iterable[str]) -> str:

@@ -7,10 +7,16 @@ own figures for Qwen2.5, Llama and Gemma at contexts of 2,048 to 32,768 tokens, 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 
+from app.models.gguf import read_header
 from app.models.model_facts import GraphWidths, ModelFacts
-from app.settings.placement import KV_TYPES
+from app.models.model_names import parts_here
+from app.settings.placement import CPU, KV_TYPES, split_override
 from app.settings.table import MAX_CONTEXT
 
 DEFAULT_CONTEXT = 8192
@@ -112,6 +118,25 @@ class ModelMemory:
     def with_kv_type(self, kv_type: str) -> ModelMemory:
         kv = int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
         return replace(self, kv_type=kv_type, kv=kv)
+
+
+def bytes_in_ram(path: Path, overrides: Sequence[str]) -> int:
+    """Return the bytes of the tensors that overrides keep in RAM; the first matching pattern decides.
+
+    Raises:
+        ModelFileError: A file is missing or not a model.
+    """
+    places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
+    in_ram = 0
+    for file in parts_here(path):
+        header = read_header(file, tensors=True, vocabulary=False)
+        offsets = sorted(tensor.offset for tensor in header.tensors.values())
+        ends = dict(pairwise([*offsets, max(0, file.stat().st_size - header.data_start)]))
+        for name, tensor in header.tensors.items():
+            device = next((device for pattern, device in places if pattern.search(name)), "")
+            if device == CPU:
+                in_ram += max(0, ends[tensor.offset] - tensor.offset)
+    return in_ram
 
 
 def estimate_memory(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
-from app.settings.placement import CPU
+from app.settings.placement import CPU, split_override
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None stands for the word of a kind, such as "auto"."""
@@ -18,6 +18,9 @@ LONGEST_TEXT = 32_000
 """Characters of a text."""
 _LONGEST_NAME = 64
 _MAX_ITEMS = 16
+_LONGEST_OVERRIDE = 500
+_ONLY_PYTHON = re.compile(r"\(\?(?![:=!])|\\[AZ]|[*+?}]\+")
+"""Groups with flags or names, look-behind, \\A, \\Z and possessive repeats, which C++ refuses."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -200,6 +203,26 @@ class Texts(Kind):
         return list(value)
 
 
+class Overrides(Texts):
+    """Patterns of tensor names and their devices, with commas between; no pattern contains one, as in llama.cpp."""
+
+    __slots__ = ()
+    allowed = "regular expressions and devices such as ffn_.*_exps=cpu, separated by commas"
+
+    def read(self, raw: object) -> tuple[str, ...]:
+        items = [raw] if isinstance(raw, str) else raw
+        if not isinstance(items, list | tuple):
+            raise ValueError(raw)  # noqa: TRY004 - one exception for every invalid value
+        return tuple(override(part.strip()) for item in items for part in _text(item).split(",") if part.strip())
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        return self.read(text)
+
+    def show(self, value: Value) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(map(str, value))
+
+
 @dataclass(frozen=True, slots=True)
 class Several(Kind):
     """Names or numbers between commas; auto for None.
@@ -240,6 +263,18 @@ class Several(Kind):
 def device(text: str) -> str:
     """Check the name of a device; cpu is accepted in any case."""
     return CPU if text.lower() == CPU else _name(text)
+
+
+def override(text: str) -> str:
+    """Check PATTERN=DEVICE; a pattern may only use what Python's regular expressions and C++'s have in common."""
+    pattern, name = split_override(text)
+    if not pattern or len(text) > _LONGEST_OVERRIDE or not text.isprintable() or _ONLY_PYTHON.search(pattern):
+        raise ValueError(text)
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        raise ValueError(text) from None
+    return f"{pattern}={device(name)}"
 
 
 def share(text: str) -> float:

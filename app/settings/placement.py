@@ -8,6 +8,9 @@ from dataclasses import dataclass
 CPU = "cpu"
 """Device name of the CPU and RAM."""
 ALL_LAYERS = -1
+MAX_LAYERS = 9999
+_EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+"""llama.cpp's pattern of the weights of experts (LLM_FFN_EXPS_REGEX)."""
 _BLOCK = 32
 """Values in a block of a quantized type."""
 
@@ -36,3 +39,16 @@ KV_TYPES: Mapping[str, KvType] = {
 def needs_flash_attention(name: str) -> bool:
     """Return whether a KV cache type needs flash attention; the blocks of quantized types cannot be transposed."""
     return name.startswith("q")
+
+
+def expert_overrides(n_layers: int) -> tuple[str, ...]:
+    """Return the overrides that keep the experts of the first layers in RAM, as llama.cpp's --n-cpu-moe does."""
+    if n_layers >= MAX_LAYERS:
+        return (f"{_EXPERTS}={CPU}",)
+    return tuple(rf"blk\.{layer}{_EXPERTS}={CPU}" for layer in range(n_layers))
+
+
+def split_override(text: str) -> tuple[str, str]:
+    """Split PATTERN=DEVICE at its first equals sign, as llama.cpp does."""
+    pattern, _, device = text.partition("=")
+    return pattern, device

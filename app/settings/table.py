@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
-from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
-from app.settings.placement import KV_TYPES
+from app.settings.kinds import Choice, Kind, Name, Number, Overrides, Several, Switch, Text, Texts, Value, device, share
+from app.settings.placement import KV_TYPES, MAX_LAYERS
 
 TABLES = {
     "": "Preset",
@@ -35,7 +35,6 @@ MAX_CONTEXT = 1 << 20
 """Each cell costs about 51 bytes before the KV cache itself; with 2^30 cells llama.cpp failed after 43 s."""
 MAX_THREADS = 512
 """With 4,096 threads one decode took 20 s."""
-_MAX_LAYERS = 9999
 _MAX_MIB = 1 << 24
 _SHOWN = 40
 """Characters of an invalid value in its error."""
@@ -136,7 +135,7 @@ def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unse
     return _setting(name, kind, default, text, metavar=metavar, unset=unset, needs_reload=True)
 
 
-_LAYERS = Number(0, _MAX_LAYERS, whole=True, word="auto", also=("all",))
+_LAYERS = Number(0, MAX_LAYERS, whole=True, word="auto", also=("all",))
 
 SETTINGS: tuple[Setting, ...] = (
     _setting(
@@ -273,6 +272,21 @@ SETTINGS: tuple[Setting, ...] = (
         "the fastest",
     ),
     _placed("model.gpu_layers", _LAYERS, None, "layers of the target on the GPU, the others on the CPU", "N", "all"),
+    _placed(
+        "model.n_cpu_moe",
+        Number(0, MAX_LAYERS, whole=True),
+        0,
+        "layers of the target whose experts stay in RAM",
+        "N",
+    ),
+    _placed(
+        "model.override_tensor",
+        Overrides(),
+        (),
+        "devices of tensors by name; the first matching pattern decides",
+        "PATTERN=DEVICE",
+        "none",
+    ),
     _placed(
         "model.tensor_split",
         Several("numbers that are not negative, one for each device, such as 3,1, or auto", share),

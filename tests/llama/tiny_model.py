@@ -87,3 +87,20 @@ def write_aborting_model(path: Path) -> Path:
     return write_model(
         path, general__architecture="smallthinker", **changes, **{key.replace(".", "__"): None for key in own}
     )
+
+
+def write_mixture(path: Path, n_layers: int = 2, n_experts: int = 4) -> Path:
+    """Write a mixture of experts, two of which compute a token."""
+    metadata = values(llama__block_count=n_layers, llama__expert_count=n_experts, llama__expert_used_count=2)
+    layer: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("attn_norm", "ffn_norm"), (EMBEDDING,)),
+        **dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (EMBEDDING, EMBEDDING)),
+        "ffn_gate_inp": (EMBEDDING, n_experts),
+        "ffn_gate_exps": (EMBEDDING, FORWARD, n_experts),
+        "ffn_up_exps": (EMBEDDING, FORWARD, n_experts),
+        "ffn_down_exps": (FORWARD, EMBEDDING, n_experts),
+    }
+    n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
+    shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
+    shapes.update({f"blk.{i}.{name}.weight": shape for i in range(n_layers) for name, shape in layer.items()})
+    return write_tensors(path, metadata, shapes)

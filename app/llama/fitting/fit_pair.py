@@ -19,6 +19,7 @@ from app.models.memory_estimate import (
     CELLS,
     DEFAULT_CONTEXT,
     ModelMemory,
+    bytes_in_ram,
     draft_memory,
     estimate_memory,
     longest_trained,
@@ -246,7 +247,11 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             n_batch=own.n_batch,
             flash_attention=own.flash_attention != "off",
         )
-    return estimate(context), draft
+    target = estimate(context)
+    if params.model.overrides:
+        moved = min(bytes_in_ram(params.target, params.model.overrides), target.weights - target.output)
+        target = replace(target, weights=target.weights - moved, host=target.host + moved)
+    return target, draft
 
 
 def measured_needs(
