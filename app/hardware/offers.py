@@ -80,6 +80,7 @@ def offers(
     if problem.fits():
         return ()
     found = (
+        _experts_in_ram(problem),
         _shorter_context(problem),
         _quantized_cache(problem, flash_attention),
         _smaller_quantization(problem),
@@ -88,6 +89,29 @@ def offers(
         _partial_offload(problem),
     )
     return tuple(offer for offer in found if offer is not None and offer.gain_bytes > 0)
+
+
+def _experts_in_ram(problem: _Problem) -> Offer | None:
+    """Offer the experts of as few layers in RAM as fit, or of all."""
+    target, request = problem.target, problem.request
+    in_ram = plan(target, problem.draft, problem.rooms, request).target.devices == (MAIN,) or request.gpu_layers == 0
+    if in_ram or not any(target.experts):
+        return None
+
+    def moved(n: int) -> ModelMemory:
+        n_bytes = sum(target.experts[:n])
+        return replace(target, weights=target.weights - n_bytes, host=target.host + n_bytes)
+
+    layers = range(1, len(target.experts) + 1)
+    fitting = next((n for n in layers if problem.fits(target=moved(n))), None)
+    n = fitting or layers[-1]
+    return Offer(
+        f"{n} of {len(layers)} layers' experts in RAM",
+        sum(target.experts[:n]),
+        "the CPU computes these experts, more slowly",
+        ("--n-cpu-moe", str(n)),
+        fitting is not None,
+    )
 
 
 def _shorter_context(problem: _Problem) -> Offer | None:

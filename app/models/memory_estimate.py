@@ -8,7 +8,7 @@ own figures for Qwen2.5, Llama and Gemma at contexts of 2,048 to 32,768 tokens, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from app.models.gguf import read_header
 from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.model_names import parts_here
-from app.settings.placement import CPU, KV_TYPES, split_override
+from app.settings.placement import CPU, EXPERTS, KV_TYPES, split_override
 from app.settings.table import MAX_CONTEXT
 
 DEFAULT_CONTEXT = 8192
@@ -33,6 +33,7 @@ Q4_0 on one thread, seven slow a token by 5%.
 _SAVED_STATES_BYTES = 512 << 20
 _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
+_EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 _TOKEN_BYTES = 400
 """Tokenizer memory for each token, here and in llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
 
@@ -78,6 +79,7 @@ class ModelMemory:
         states: The recurrent state, beside the KV cache.
         snapshots: Earlier states, kept beside it to roll back drafts.
         saved: Copies of states in RAM, for earlier prompts.
+        experts: Weights of the experts of each layer that can move to RAM; () if none can.
         can_quantize_cache: `kv_type` may have fewer bits.
     """
 
@@ -97,6 +99,7 @@ class ModelMemory:
     snapshots: int = 0
     saved: int = 0
     can_quantize_cache: bool = True
+    experts: tuple[int, ...] = ()
 
     @property
     def total(self) -> int:
@@ -128,15 +131,33 @@ def bytes_in_ram(path: Path, overrides: Sequence[str]) -> int:
     """
     places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
     in_ram = 0
+    for name, n_bytes in _tensor_bytes(path):
+        if next((device for pattern, device in places if pattern.search(name)), "") == CPU:
+            in_ram += n_bytes
+    return in_ram
+
+
+def expert_bytes(path: Path, n_layers: int) -> tuple[int, ...]:
+    """Return the bytes of each layer's experts.
+
+    Raises:
+        ModelFileError: A file is missing or not a model.
+    """
+    found = [0] * n_layers
+    for name, n_bytes in _tensor_bytes(path):
+        match = _EXPERT.match(name)
+        if match and int(match[1]) < n_layers:
+            found[int(match[1])] += n_bytes
+    return tuple(found)
+
+
+def _tensor_bytes(path: Path) -> Iterator[tuple[str, int]]:
     for file in parts_here(path):
         header = read_header(file, tensors=True, vocabulary=False)
         offsets = sorted(tensor.offset for tensor in header.tensors.values())
         ends = dict(pairwise([*offsets, max(0, file.stat().st_size - header.data_start)]))
         for name, tensor in header.tensors.items():
-            device = next((device for pattern, device in places if pattern.search(name)), "")
-            if device == CPU:
-                in_ram += max(0, ends[tensor.offset] - tensor.offset)
-    return in_ram
+            yield name, max(0, ends[tensor.offset] - tensor.offset)
 
 
 def estimate_memory(

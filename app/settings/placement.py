@@ -9,7 +9,7 @@ CPU = "cpu"
 """Device name of the CPU and RAM."""
 ALL_LAYERS = -1
 MAX_LAYERS = 9999
-_EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 """llama.cpp's pattern of the weights of experts (LLM_FFN_EXPS_REGEX)."""
 _BLOCK = 32
 """Values in a block of a quantized type."""
@@ -44,8 +44,8 @@ def needs_flash_attention(name: str) -> bool:
 def expert_overrides(n_layers: int) -> tuple[str, ...]:
     """Return the overrides that keep the experts of the first layers in RAM, as llama.cpp's --n-cpu-moe does."""
     if n_layers >= MAX_LAYERS:
-        return (f"{_EXPERTS}={CPU}",)
-    return tuple(rf"blk\.{layer}{_EXPERTS}={CPU}" for layer in range(n_layers))
+        return (f"{EXPERTS}={CPU}",)
+    return tuple(rf"blk\.{layer}{EXPERTS}={CPU}" for layer in range(n_layers))
 
 
 def split_override(text: str) -> tuple[str, str]:

@@ -13,6 +13,8 @@ from app.cli.command_line import parse_args
 from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
+from app.hardware.devices import Device
+from app.hardware.offers import offers
 from app.llama import loading
 from app.llama.fitting.fit_pair import needs
 from app.llama.footprint import measure
@@ -104,3 +106,14 @@ def test_measurements_are_kept_apart(mixture: Path) -> None:
     plain = PairParams(mixture, None, 1, 256, model=ModelParams(devices=("cpu",)))
     moved = replace(plain, model=replace(plain.model, overrides=expert_overrides(1)))
     assert pair_identity(plain) != pair_identity(moved)
+
+
+@pytest.mark.parametrize(("lacking", "expected"), [(1, 1), (EXPERTS, 1), (EXPERTS + 1, 2)])
+def test_experts_in_ram_are_the_first_option(mixture: Path, lacking: int, expected: int) -> None:
+    target, _ = needs(PairParams(mixture, None, 1, 256))
+    assert target.experts == (EXPERTS, EXPERTS)
+    ram = Device("cpu", "cpu", "CPU", 64 << 30)
+    card = Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking)
+    first = offers(target, None, (card, ram))[0]
+    assert first.what == f"{expected} of 2 layers' experts in RAM"
+    assert (first.flags, first.suffices) == (("--n-cpu-moe", str(expected)), True)

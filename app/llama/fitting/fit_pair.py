@@ -22,11 +22,13 @@ from app.models.memory_estimate import (
     bytes_in_ram,
     draft_memory,
     estimate_memory,
+    expert_bytes,
     longest_trained,
 )
 from app.models.model_facts import read_facts
 from app.models.pair_info import DeviceMemory
 from app.models.recommend import Fit, Room, weigh
+from app.settings.placement import MAX_LAYERS
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -251,6 +253,8 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     if params.model.overrides:
         moved = min(bytes_in_ram(params.target, params.model.overrides), target.weights - target.output)
         target = replace(target, weights=target.weights - moved, host=target.host + moved)
+    elif facts.expert_share < 1:
+        target = replace(target, experts=expert_bytes(params.target, min(facts.n_layers, MAX_LAYERS)))
     return target, draft
 
 
