@@ -69,8 +69,7 @@ def chat(args: argparse.Namespace) -> int:
     # Modules are not garbage; to look through them takes time before the first frame.
     gc.disable()
     from app.ui.app import TandemApp
-    from app.ui.terminal.input_parser import install_parser
-    from app.ui.terminal.stderr_guard import guarded_stderr
+    from app.ui.terminal.driver import guarded_stderr, install_parser
 
     gc.freeze()
     gc.enable()

@@ -7,7 +7,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     compare        an answer with and without drafts, side by side
     chat           the chat screen, one concern per module
     composer       the message input: completion, pastes, included files
-    commands       chat commands by name
+    commands       slash commands and the command palette
     conversations  the list of conversations
     transcript     the open conversation on the screen
     models         pairs, their setup, and options for a pair that does not fit

@@ -27,7 +27,7 @@ from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.session.session import Session
 from app.ui.base_screen import SubScreen
-from app.ui.commands.table import chat_commands
+from app.ui.commands import chat_commands
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys import PROGRAM_KEYS

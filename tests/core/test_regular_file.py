@@ -23,7 +23,7 @@ from app.llama.child import SafeFiles
 from app.models.catalog import Catalog, shipped_file
 from app.models.registry import Registry
 from app.settings.file import SettingsFile
-from app.ui.terminal.stderr_guard import guarded_stderr
+from app.ui.terminal.driver import guarded_stderr
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
 

@@ -17,7 +17,7 @@ from app.engine.types import Origin
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
 from app.ui.event_queue import Batch, EventQueue, delay_after
-from app.ui.terminal.stderr_guard import guarded_stderr
+from app.ui.terminal.driver import guarded_stderr
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET

@@ -4,6 +4,5 @@ base         the widgets, placed by the width of the terminal
 renderer     draws what has changed in the snapshot; worker events: to the session first, then to the widgets
 input_mode   the input line: unsent text, and editing a message in it
 actions      prompts, slash commands, edit, answer again, continue, branches, conversations, settings
-error_hints  errors with the keys that fix them
 inspector    the verify steps of the last answer
 """

@@ -22,7 +22,7 @@ from app.settings.kinds import Value
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer
-from app.ui.commands.table import COMMANDS
+from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import include_files
 from app.ui.composer.input import PromptInput
 from app.ui.key_names import key
@@ -189,6 +189,17 @@ class ChatActions(ChatBase):
         if not self.session.rewrite(answer.id, text):
             raise AppError("The answer was not saved.")
         await self.renderer.render_branch()
+
+    def action_edit_summary(self) -> None:
+        """Edit the summary that the model reads in place of earlier messages."""
+        if self.session.summary is None:
+            raise AppError("There is no summary of earlier messages.")
+
+        async def change(text: str) -> None:
+            self.session.set_summary(text)
+            self.hint.say("The next answer uses the new summary.")
+
+        self.input_mode.begin("Change the summary of the earlier messages", self.session.summary, change)
 
     @in_turn
     async def action_again(self) -> None:

@@ -8,7 +8,7 @@ from functools import reduce
 
 from app.conversations.attached import joined, question_of
 from app.ui.chat.base import ChatBase
-from app.ui.commands.table import COMMANDS
+from app.ui.commands import COMMANDS
 from app.ui.key_names import key
 from app.ui.transcript.message_view import MessageView
 

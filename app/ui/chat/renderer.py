@@ -6,16 +6,18 @@ import gc
 from dataclasses import replace
 
 from app.conversations.message import Role
+from app.core.errors import AppError, ContextOverflowError
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
-from app.ui.chat.error_hints import with_keys
 from app.ui.chat.input_mode import InputMode
 from app.ui.event_queue import Batch
+from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
 from app.worker.events import Event, Failed, Finished, Notice
+from app.worker.overflow import or_longer
 
 COLLECT_DELAY_S = 1.0
 """From the end of an answer to the full garbage collection, which takes a tenth of a second."""
@@ -245,3 +247,30 @@ class Renderer:
 def _collect() -> None:
     # Textual cannot call a built-in function.
     gc.collect()
+
+
+def with_keys(error: AppError, pair: PairInfo | None) -> AppError:
+    """Return an error with keys in place of a command's flags.
+
+    Args:
+        error: What failed.
+        pair: The loaded pair; None without one.
+    """
+    if not isinstance(error, ContextOverflowError):
+        return error
+    settings = key("chat.settings", "f4")
+    if pair is None or not error.n_tokens:
+        longer = f", or {settings} sets a longer context (ctx)"
+    else:
+        longer = or_longer(pair, error.n_tokens, lambda enough: f"set a longer context: {settings}, ctx {enough}")
+    return AppError(error.message, f"{_shorter(error.whose)}{longer}.")
+
+
+def _shorter(whose: str) -> str:
+    """Return how to shorten the longest part of a prompt."""
+    if whose == "system":
+        return f"Shorten the system prompt ({key('chat.settings', 'f4')} or /system)"
+    if whose == "prompt":
+        return "Shorten it, or include a part of its files"
+    choose, edit = key("chat.choose", CHOOSE), key("message.edit", "e")
+    return f"{key('chat.new', 'ctrl+n')} begins a new conversation, {choose} and {edit} change an earlier prompt"

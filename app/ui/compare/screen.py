@@ -18,10 +18,12 @@ from app.core.errors import AppError
 from app.core.units import counted
 from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
-from app.ui.chat.error_hints import in_comparison
+from app.ui.chat.renderer import with_keys
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_queue import Batch, EventHandler
+from app.ui.key_names import key
+from app.ui.models.fit_options import NoRoomError
 from app.ui.text import percent
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.rows_view import n_leading
@@ -233,7 +235,13 @@ class CompareScreen(SubScreen[None]):
         self.refresh_bindings()
 
     async def _fail(self, error: AppError) -> None:
-        await self.result.fail(in_comparison(error, self._comparable))
+        error = with_keys(error, self._comparable.pair)
+        if isinstance(error, NoRoomError):
+            # The options are applied in the chat.
+            once, pairs = key("compare.once", "m"), key("chat.pairs", "f6")
+            hint = f"{once} tries again when memory is free; {pairs} in the chat chooses another pair."
+            error = AppError(error.message, hint)
+        await self.result.fail(error)
         self.refresh_bindings()
 
     # Panes

@@ -14,8 +14,7 @@ from textual.widgets import Static
 from app.conversations.attached import split
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.commands.command import Command, Takes
-from app.ui.commands.table import COMMANDS
+from app.ui.commands import COMMANDS, PATH, Command
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import matching_paths
@@ -134,7 +133,7 @@ def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Sugge
             start = cursor - len(typed)
             if command.choices:
                 return start, [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
-            if command.takes is Takes.PATH:
+            if command.argument == PATH:
                 return start, _paths_like(typed, str, base)
     reference = reference_at(text, cursor)
     return (reference[0], _paths_like(reference[1], completed, base)) if reference is not None else None

@@ -14,7 +14,7 @@ from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.actions import ChatActions, in_turn
-from app.ui.commands.table import COMMANDS
+from app.ui.commands import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar

@@ -1,4 +1,1 @@
-"""The terminal and the system around it.
-
-input_parser  pastes and alt keys    copying  the clipboard    stderr_guard  keeps native output off the screen
-"""
+"""The terminal: its input and native output (driver), and the clipboard (copying)."""

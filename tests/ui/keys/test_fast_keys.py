@@ -12,7 +12,7 @@ from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.composer.input import PromptInput
 from app.ui.screens.chat import ChatScreen
-from app.ui.terminal.input_parser import InputParser
+from app.ui.terminal.driver import InputParser
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.models.driver import open_setup
 

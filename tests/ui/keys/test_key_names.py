@@ -14,7 +14,7 @@ from app.conversations.message import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names
-from app.ui.chat.error_hints import with_keys
+from app.ui.chat.renderer import with_keys
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.keymap import every_binding
 from app.ui.transcript.message import in_words

@@ -22,8 +22,7 @@ from app.conversations.store import Store
 from app.ui.composer.completion import CHOSEN
 from app.ui.terminal import copying
 from app.ui.terminal.copying import copy_text, through_tmux
-from app.ui.terminal.input_parser import InputParser
-from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
+from app.ui.terminal.driver import MAX_LOG_BYTES, InputParser, guarded_stderr
 from tests.ui.chat_driver import open_chat
 from tests.ui.conftest import Programs
 

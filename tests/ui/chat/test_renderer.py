@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import AppError, ContextOverflowError
 from app.models.pair_info import ModelInfo, PairInfo
-from app.ui.chat.error_hints import with_keys
+from app.ui.chat.renderer import with_keys
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
 

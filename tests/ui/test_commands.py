@@ -12,8 +12,7 @@ from textual.app import App
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import UsageError
-from app.ui.commands.command import Command
-from app.ui.commands.table import COMMANDS, code_blocks
+from app.ui.commands import COMMANDS, Command, code_blocks
 from app.ui.composer.completion import CHOSEN
 from tests.settings.in_memory import in_memory
 from tests.ui.chat_driver import Chat, open_chat
@@ -243,7 +242,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
     def copy(app: App[None], text: str, what: str = "") -> None:
         copied.append(text)
 
-    monkeypatch.setattr("app.ui.commands.table.copy_text", copy)
+    monkeypatch.setattr("app.ui.commands.copy_text", copy)
     async with open_chat() as chat:
         await chat.pilot.press("f8")
         await chat.shows("no answer to copy")
