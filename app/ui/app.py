@@ -194,7 +194,7 @@ class TandemApp(App[None]):
         yield SystemCommand("Theme", "Choose other colors", self.action_change_theme)
         if self._serve is not None and self.session.pair is not None:
             yield SystemCommand("Serve", "Start or stop the server for editors and agents", self.action_serve)
-        yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
+        yield SystemCommand("Quit", "Quit Tandem", self.action_quit)
         if screen is self._chat:
             yield from chat_commands(self._chat)
 

@@ -22,8 +22,8 @@ _COPY_CODE = "Copy the last code of the answer"
 _SUSPEND = "Suspend Tandem; fg brings it back"
 
 PROGRAM_KEYS: list[BindingType] = [
-    bind("ctrl+q", "quit", "quit", "app.quit", "Stop everything and leave", priority=True),
-    bind("ctrl+p", "command_palette", "commands", "app.commands", "Look for a command", priority=True),
+    bind("ctrl+q", "quit", "quit", "app.quit", "Quit Tandem", priority=True),
+    bind("ctrl+p", "command_palette", "commands", "app.commands", "Search commands", priority=True),
     bind("f1", "keys", "keys", "app.keys", "Show every key"),
     # Where nothing is selected: what edits text has it for copying.
     hidden("ctrl+c", "help_quit", "stop", "app.interrupt", "Stop the answer; once more, leave"),
@@ -38,8 +38,8 @@ CHAT_KEYS: list[BindingType] = [
     bind("ctrl+d", "toggle_drafting", "draft", "chat.drafting", _DRAFTING, priority=True),
     bind("ctrl+r", "again", "again", "chat.again", "Answer the last prompt again"),
     hidden("ctrl+g", "go_on", "continue", "chat.go_on", "Continue an answer that ended early"),
-    hidden("ctrl+e", "edit_last", "edit", "chat.edit_last", "Edit the last prompt, if nothing is typed", priority=True),
-    bind("ctrl+n", "restart", "new", "chat.new", "Begin a new conversation"),
+    hidden("ctrl+e", "edit_last", "edit", "chat.edit_last", "Edit the last prompt (empty input)", priority=True),
+    bind("ctrl+n", "restart", "new", "chat.new", "Start a new conversation"),
     bind("ctrl+o", "conversations", "open", "chat.open", "Search and open a conversation"),
     bind("f2", "compare", "compare", "chat.compare", "Compare with and without the draft", priority=True),
     bind("f3", "toggle_tokens", "tokens", "chat.tokens", "Show the source of each token", priority=True),

@@ -36,7 +36,7 @@ async def writing(chat: Chat) -> None:
 
 async def keys(chat: Chat) -> None:
     await chat.pilot.press("f1")
-    await chat.shows("Begin a new")
+    await chat.shows("Start a new")
 
 
 Scene = Callable[[Chat], Awaitable[None]]

@@ -202,7 +202,7 @@ def _cost(details: StepDetails, room: int) -> Content:
     """Return the tokens of a step and the time of one token without a draft, as far as there is room."""
     n, plain_ns = len(details.written), details.plain_ns
     tokens = f" for {n} tokens" if n > 1 else ""
-    plain = f", plain {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
+    plain = f", no draft {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
     return Content.styled(next((text for text in (tokens + plain, plain) if len(text) <= room), ""), _QUIET)
 
 
