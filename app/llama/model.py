@@ -11,7 +11,7 @@ from typing import Any
 
 from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.core.printable import one_line
-from app.engine.vocab import VocabInfo
+from app.engine.vocab_compatibility import VocabInfo
 from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native

@@ -27,7 +27,7 @@ from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
-from app.engine.vocab import incompatibility, replace_unknown
+from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag

@@ -8,7 +8,7 @@ from enum import Enum
 
 from app.core.shell import command
 from app.engine.auto.cost_profile import MAX_BATCH
-from app.engine.vocab import incompatibility
+from app.engine.vocab_compatibility import incompatibility
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, DraftKind
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,

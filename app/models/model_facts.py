@@ -7,7 +7,7 @@ from itertools import repeat
 from pathlib import Path
 
 from app.core.printable import printable
-from app.engine.vocab import VocabInfo
+from app.engine.vocab_compatibility import VocabInfo
 from app.models.draft_kinds import HeadFacts, head_facts
 from app.models.gguf import GgufHeader, read_header
 from app.models.model_names import known_as, part_of, parts_here, quantization

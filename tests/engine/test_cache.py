@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import ComputeError, DecodeError, Interrupted
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.vocab import replace_unknown
+from app.engine.vocab_compatibility import replace_unknown
 from tests.fakes import FakeModel, always, mixing
 
 

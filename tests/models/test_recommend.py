@@ -11,7 +11,7 @@ import pytest
 from app.cli.pairs_check import check_lines
 from app.cli.setup import progress_line
 from app.core.units import GB
-from app.engine.vocab import VocabInfo
+from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.compatibility import check_pair
 from app.models.gguf import GgufHeader, parse_header

@@ -1,6 +1,7 @@
 """Measurements of answers: the side panel and the status line.
 
-readouts  state of the running or last answer; speed and acceptance of its last steps
-numbers   numbers of one answer as text
-panel     the widgets
+readouts     state of the running or last answer; speed and acceptance of its last steps
+numbers      numbers of one answer as text
+panel        the side panel
+status_line  the line above the prompt
 """

@@ -1,4 +1,4 @@
-"""The side panel and, in narrow windows, the status line above the prompt."""
+"""The side panel; `app.ui.sidebar.status_line` replaces it in narrow windows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NAMES, NO_DRAFT, NO_DRAFT_USED, SOURCES, acceptance, rate_number
+from app.engine.drafting_report import BRIEF, NAMES, NO_DRAFT_USED, SOURCES, acceptance, rate_number
 from app.models.pair_info import PairInfo
 from app.session.snapshot import DraftState
 from app.settings.placement import CPU
@@ -216,54 +216,3 @@ def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> l
         if len(lines) + len(more) <= height:
             lines += more
     return lines
-
-
-_GAP = " · "
-_SOURCES = {"automatic": "automatic drafting", "model": "draft model"}
-_UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
-_CONTEXT_FROM = 0.5
-"""Share of the context from which on its use is shown."""
-
-
-class StatusLine(Widget):
-    """As many readouts as fit, each of them whole, the most important first."""
-
-    def __init__(self, readouts: Readouts) -> None:
-        super().__init__()
-        self._readouts = readouts
-
-    def on_mount(self) -> None:
-        self._readouts.watch(self.refresh)
-
-    def render(self) -> Content:
-        width, parts = self.size.width, list(self._parts())
-        while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
-            parts.pop()
-        return Content(_GAP).join(parts).truncate(width, ellipsis=True)
-
-    def _parts(self) -> Iterator[Content]:
-        shown = self._readouts
-        numbers = shown.numbers if not shown.doing else None
-        if shown.doing:
-            yield Content.styled(shown.doing, "$quiet")
-        elif numbers is not None:
-            yield Content(numbers.pace)
-            if numbers.speedup is not None:
-                yield Content(numbers.speedup.brief)
-            if numbers.acceptance is not None:
-                yield Content.styled(numbers.accepted, "$draft")
-        if source := self._source():
-            drafts = source not in _UNDRAFTED and (numbers is not None or shown.next_draft.is_on)
-            yield Content.styled(source, "$draft" if drafts else "$quiet")
-        if shown.n_ctx and (shown.used or 0) >= _CONTEXT_FROM * shown.n_ctx:
-            yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
-
-    def _source(self) -> str:
-        """Return the draft source: of the step, of the finished answer, or of the next answer."""
-        shown = self._readouts
-        if shown.doing or shown.drafting is None:
-            return _SOURCES.get(shown.next_draft.source, shown.next_draft.source)
-        if shown.live:
-            return NO_DRAFT if shown.drafting.source == "off" else SOURCES[shown.drafting.source]
-        numbers = shown.numbers
-        return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT_USED

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
-from app.engine.vocab import VocabInfo
+from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
 from app.models.model_facts import GraphWidths, ModelFacts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.vocab import VocabInfo, incompatibility, replace_unknown
+from app.engine.vocab_compatibility import VocabInfo, incompatibility, replace_unknown
 
 TOKENS = tuple(f"t{i}".encode() for i in range(1000))
 BASE = VocabInfo(kind="gpt2", tokens=TOKENS, bos=1, eos=2)
