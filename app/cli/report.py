@@ -11,7 +11,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.worker.events import Finished
-from app.worker.overflow import why_no_longer
+from app.worker.prompt_length import why_no_longer
 
 _MS = 1e-6
 _TENTH_S = 0.095

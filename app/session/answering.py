@@ -1,20 +1,20 @@
-"""Requests to the engine: answers, summaries of earlier messages when the context is full, and titles."""
+"""Requests to the engine: answers, and titles of conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.conversations.message import Compaction, Prefill, Role
+from app.conversations.message import Compaction, Prefill
 from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError, UsageError
+from app.core.errors import AppError, UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import ChatSettings, Comparable, answer_request
+from app.session.chat_settings import ChatSettings, Comparable, answer_request, shortened
+from app.session.compaction import n_kept_after, summary_request
 from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
-from app.settings.layers import Thinking
 from app.worker.events import Event
 from app.worker.jobs import TitleJob
 from app.worker.request import AnswerRequest, with_seed
@@ -22,13 +22,8 @@ from app.worker.request import AnswerRequest, with_seed
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
 
-_SUMMARIZE = (
-    "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
-    "and what you answered. Keep names and numbers."
-)
-"""Of four wordings, the one with which a model of 1.5 billion parameters kept every fact and the cached prefix."""
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
-_LONGEST_TITLE, _LONGEST_SUMMARY = 24, 512
+_LONGEST_TITLE = 24
 """Tokens."""
 _ANSWER_TOKENS = 1024
 """Room in the context for an answer without a limit."""
@@ -36,8 +31,6 @@ _COMPARED_TOKENS = 256
 """Enough for a steady speed, short enough to compare several times."""
 _FIRST_EXCHANGE = 2
 """Messages of a conversation after its first answer."""
-_COMPACTED = ("conversation", "answer")
-"""What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
 
 
 class Engine(Protocol):
@@ -141,24 +134,19 @@ class Answering:
         Returns whether the answer goes on, so that it has not failed.
         """
         settings, prompt = self._settings(), self._conversation.turn.prompt
-        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED or prompt is None:
-            return False
         # A summary that does not fit either is left out.
-        if self.n_kept is not None or not self.can_compact:
+        if prompt is None or self.n_kept is not None or not self.can_compact:
             return False
         summary, before = self._conversation.read_before(prompt)
         written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
-        n_kept = _n_kept_in(before, written, error.n_tokens, n_ctx // 2)
-        if n_kept == len(before):
+        self.n_kept = n_kept_after(error, before, written, n_ctx)
+        if self.n_kept is None:
             return False
-        self.n_kept = n_kept
         if settings.context_full == "drop":
             self.go_on("")
-            return True
-        # It begins like the conversation, whose cache it uses.
-        messages = as_messages(before[: len(before) - n_kept])
-        request = answer_request(settings, _SUMMARIZE, messages, summary, self._library.state_name)
-        self.number = self._engine.answer(_short(request, _LONGEST_SUMMARY))
+        else:
+            left_out = before[: len(before) - self.n_kept]
+            self.number = self._engine.answer(summary_request(settings, left_out, summary, self._library.state_name))
         return True
 
     def go_on(self, summary: str) -> None:
@@ -181,7 +169,7 @@ class Answering:
             # It begins like the conversation, whose cache it uses.
             request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name)
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
-            self.title_job = self._engine.run(TitleJob(_short(request, _LONGEST_TITLE)))
+            self.title_job = self._engine.run(TitleJob(shortened(request, _LONGEST_TITLE)))
 
     def stop_title(self) -> None:
         """Cancel the job; the title made from the first prompt stays."""
@@ -195,24 +183,3 @@ class Answering:
         if title:
             self._library.name(title)
             self.n_titles += 1
-
-
-def _short(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
-    return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
-
-
-def _n_kept_in(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
-    """Return how many of the messages before a prompt stay: whole turns, in about `budget` of all `n_tokens`.
-
-    `written` counts the characters of the prompt and of the answer so far.
-    """
-    lengths = [len(node.text) for node in before]
-    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
-    n_kept = 0
-    for n, node in enumerate(reversed(before), start=1):
-        left -= lengths[-n]
-        if left < 0:
-            break
-        if node.role is Role.USER:
-            n_kept = n
-    return n_kept

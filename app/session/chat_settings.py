@@ -90,6 +90,11 @@ def answer_request(
     )
 
 
+def shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
+    """Return the same request for a short text without reasoning."""
+    return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
+
+
 @dataclass(frozen=True, slots=True)
 class Comparable:
     """A prompt that can be compared now.
