@@ -149,7 +149,7 @@ def _loaded(
             pairs[name] = _own(args, drafting[name], servers)
             stack.callback(pairs[name].close)
         else:
-            server = LlamaServer(args.server, args.target, default_threads(), args.ctx, flags[name])
+            server = LlamaServer(args.server, args.target, args.server_threads, args.ctx, flags[name])
             servers[name] = stack.enter_context(server)
     contenders: dict[str, Contender] = {}
     for name, pair in pairs.items():
@@ -167,6 +167,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fixed", nargs="*", default=[], metavar="N_MAX,P_MIN")
     parser.add_argument("--server", type=Path, help="a llama-server of the same source")
     parser.add_argument("--rivals", nargs="+", metavar="NAME", help="only these of its settings")
+    parser.add_argument("--server-threads", type=int, default=default_threads(), help="fewer where other programs run")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--ctx", type=int, default=4096)

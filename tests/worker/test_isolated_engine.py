@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import psutil
@@ -32,10 +33,11 @@ from tests.worker.harness import ENDLESS, Harness, failed, finished, question, u
 
 
 def end(harness: Harness) -> None:
-    """Kill the idle child."""
-    child = harness.child
-    child.kill()
-    child.wait(30)
+    """Kill the idle child and wait until the thread that reads from it has noticed."""
+    harness.child.kill()
+    for thread in threading.enumerate():
+        if thread.name == "engine read":
+            thread.join(30)
 
 
 class TestSameAsTheWorker:
