@@ -47,6 +47,10 @@ class RecordedDraft:
     native_ns = 0
     kind: Source = "model"
     longest = MAX_DRAFT
+    follows = False
+
+    def rest(self) -> None:
+        pass
 
     def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0) -> None:
         self._trace = trace

@@ -32,6 +32,10 @@ class ModelDrafter:
 
     kind: Source = "model"
     longest = MAX_DRAFT
+    follows = False
+
+    def rest(self) -> None:
+        """Do nothing: it reads only when it drafts."""
 
     @property
     def native_ns(self) -> int:

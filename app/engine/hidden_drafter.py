@@ -27,6 +27,8 @@ class HiddenDrafter:
     accepted tokens and the last token in one batch. If it takes row i alone (`lag` 0), the last token begins the block.
     After a draft, the memory holds what the target's tokens put there and no drafted token.
 
+    While no draft can gain, it rests and costs nothing. To catch up, the target evaluates what it missed again.
+
     Args:
         kind: What the layers are.
         target: The target's cache, which calls `follow` after each batch.
@@ -43,6 +45,7 @@ class HiddenDrafter:
 
     def __init__(self, kind: Source, target: TokenCache, head: HeadModel, n_vocab: int, is_end: IsEnd) -> None:
         self.kind = kind
+        self._target = target
         self._head = head
         self._n_vocab = n_vocab
         self._is_end = is_end
@@ -97,28 +100,46 @@ class HiddenDrafter:
     # app.engine.interfaces.ModelDrafting
 
     @property
+    def follows(self) -> bool:
+        return self._target.follower is self
+
+    def rest(self) -> None:
+        self._target.follower = None
+
+    @property
     def logits(self) -> Logits:
         """Return the logits of the first drafted token, while the judge is called for it."""
         return self._head.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
-        return max(0, len(tokens) - 1 - self._n_read)
+        return 0 if self.follows else len(tokens) - 1 - self._n_known(tokens)
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
         self.catch_up(tokens)
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Report an earlier failure; the prompt was read together with the target's batches."""
+        """Report an earlier failure, and follow the target again if this rested."""
         self._report()
+        if not self.follows:
+            n_known = self._n_known(tokens)
+            self._target.follower = self
+            # A row that is no longer kept is computed again.
+            yield self._target.rollback(n_known - (n_known < len(tokens) - 1 and not self.can_follow_from(n_known)))
+            yield from self._target.process(tokens[len(self._target) : -1], cancelled)
         yield len(tokens) - 1
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Report an earlier failure; `draft` reads the few missing tokens."""
-        self._report()
+        """Do the same without a cancel. `draft` reads the few tokens that wait."""
+        for _ in self.begin(tokens, lambda: False):
+            pass
+
+    def _n_known(self, tokens: Sequence[int]) -> int:
+        """Return how many of the tokens before the last were followed."""
+        return common_prefix(self._tokens[: self._n_rows], tokens[:-1])
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         """Propose tokens until the judge, the limit, an end token or the context ends the draft."""
-        self._report()
+        self.catch_up(tokens)
         head, n = self._head, len(tokens)
         limit = min(limit, head.longest, head.n_ctx - n)
         self._agree(tokens)

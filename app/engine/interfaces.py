@@ -229,6 +229,13 @@ class ModelDrafting(NativeTimed, Protocol):
     def longest(self) -> int:
         """Longest possible draft."""
 
+    @property
+    def follows(self) -> bool:
+        """Whether it takes each batch of the target as it comes, so that no text is left to read."""
+
+    def rest(self) -> None:
+        """Stop following the target, because no draft can gain; the next reading or draft catches up."""
+
     def unread(self, tokens: Sequence[int]) -> int:
         """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""
 

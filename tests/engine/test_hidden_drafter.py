@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 import pytest
 
 from app.core.errors import ComputeError, DecodeError
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
+from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
@@ -160,6 +165,74 @@ def test_long_answers_without_drafts_are_read_in_batches(at_once: bool) -> None:
     rig.head.check(text)
     assert rig.drafter.unread(text) <= 65
     assert len(rig.drafter._rows) <= 70
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record the tokens of the batches whose rows are taken."""
+    batches: list[int] = []
+    follow = HiddenDrafter.follow
+
+    def spy(drafter: HiddenDrafter, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
+        batches.append(n_new)
+        follow(drafter, tokens, n_new, n_outputs)
+
+    monkeypatch.setattr(HiddenDrafter, "follow", spy)
+    return batches
+
+
+@pytest.mark.parametrize("can_truncate", [True, False])
+def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
+    rig = Rig(at_once=at_once, can_truncate=can_truncate)
+    text = [*PROMPT, *rig.answer(PROMPT, 30, 0.5)]
+    rig.drafter.rest()
+    followed.clear()
+    before = dict(rig.head.memory)
+
+    text.append(9)
+    text += rig.answer(text, 100, None)
+    assert (followed, rig.head.memory) == ([], before)
+    assert rig.drafter.unread(text) >= 100
+    text += rig.answer(text, 60, 0.5)
+
+    assert (rig.drafter.unread(text), rig.lost) == (0, [])
+    rig.head.check(text)
+    assert len(rig.head.memory) > len(text) - 8
+
+
+def test_automatic_drafting_lets_layers_rest_that_cannot_gain(
+    at_once: bool, followed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = ["it cannot gain"]
+    monkeypatch.setattr("app.engine.auto.strategy.impossibility", lambda *_: why[0])
+    rig = Rig(at_once=at_once)
+    statistics = PairStatistics(CostModel(CostProfile({1: 1e6, 2: 1.1e6, 8: 1.2e6}, draft_ns=1e4)))
+    text = list(PROMPT)
+
+    def answer(n: int) -> list[Step]:
+        ticks = count(0, 10_000)
+        strategy = AutomaticDrafting(statistics, rig.drafter, None, lambda: next(ticks))
+        generator = Generator(rig.target, strategy, FakeSampler(rig.model), clock=lambda: next(ticks))
+        steps = [
+            event
+            for event in generator.run(Request(text, lambda _: False, n, lambda *_: None))
+            if isinstance(event, Step)
+        ]
+        text.extend(token for step in steps for token in step.tokens)
+        return steps
+
+    answer(20)
+    followed.clear()
+    answer(20)
+    assert followed == []
+    why[0] = ""
+    steps = answer(40)
+
+    assert sum(len(step.draft) for step in steps) > 0
+    assert followed
+    rig.head.check(text)
+    plain = Rig(at_once=at_once).answer(PROMPT, 80, None)
+    assert text == [*PROMPT, *plain]
 
 
 def test_after_a_restored_state_attention_begins_there(at_once: bool) -> None:

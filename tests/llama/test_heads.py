@@ -213,6 +213,22 @@ def test_text_that_was_answered_without_drafts_is_read_later(new_pair: NewPair, 
     assert_equals_fresh_read(inputs, drafter_of(pair), new_pair(), [*PROMPT, *plain])
 
 
+def test_layers_at_rest_catch_up_with_the_target(new_pair: NewPair, inputs: Inputs) -> None:
+    pair = new_pair()
+    drafter = drafter_of(pair)
+    first, _ = answer(pair, FixedDrafting(drafter, FIXED), n_tokens=40)
+    drafter.rest()
+    plain, _ = answer(pair, NoDrafting(), [*PROMPT, *first, 7], 100)
+    assert drafter.unread([*PROMPT, *first, 7, *plain]) >= 100
+    prompt = [*PROMPT, *first, 7, *plain, 8]
+
+    tokens, steps = answer(pair, FixedDrafting(drafter, FIXED), prompt, 40)
+
+    assert tokens == answer(new_pair(), NoDrafting(), prompt, 40)[0]
+    assert sum(len(step.draft) for step in steps) > 40
+    assert_equals_fresh_read(inputs, drafter, new_pair(), [*prompt, *tokens])
+
+
 def test_a_restored_state_goes_on_without_its_history(new_pair: NewPair) -> None:
     pair = new_pair()
     drafter = drafter_of(pair)

@@ -79,8 +79,10 @@ class Backlog:
             unread = self._drafter.unread(sequence)
             started = self._clock()
             self._drafter.read(sequence, piece)
-            self._statistics.costs.observe_reading(min(piece, unread), self._clock() - started)
-            self.unread = max(0, unread - piece)
+            spent = self._clock() - started
+            # Draft layers read everything at once, together with the target.
+            self.unread = self._drafter.unread(sequence)
+            self._statistics.costs.observe_reading(unread - self.unread, spent)
             if not self.unread:
                 self._statistics.n_undrafted = 0
             self._n_missed = 0
@@ -98,7 +100,7 @@ class Backlog:
         n = len(result.tokens)
         self._n_tokens += n
         self._n_past = result.n_past + n
-        if used_model:
+        if used_model or self._drafter is None or self._drafter.follows:
             return
         if self.unread:
             self._statistics.n_undrafted += n

@@ -209,6 +209,7 @@ class BatchTimer:
         """
         sequence = self._text[: _HEAD_PROMPT + 1]
         self.time(self._target, len(sequence) - 1, 1)
+        head.catch_up(sequence)
         spent: list[float] = []
         for limit in (1, _HEAD_DRAFT):
             runs = [self._draft_ns(head, sequence, limit) for _ in range(_CONTEXT_REPEATS)]

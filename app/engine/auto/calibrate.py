@@ -114,6 +114,9 @@ def _measured(
     timer.recheck_single()
     target.rollback(0)
     single_ns = statistics.median(timer.singles)
+    if head is not None:
+        # To catch up, the target reads again.
+        draft_prompt_share = min((cost / size for size, cost in timer.costs().items()), default=1.0)
     return CostProfile(
         batch_ns={1: single_ns} | {size: single_ns * share for size, share in sorted(timer.costs().items())},
         draft_ns=single_ns * draft_share,

@@ -85,6 +85,8 @@ class AutomaticDrafting:
         n_past = len(start.sequence) - 1
         if self._drafter is not None:
             self._impossible = impossibility(self.statistics.costs, n_past, self._drafter.longest)
+            if self._impossible:
+                self._drafter.rest()
         self.statistics.begin_answer(idle=bool(self._impossible))
         self._is_end = start.is_end
         self._ngram.follow(start)

@@ -152,6 +152,10 @@ class TestImpossibleDrafting:
         class UncallableDraft:
             native_ns = 0
             longest = MAX_DRAFT
+            follows = False
+
+            def rest(self) -> None:
+                pass
 
             def unread(self, tokens: Sequence[int]) -> int:
                 return len(tokens)
