@@ -14,6 +14,7 @@ from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
+from app.engine.types import Source
 from app.hardware.machine import processor_name
 from app.hardware.pair_view import Measured
 from app.llama import stored_measurements
@@ -21,6 +22,7 @@ from app.llama.fitting.fit_pair import weighed
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
+from app.models.draft_kinds import kind_of_file
 from app.models.recommend import PairSpeed
 
 _ENOUGH = 128
@@ -70,19 +72,20 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
         return None
     draft = params.draft
     models = params.target.name, draft.name if draft is not None else ""
-    return of_memory(memory, with_draft=draft is not None, benchmarked=benchmarked.get(models))
+    drafter: Source | None = "mtp" if params.model.load_mtp else None
+    return of_memory(memory, kind_of_file(draft) if draft is not None else drafter, benchmarked.get(models))
 
 
-def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
+def of_memory(memory: PairStatistics, drafter: Source | None = "model", benchmarked: float | None = None) -> Measured:
     """Return the statistics of a pair as speeds, and the speedup of its latest benchmark if it has one."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None
-    if speedup is None and with_draft and memory.gain is not None and judged >= _ENOUGH:
+    if speedup is None and drafter is not None and memory.gain is not None and judged >= _ENOUGH:
         speedup = Speedup(1 / (1 - min(memory.gain, _MOST_SAVED)))
     return Measured(
         costs=memory.costs,
-        with_draft=with_draft,
+        drafter=drafter,
         acceptance=sum(accepted for accepted, _ in counts) / judged if judged >= _MIN_JUDGED else None,
         speedup=speedup,
         has_lost=not memory.trial.on,

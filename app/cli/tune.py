@@ -26,8 +26,8 @@ from app.core.units import counted, gigabytes
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
-from app.engine.drafting_report import NAMES, NO_SPEEDUP, draft_model_off, sentence, times
-from app.engine.types import MAX_DRAFT, AutoDraft
+from app.engine.drafting_report import NO_SPEEDUP, drafter_off, sentence, times
+from app.engine.types import MAX_DRAFT, SOURCE_NAMES, AutoDraft, Source
 from app.hardware.cpu import thread_candidates
 from app.llama.checks import open_model_file
 from app.llama.pair import NativePair
@@ -278,15 +278,15 @@ def thread_lines(threads: ThreadTimes) -> list[str]:
     return lines
 
 
-def verdict(costs: CostModel, sources: Collection[str]) -> list[str]:
+def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
     """Return the meaning of the cost curve in sentences."""
     single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if kinds := [source for source in sources if source != "ngram"]:
-        start, name = costs.draft_start_ns(0), NAMES[kinds[0]]
+        start, name = costs.draft_start_ns(0), SOURCE_NAMES[kinds[0]]
         what, ns = ("block of drafted tokens", start) if start > draft else ("drafted token", draft)
         lines.append(f"A {what} costs {ns / 1e6:.1f} ms, {ns / single:.2f}× a token without draft.")
-        off = draft_model_off(costs)
+        off = drafter_off(costs, kinds[0])
         lines.append(sentence(off) if off else f"{name[:1].upper()}{name[1:]}: {_at_best(costs, draft)}")
     if "ngram" in sources:
         if ceiling(costs, 0, MAX_DRAFT, 0.0) > _LITTLE:

@@ -16,7 +16,7 @@ from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, failed
 from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
@@ -195,8 +195,9 @@ def answer_as(
     assert finished is not None
     if finished.lost and pair.drafter is not None and pair.drafter.is_broken:
         # Without its draft model, further rounds would measure nothing.
+        what = failed(pair.drafter.kind)
         raise ComputeError(
-            f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."
+            f"{what[:1].upper()}{what[1:]}: {finished.lost}", "It is left out until the models are loaded again."
         )
     if finished.reason is FinishReason.CANCELLED:
         return None

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
 
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
 from app.engine.stats import GenerationStats
-from app.engine.types import MAX_DRAFT, MODEL_OFF, DraftingStatus, Source
+from app.engine.types import MAX_DRAFT, SOURCE_NAMES, DraftingStatus, Source, turned_off
 
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
 """With fewer drafted tokens, an acceptance in percent and a verdict are meaningless."""
-RETRIED = f"{MODEL_OFF}no recent speedup; Tandem retries occasionally"
-"""Reason for a draft model that is off because its drafts gave no speedup."""
+RETRIED = "no recent speedup; Tandem retries occasionally"
+"""Why a drafter is off whose drafts gave no speedup."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
 _DECIMAL_BELOW = 9.95
-NAMES = {
-    "model": "draft model",
-    "mtp": "MTP layer",
-    "eagle3": "EAGLE-3 head",
-    "dflash": "DFlash block",
-    "ngram": "n-gram",
-    "off": "off",
-}
-"""Names of the sources of a step's draft."""
-SOURCES: Mapping[Source | Literal["off"], str] = cast("Mapping[Source | Literal['off'], str]", NAMES)
+_OFF = tuple(turned_off(source, "") for source in SOURCE_NAMES)
 _CLAUSE_END = re.compile("[:;]")
 
 
@@ -107,11 +96,10 @@ def accepted(n_accepted: float, n_drafted: float) -> str:
     return f"{acceptance(n_accepted, n_drafted)} accepted"
 
 
-def drafted_by(model_share: float) -> str:
-    """Return the sources of the submitted drafts, given the share of their tokens that a draft model proposed."""
-    if model_share <= 0:
-        return SOURCES["ngram"]
-    return SOURCES["model"] if model_share >= 1 else "draft model and n-gram"
+def drafted_by(drafter: Source, share: float) -> str:
+    """Return the sources of the submitted drafts, given the share of their tokens that the drafter proposed."""
+    names = [SOURCE_NAMES[drafter]] * (share > 0) + [SOURCE_NAMES["ngram"]] * (share < 1)
+    return " and ".join(names)
 
 
 def brief_reason(status: DraftingStatus) -> str:
@@ -119,23 +107,24 @@ def brief_reason(status: DraftingStatus) -> str:
     reason = status.reason
     if not reason:
         return ""
-    whole = reason if reason.startswith(MODEL_OFF) else f"{SOURCES[status.source]}: {reason}"
+    source = status.source if status.source == "off" else SOURCE_NAMES[status.source]
+    whole = reason if reason.startswith(_OFF) else f"{source}: {reason}"
     clauses = (_CLAUSE_END.split(text, maxsplit=1)[0] for text in (reason, whole))
     return next(text for text in (whole, reason, *clauses) if len(text) <= BRIEF)
 
 
 def why_undrafted(reason: str) -> str:
     """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
-    return reason if reason.startswith(MODEL_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
+    return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
 
 
-def draft_model_off(costs: CostModel) -> str:
-    """Return why automatic drafting does not use the draft model at these costs; "" if it does."""
+def drafter_off(costs: CostModel, drafter: Source) -> str:
+    """Return why automatic drafting does not use a drafter at these costs; "" if it does."""
     if not impossibility(costs, 0, MAX_DRAFT):
         return ""
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
     least = f"{best:.2f}× (it needs {WORTHWHILE:g}×)"
-    return f"{MODEL_OFF}even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup would be {least}"
+    return turned_off(drafter, f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup would be {least}")
 
 
 def pair_drafting(speedup: Speedup | None, off: str) -> str:
@@ -143,7 +132,7 @@ def pair_drafting(speedup: Speedup | None, off: str) -> str:
 
     Args:
         speedup: Speedup of benchmarks or answers on this machine; None if unknown.
-        off: Why the draft model is off; "" if it is on. A measured speedup takes precedence.
+        off: Why the drafter is off; "" if it is on. A measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
         return f"speedup {speedup}"
@@ -155,11 +144,11 @@ def sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
-def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
+def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str:
     """Return why fixed drafting submitted no drafts, by its settings; "" if they allow any draft."""
     if n_max == 0:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:
         return ""
-    sure = f"sure enough for p_min {p_min:g}"
-    return f"the draft model was never {sure}" + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")
+    unsure = f"the {SOURCE_NAMES[drafter]} was never sure enough for p_min {p_min:g}"
+    return unsure + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.curve import CostModel
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult, Verdict
-from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams, failed
 
 _RECENT_STEPS = 15
 """Number of recent steps that give the current speed of the machine."""
@@ -122,7 +122,8 @@ class FixedDrafting:
         if self.params.n_max == 0:
             return None
         speed = self._speed
-        why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
+        kind = self._drafter.kind
+        why = failed(kind) if self._has_failed else NEVER_MEASURED if self._costs is None else ""
         return DraftingStatus(
-            "off" if self._has_failed else self._drafter.kind, why, speed.verdict, speed.speedup, speed.measured
+            "off" if self._has_failed else kind, why, speed.verdict, speed.speedup, speed.measured, kind
         )

@@ -86,12 +86,30 @@ Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
 SWITCHED_OFF = "you switched it off"
 """Reason in an answer whose drafting the user switched off."""
-MODEL_OFF = "draft model off: "
-"""Prefix of a reason that turns off the draft model but not n-gram drafting."""
-MODEL_FAILED = "the draft model failed"
-"""Reason in an answer whose draft model failed."""
 Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
 """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
+SOURCE_NAMES: Mapping[Source, str] = {
+    "model": "draft model",
+    "mtp": "MTP layer",
+    "eagle3": "EAGLE-3 head",
+    "dflash": "DFlash block",
+    "ngram": "n-gram",
+}
+
+
+def drafter_of(sources: str) -> Source:
+    """Return what drafts besides n-grams in sources as `--json` reports them, such as "mtp+ngram"."""
+    return next((kind for kind in SOURCE_NAMES if kind != "ngram" and kind in sources.split("+")), "model")
+
+
+def turned_off(drafter: Source, why: str) -> str:
+    """Return the reason that turns off a drafter but not n-gram drafting."""
+    return f"{SOURCE_NAMES[drafter]} off: {why}"
+
+
+def failed(drafter: Source) -> str:
+    """Return the reason in an answer whose drafter failed."""
+    return f"the {SOURCE_NAMES[drafter]} failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,7 @@ class DraftingStatus:
             None with no drafts or too few.
         measured: Whether recent single-token steps of this answer measured the time without drafts; False if the cost
             curve predicted it.
+        drafter: What drafts besides n-grams.
     """
 
     source: Source | Literal["off"]
@@ -113,6 +132,7 @@ class DraftingStatus:
     verdict: str = ""
     speedup: float | None = None
     measured: bool = False
+    drafter: Source = "model"
 
     @property
     def switched_off(self) -> DraftingStatus:

@@ -8,8 +8,8 @@ from app.core.errors import AppError
 from app.core.units import memory_size
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length
-from app.engine.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
-from app.engine.types import MAX_DRAFT
+from app.engine.drafting_report import RETRIED, Speedup, drafter_off, pair_drafting
+from app.engine.types import MAX_DRAFT, Source, turned_off
 from app.hardware.checks import Check, Section
 from app.hardware.fit import MAIN, Load, Placed
 from app.models.memory_estimate import ModelMemory
@@ -100,14 +100,14 @@ class Measured:
 
     Attributes:
         costs: Costs of batches and drafted tokens.
-        with_draft: The pair has a draft model.
-        acceptance: Accepted over drafted tokens of the draft model; None before enough were judged.
+        drafter: What drafts besides n-grams; None for nothing.
+        acceptance: Accepted over its drafted tokens; None before enough were judged.
         speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
-        has_lost: Automatic drafting turned the draft model off after trying it.
+        has_lost: Automatic drafting turned it off after trying it.
     """
 
     costs: CostModel
-    with_draft: bool = True
+    drafter: Source | None = "model"
     acceptance: float | None = None
     speedup: Speedup | None = None
     has_lost: bool = False
@@ -124,8 +124,8 @@ class Measured:
 
     @property
     def draft_ns(self) -> float:
-        """Nanoseconds of a drafted token; 0 without a draft model."""
-        return self.costs.draft_ns(0) if self.with_draft else 0.0
+        """Nanoseconds of a drafted token; 0 without a drafter."""
+        return self.costs.draft_ns(0) if self.drafter is not None else 0.0
 
     @property
     def draft_cost(self) -> float:
@@ -134,10 +134,10 @@ class Measured:
 
     @property
     def off(self) -> str:
-        """Why the draft model is off; "" if it is on or absent."""
-        if not self.with_draft:
+        """Why the drafter is off; "" if it is on or absent."""
+        if self.drafter is None:
             return ""
-        return draft_model_off(self.costs) or (RETRIED if self.has_lost else "")
+        return drafter_off(self.costs, self.drafter) or (turned_off(self.drafter, RETRIED) if self.has_lost else "")
 
     @property
     def drafting(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.core.shell import quoted
 from app.core.units import memory_size
-from app.engine.drafting_report import draft_model_off, rate, sentence, times
+from app.engine.drafting_report import drafter_off, rate, sentence, times
 from app.hardware.checks import Check, Section
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.fit import MAIN
@@ -214,11 +214,11 @@ def _capped(s: Situation) -> Cause | None:
 
 def _draft_cost(s: Situation) -> Cause | None:
     m = s.measured
-    if m is None or not m.draft_ns or len(m.costs.profile.batch_ns) < 2:
+    if m is None or m.drafter is None or not m.draft_ns or len(m.costs.profile.batch_ns) < 2:
         return None
     usual = m.best_speedup(_GOOD_ACCEPTANCE, _GOOD_DRAFT_COST * m.plain_ns)
     real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
-    if usual >= _WORTH_CHANGING * real:
+    if m.drafter == "model" and usual >= _WORTH_CHANGING * real:
         text = (
             f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft. At {_GOOD_ACCEPTANCE:.0%} "
             f"acceptance the estimated speedup is {real:.2f}×; with a draft model of {_GOOD_DRAFT_COST:.0%} it would "
@@ -226,7 +226,7 @@ def _draft_cost(s: Situation) -> Cause | None:
         )
         hint = ("Look for a smaller draft:", s.find_command)
         return Cause("draft size", text, usual / real, measured=True, hint=hint)
-    reason = draft_model_off(m.costs)
+    reason = drafter_off(m.costs, m.drafter)
     if not reason or (m.speedup is not None and m.speedup.helps):
         return None
     text = f"{sentence(reason)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from app.engine.types import MAX_DRAFT
+from app.engine.types import MAX_DRAFT, SOURCE_NAMES
 from app.models.gguf import GgufHeader, read_header
 
 DraftKind: TypeAlias = Literal["model", "mtp", "eagle3", "dflash"]
 KIND_NAMES: Mapping[DraftKind, str] = {
-    "model": "draft model",
-    "mtp": "MTP layer in the same file",
-    "eagle3": "EAGLE-3 head",
-    "dflash": "DFlash block",
+    "model": SOURCE_NAMES["model"],
+    "mtp": f"{SOURCE_NAMES['mtp']} in the same file",
+    "eagle3": SOURCE_NAMES["eagle3"],
+    "dflash": SOURCE_NAMES["dflash"],
 }
 WITH_ARTICLE: Mapping[DraftKind, str] = {
     "model": "a draft model",
@@ -90,6 +90,14 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
             return HeadFacts("dflash", numbers, width, block, mask if isinstance(mask, int) else 0, fault)
     return None
+
+
+def kind_of_file(path: Path) -> DraftKind:
+    """Return the kind of a draft on disk. Raises ModelFileError."""
+    match read_header(path, vocabulary=False).architecture:
+        case "eagle3" | "dflash" as kind:
+            return kind
+    return "model"
 
 
 _MASK_KEY = "tokenizer.ggml.mask_token_id"

@@ -36,6 +36,7 @@ def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[st
         **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIMES},
         "acceptance": stats.acceptance_rate,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
+        "drafter": drafting.drafter if drafting is not None else None,
         "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
         "speedup": gain.ratio if gain is not None else None,
         "speedup_measured": gain.measured if gain is not None else None,

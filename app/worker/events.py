@@ -10,7 +10,7 @@ from app.core.errors import AppError
 from app.engine.drafting_report import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import MODEL_FAILED, Drafting, DraftingStatus, DraftParams, FinishReason, Source
+from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason, Source, drafter_of, failed
 from app.models.pair_info import PairInfo
 
 _MANY_SECONDS = 120
@@ -22,7 +22,7 @@ class AnswerPlan:
 
     Attributes:
         mode: "auto", "fixed" or "off".
-        drafter: Sources that may draft: "model", "ngram", "model+ngram" or "none".
+        drafter: Sources that may draft, such as "model", "ngram", "mtp+ngram" or "none".
         draft_params: The fixed parameters; else None.
         seed: Random seed; None for a greedy answer.
     """
@@ -178,7 +178,7 @@ class Finished:
         reasoning: The model's reasoning.
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether a full context ended it that cannot be made longer here.
-        lost: Why the draft model failed, as a sentence; "" if it did not.
+        lost: Why the drafter failed, as a sentence; "" if it did not.
     """
 
     request: int
@@ -197,13 +197,14 @@ class Finished:
         """Reason why nothing was drafted, as a clause; "" if something was or the reason is unknown."""
         if self.stats.draft_n:
             return ""
+        drafter = drafter_of(self.plan.drafter)
         if self.lost:
-            return MODEL_FAILED
+            return failed(drafter)
         fixed = self.plan.draft_params
         if fixed is not None:
             # The first token comes from the prompt; an answer that ended there requested no draft.
             asked = self.stats.predicted_n > 1 or fixed.n_max == 0
-            return nothing_fixed(*astuple(fixed)) if asked else ""
+            return nothing_fixed(drafter, *astuple(fixed)) if asked else ""
         return self.drafting.reason if self.drafting is not None else ""
 
 

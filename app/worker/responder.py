@@ -20,7 +20,7 @@ from app.engine.repetition import RepetitionDetector
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin, failed
 from app.models.pair_info import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
 from app.worker.prompt_length import refuse_overflow
@@ -142,7 +142,8 @@ def _generate(
                 yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
             case engine.DraftLost(reason=why):
                 lost = why
-                yield Notice(f"The draft model failed, the answer goes on without it: {why}")
+                what = failed(pair.info.draft_kind or "model")
+                yield Notice(f"{what[:1].upper()}{what[1:]}, the answer goes on without it: {why}")
     reason = generator.finish or FinishReason.STOP
     is_loop = reason is FinishReason.REPETITION
     collector.flush(ended=reason is FinishReason.STOP)

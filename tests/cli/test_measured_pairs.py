@@ -49,7 +49,7 @@ def memory(
 
 
 def seen(found: PairStatistics, benchmarked: float | None = None) -> Measured:
-    return of_memory(found, with_draft=True, benchmarked=benchmarked)
+    return of_memory(found, benchmarked=benchmarked)
 
 
 def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:
@@ -61,7 +61,8 @@ def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:
 
 
 def test_a_memory_shows_that_drafting_is_off() -> None:
-    assert seen(memory(on=False)).off == RETRIED
+    assert seen(memory(on=False)).off == f"draft model off: {RETRIED}"
+    assert of_memory(memory(on=False), "mtp").off == f"MTP layer off: {RETRIED}"
     assert seen(memory(dear=True)).off.startswith("draft model off: even at 97% acceptance")
 
 
@@ -78,7 +79,7 @@ def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
 @pytest.mark.parametrize("benchmarked", [None, 0.9, 1.5])
 @pytest.mark.parametrize("found", [memory(), memory(judged=500), memory(on=False), memory(dear=True)])
 def test_the_list_of_pairs_and_doctor_say_the_same(found: PairStatistics, benchmarked: float | None) -> None:
-    measured = of_memory(found, with_draft=True, benchmarked=benchmarked)
+    measured = of_memory(found, benchmarked=benchmarked)
     room = Room(16 * GB, measured={"mine": PairSpeed(measured.tokens_per_second, measured.drafting)})
     doctor = speed_section(measured, ()).lines[0]
 

@@ -9,7 +9,7 @@ import pytest
 from app.cli.report import as_json, pace, summary
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import DraftingStatus, DraftParams, FinishReason, turned_off
 from app.session.turn import answer_numbers
 from app.worker.events import AnswerPlan, Finished
 from tests.cli.json_keys import TIMINGS
@@ -18,7 +18,7 @@ from tests.ui.fakes import PAIR
 LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
-STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; n-gram drafting still runs", "break-even", 1.01)
+STATUS = DraftingStatus("off", turned_off("model", "it cannot pay; n-gram drafting still runs"), "break-even", 1.01)
 
 
 def ended(

@@ -18,7 +18,7 @@ from app.engine.drafting_report import (
     why_undrafted,
 )
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.engine.types import DraftingStatus, FinishReason, turned_off
 from app.session.turn import answer_numbers
 from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
@@ -152,7 +152,9 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
         (DraftingStatus("off", "system is busy; retrying with the next token"), "system is busy"),
         (DraftingStatus("model", "92% of drafted tokens accepted"), "draft model"),
         (DraftingStatus("ngram", "the last 12 tokens were said before"), "n-gram"),
-        (DraftingStatus("off", f"{MODEL_OFF}it is slow; n-gram still runs"), "draft model off"),
+        (DraftingStatus("off", turned_off("model", "it is slow; n-gram still runs")), "draft model off"),
+        (DraftingStatus("off", turned_off("eagle3", "it is slow; n-gram still runs")), "EAGLE-3 head off"),
+        (DraftingStatus("mtp", "92% of drafted tokens accepted"), "MTP layer"),
     ],
 )
 def test_a_brief_reason_fits_the_side_panel(status: DraftingStatus, text: str) -> None:
@@ -163,7 +165,7 @@ def test_a_brief_reason_fits_the_side_panel(status: DraftingStatus, text: str) -
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
     assert why_undrafted("n_max is 0") == "no draft used: n_max is 0"
     assert why_undrafted("") == "no draft used"
-    assert why_undrafted(f"{MODEL_OFF}it lost") == f"{MODEL_OFF}it lost"
+    assert why_undrafted(turned_off("mtp", "it lost")) == "MTP layer off: it lost"
 
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:

@@ -145,10 +145,10 @@ def test_figures_come_from_pair_statistics() -> None:
     memory = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 12.0}, draft_ns=3.0), scale=2.0))
     memory.model.observe([(0.9, 0, True), (0.9, 1, False), (0.3, 0, True)])
 
-    found = of_memory(memory, with_draft=True)
+    found = of_memory(memory)
 
     assert (found.plain_ns, found.batch_ns(2), found.draft_ns) == (20.0, 24.0, 6.0)
     assert found.acceptance is None, "too few"
     memory.model.observe([(0.9, 0, True), (0.3, 0, False)] * 50)
-    assert of_memory(memory, with_draft=True).acceptance == pytest.approx(0.5, abs=0.02)
-    assert of_memory(memory, with_draft=False).draft_ns == 0
+    assert of_memory(memory).acceptance == pytest.approx(0.5, abs=0.02)
+    assert of_memory(memory, None).draft_ns == 0

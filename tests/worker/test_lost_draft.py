@@ -8,7 +8,7 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError
-from app.engine.types import MODEL_FAILED, MODEL_OFF, AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams, failed, turned_off
 from app.worker.events import Finished, Notice, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -77,7 +77,7 @@ def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
     assert last.stats.draft_n - last.stats.draft_n_model > 60
     assert last.stats.predicted_n / last.stats.verify_steps > 4
     assert last.plan.drafter == "model+ngram"
-    assert f"{MODEL_OFF}{MODEL_FAILED}" in {s.drafting.reason for s in steps if s.drafting}
+    assert turned_off("model", failed("model")) in {s.drafting.reason for s in steps if s.drafting}
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
@@ -88,6 +88,6 @@ def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Draft
     before = [status.speedup for status in told if status.source == "model" and status.speedup is not None][-1]
     assert last.drafting is not None
     assert last.drafting.speedup is not None
-    assert (last.drafting.source, last.drafting.reason) == ("off", MODEL_FAILED)
+    assert (last.drafting.source, last.drafting.reason) == ("off", failed("model"))
     assert abs(before - 1) > 0.05
     assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)

@@ -17,16 +17,18 @@ from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.proposal import Attempt, NgramSource, Proposal
 from app.engine.auto.rule import Rule, impossibility
+from app.engine.drafting_report import RETRIED
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict
 from app.engine.ngram import NgramIndex
 from app.engine.types import (
     MAX_DRAFT,
-    MODEL_FAILED,
-    MODEL_OFF,
     NO_DRAFT,
+    SOURCE_NAMES,
     Draft,
     DraftingStatus,
     Source,
+    failed,
+    turned_off,
 )
 
 _EXPECTED_SHARE = 0.8
@@ -249,24 +251,28 @@ class AutomaticDrafting:
         """Return source and reason of the last step, and the speedup of this answer."""
         source, reason = self._reason or self._explain()
         speed = self._speed
-        return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured)
+        return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured, self._kind)
+
+    @property
+    def _kind(self) -> Source:
+        return self._first_drafter.kind if self._first_drafter is not None else "model"
 
     def _explain(self) -> Reason:
         """Return source and reason of the last step."""
         attempt, ledger = self._attempt, self.statistics.ledger
         has_model = self._first_drafter is not None
         if attempt.used_model:
-            kind = self._first_drafter.kind if self._first_drafter is not None else "model"
+            kind = self._kind
             if attempt.batch_size == 1:
                 return kind, "not confident enough"
             survival = self._run_length.survival
             if self._run_length.is_known:
                 return kind, f"{survival:.0%} of drafted tokens accepted"
-            return kind, "the draft model proposes tokens" if kind == "model" else "it proposes tokens"
+            return kind, f"the {SOURCE_NAMES[kind]} proposes tokens"
         if attempt.proposal.tokens and attempt.batch_size > 1:
             return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
         if self._has_failed:
-            why = MODEL_FAILED
+            why = failed(self._kind)
         elif not ledger.allows_model:
             why = "recent drafts cost more than they gained"
             if not ledger.allows_any:
@@ -278,10 +284,10 @@ class AutomaticDrafting:
         elif not self._backlog.is_worth_reading:
             why = "reading this text would cost more than drafts gain"
         elif not self.statistics.trial.on:
-            why = "no recent speedup; Tandem retries occasionally"
+            why = RETRIED
         elif self._backlog.unread:
             why = "it is still reading the text"
         else:
             return "off", "single tokens are faster here"
-        # With n-gram drafting on, the reason is about the draft model only.
-        return "off", f"{MODEL_OFF}{why}" if has_model and self._ngram.is_enabled else why
+        # With n-gram drafting on, the reason is about the drafter only.
+        return "off", turned_off(self._kind, why) if has_model and self._ngram.is_enabled else why

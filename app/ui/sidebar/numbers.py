@@ -8,7 +8,7 @@ from typing import Any
 
 from app.engine.drafting_report import Speedup, accepted, brief_reason, drafted_by, rate
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus
+from app.engine.types import DraftingStatus, Source, drafter_of
 from app.session.turn import counters
 
 _TOO_MUCH = 1e15
@@ -22,7 +22,8 @@ class Numbers:
         speed: Speed after the first token.
         reason: Draft source and reason, briefly.
         per_step: Tokens per verify step.
-        model_share: Share of the drafted tokens that a draft model proposed.
+        model_share: Share of the drafted tokens that the drafter proposed.
+        drafter: What drafts besides n-grams.
         first_s: Seconds to the first token, including the benchmark of a new pair.
         prompt_speed: Prefill speed of the target.
     """
@@ -36,6 +37,7 @@ class Numbers:
     per_step: float | None = None
     draft_length: float | None = None
     model_share: float | None = None
+    drafter: Source = "model"
     first_s: float | None = None
     prompt_speed: float | None = None
 
@@ -57,7 +59,7 @@ class Numbers:
     @property
     def drafted_by(self) -> str:
         """Sources of the drafts; "" if unknown."""
-        return drafted_by(self.model_share) if self.model_share is not None else ""
+        return drafted_by(self.drafter, self.model_share) if self.model_share is not None else ""
 
     @property
     def undrafted_speed(self) -> float | None:
@@ -91,6 +93,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         per_step=stored.get("mean_accepted_length") if drafted else None,
         draft_length=stored.get("draft_length") or None,
         model_share=stored.get("model_share") if drafted else None,
+        drafter=drafter_of(str(document.get("drafter"))),
         first_s=(first_ms + stored.get("measuring_ms", 0.0)) / 1e3 if first_ms else None,
         prompt_speed=stored.get("reading_per_second") or None,
     )

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NAMES, NO_DRAFT_USED, SOURCES, acceptance, rate_number
+from app.engine.drafting_report import BRIEF, NO_DRAFT_USED, acceptance, rate_number
+from app.engine.types import SOURCE_NAMES
 from app.models.pair_info import PairInfo
 from app.session.snapshot import DraftState
 from app.settings.placement import CPU
@@ -103,7 +104,7 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 
 
 def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
-    name = NAMES.get(draft.source, draft.source)
+    name = {**SOURCE_NAMES}.get(draft.source, draft.source)
     lines = [_row("drafting", Content.styled(name, "$draft" if draft.is_on else "$quiet"))] if name else []
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
@@ -150,8 +151,8 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     if numbers.draft_length is not None:
         yield False, _row("draft length", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
     if (share := numbers.model_share) is not None:
-        sources = [f"{_partial(share)} {SOURCES['model']}"] * (share > 0)
-        sources += [f"{_partial(1 - share)} {SOURCES['ngram']}"] * (share < 1)
+        sources = [f"{_partial(share)} {SOURCE_NAMES[numbers.drafter]}"] * (share > 0)
+        sources += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
         for label, text in zip(("source", ""), sources, strict=False):
             yield False, _row(label, Content.styled(text, "$draft"))
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from textual.content import Content
 from textual.widget import Widget
 
-from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, SOURCES
+from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED
+from app.engine.types import SOURCE_NAMES
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import tokens
 
 _GAP = " · "
-_SOURCES = {"automatic": "automatic drafting", "model": "draft model"}
+_SOURCES = {**SOURCE_NAMES, "automatic": "automatic drafting"}
 _UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
 _CONTEXT_FROM = 0.5
 """Share of the context from which on its use is shown."""
@@ -57,6 +58,6 @@ class StatusLine(Widget):
         if shown.doing or shown.drafting is None:
             return _SOURCES.get(shown.next_draft.source, shown.next_draft.source)
         if shown.live:
-            return NO_DRAFT if shown.drafting.source == "off" else SOURCES[shown.drafting.source]
+            return NO_DRAFT if shown.drafting.source == "off" else SOURCE_NAMES[shown.drafting.source]
         numbers = shown.numbers
         return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT_USED

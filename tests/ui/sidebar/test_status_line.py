@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, Source
 from app.session.chat_settings import ChatSettings
 from app.ui.sidebar.status_line import StatusLine
 from app.worker.events import AnswerPlan, Finished, Measuring
@@ -63,15 +63,25 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
         assert chat.status == "107 tok/s · 3.1× · 78% accepted · draft model"
 
 
-@pytest.mark.parametrize(("n_model", "word"), [(0, "n-gram"), (500, "draft model"), (200, "draft model and n-gram")])
-async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, word: str) -> None:
+@pytest.mark.parametrize(
+    ("n_model", "drafter", "word"),
+    [
+        (0, "model", "n-gram"),
+        (500, "model", "draft model"),
+        (200, "model", "draft model and n-gram"),
+        (500, "mtp", "MTP layer"),
+        (200, "dflash", "DFlash block and n-gram"),
+    ],
+)
+async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, drafter: Source, word: str) -> None:
     async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
         await chat.send("go")
-        status = DraftingStatus("off", "one token at a time is faster here", "winning", 1.2, measured=True)
+        why = "one token at a time is faster here"
+        status = DraftingStatus("off", why, "winning", 1.2, measured=True, drafter=drafter)
         stats = replace(STATS, draft_n_model=n_model)
         chat.engine.says("word", stats=stats, drafting=status)
         await chat.shows("· no draft")
-        plan = AnswerPlan("auto", "model+ngram", None, None)
+        plan = AnswerPlan("auto", f"{drafter}+ngram", None, None)
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
         assert chat.status.endswith(f"78% accepted · {word}")
