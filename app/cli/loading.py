@@ -155,7 +155,8 @@ def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
         try:
             read_header(params.draft, tensors=True, vocabulary=False)
         except DamagedFileError as error:
-            return plan(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
+            notices = (*params.notices, without_draft(error))
+            return plan(_with_draft_type(replace(params, draft=None, notices=notices), drafts=True))
         raise
 
 

@@ -93,8 +93,8 @@ def find_models(args: argparse.Namespace) -> int:
             if not found:
                 raise
     drafts = [row for row in found if row["kind"] != "mtp"]
-    if "measure" in args and drafts:
-        return _measure(args, drafts)
+    if "measure" in args and found:
+        return _measure(args, drafts, has_mtp=len(found) > len(drafts))
     if "json" in args:
         print(json_for(sys.stdout, found))
     elif found and found[0]["kind"] == "mtp":
@@ -114,8 +114,8 @@ def find_models(args: argparse.Namespace) -> int:
     return 0 if found else 1
 
 
-def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]]) -> int:
-    """Measure the found drafts that are on this machine."""
+def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_mtp: bool) -> int:
+    """Measure the found drafts that are on this machine, and the target's MTP layer."""
     # Loads llama.cpp, which reading headers does not need.
     from app.cli.tune import compare_drafts
 
@@ -125,7 +125,7 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]]) -> int:
             here.append(str(file_here(parse_source(row["model"]))))
         except PairError as error:
             StatusLine(sys.stderr).say(error.message)
-    if not here:
+    if not here and not has_mtp:
         fix = command(["tandem", "setup", *model_flags(args.target, found[0]["model"])])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
     return compare_drafts(args, here)

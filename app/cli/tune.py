@@ -31,6 +31,8 @@ from app.engine.types import MAX_DRAFT, SOURCE_NAMES, AutoDraft, Source
 from app.hardware.cpu import thread_candidates
 from app.llama.checks import open_model_file
 from app.llama.pair import NativePair
+from app.models.compatibility import mtp_problem
+from app.models.model_facts import read_facts
 from app.models.pair_summary import model_flags
 from app.models.source import parse_source
 
@@ -41,7 +43,14 @@ _BAR = 24
 _STEPS = 40
 _LITTLE = 1.02
 """Speedups up to here are none."""
-_NAMES = {"model": "model", "ngram": "n-gram"}
+_MTP = SOURCE_NAMES["mtp"]
+_BRIEF: Mapping[Source, str] = {
+    "model": "model",
+    "mtp": "MTP",
+    "eagle3": "EAGLE-3",
+    "dflash": "DFlash",
+    "ngram": "n-gram",
+}
 _LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 _DRAFT_LEGEND = (
     "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a draft of one "
@@ -148,9 +157,10 @@ def _as_json(pair: NativePair, threads: ThreadTimes | None) -> dict[str, Any]:
 
 
 def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
-    """Measure draft models one after the other for a target that is loaded once; returns the exit code."""
-    if not drafts:
-        raise UsageError("--prompts compares draft models.", "Name them with --draft.")
+    """Measure drafts one after the other for a target that is loaded once; returns the exit code.
+
+    The MTP layer of the target is one of them.
+    """
     paths = [open_model_file(file_here(parse_source(draft))).path for draft in dict.fromkeys(drafts)]
     # Memory is planned for the largest.
     paths.sort(key=lambda path: -path.stat().st_size)
@@ -161,35 +171,49 @@ def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
         pair, files = choose_pair({name: value for name, value in given.items() if name == "pair"})
         given = {name: value for name, value in given.items() if name != "pair"}
         target = files.target.path if files is not None else file_here(pair.target)
-    options, _ = _options(argparse.Namespace(**{**given, "target": str(target)}), str(paths[0]))
+    facts = read_facts(target)
+    has_mtp = facts.n_mtp_layers > 0 and not mtp_problem(facts)
+    if not paths and not has_mtp:
+        raise UsageError("--prompts compares drafts.", "Name them with --draft.")
+    given = {**given, "target": str(target)}
+    options, _ = _options(argparse.Namespace(**given), str(paths[0]) if paths else None)
+    params = replace(options.params, model=replace(options.params.model, load_mtp=has_mtp))
     suite = choose(load_suite(getattr(args, "prompts", None)), None, None if "prompts" in args else 1)
     texts = [prompt.text for prompt in suite if "prompts" in args or prompt.kind in QUICK_KINDS]
-    return with_pair(options, lambda session: _compare_drafts(session, paths, texts, as_json="json" in args))
+    sources = [*paths, *[None] * has_mtp]
+    return with_pair(
+        replace(options, params=params),
+        lambda session: _compare_drafts(session, sources, texts, as_json="json" in args),
+    )
 
 
-def _compare_drafts(session: Session, paths: Sequence[Path], texts: Sequence[str], *, as_json: bool) -> int:
+def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
+    """Measure drafts, None for the target's MTP layer; the first one is loaded already."""
     pair, status = session.pair, session.status
-    status.say(f"Measuring {len(paths)} draft models for {pair.info.target.file}; Ctrl+C stops.")
+    status.say(f"Measuring {counted(len(paths), 'draft')} for {pair.info.target.file}; Ctrl+C stops.")
     samples = _follow(session, write_samples(pair, texts, _SAMPLE_TOKENS, session.cancel), "Writing sample text")
     rows: list[dict[str, Any]] = []
     curve: CostModel | None = None
     for path in paths:
+        name = path.name if path is not None else _MTP
         if path != paths[0]:
             n_notices = len(pair.notices)
             pair.use_draft(path, lambda _, share: _loading(session, share))
             for notice in pair.notices[n_notices:]:
-                status.say(f"{path.name}: {notice}")
+                status.say(f"{name}: {notice}")
         drafter = pair.drafter
-        if drafter is None or pair.info.draft is None:
+        # In place of a first draft that was refused, the MTP layer is loaded.
+        if drafter is None or pair.info.draft is None or (drafter.kind == "mtp") is not (path is None):
             continue
         # Later ones only need the cost of the draft model; the target's is known.
         costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)
         curve = curve or costs
-        found = _follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {path.name}")
+        found = _follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {name}")
         gain = expected(curve, costs, found.acceptance)
         rows.append(
             {
-                "draft": str(path),
+                "draft": str(path) if path is not None else None,
+                "kind": drafter.kind,
                 "size": pair.info.draft.size_bytes,
                 "acceptance": found.acceptance,
                 "kl_divergence": found.divergence,
@@ -206,7 +230,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path], texts: Sequence[str
     best = rows[0] if rows[0]["expected_speedup"] > _LITTLE else None
     if as_json:
         out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
-        print(json.dumps(out | {"best": best["draft"] if best is not None else None}))
+        print(json.dumps(out | {"best": (best["draft"] or best["kind"]) if best is not None else None}))
         return 0
     target = pair_title(replace(pair.info, draft=None))
     print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
@@ -217,15 +241,15 @@ def _compare_drafts(session: Session, paths: Sequence[Path], texts: Sequence[str
 
 
 def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
-    """Return a table of draft models, the best first, and a sentence about the winner."""
+    """Return a table of drafts, the best first, and a sentence about the winner."""
     cells = [("draft", "size", "acceptance", "KL divergence", "cost", "speedup", "draft length")]
     for row in rows:
         speedup, length = row["expected_speedup"], row["draft_length"]
         helps = speedup > _LITTLE
         cells.append(
             (
-                Path(row["draft"]).name,
-                gigabytes(row["size"]),
+                Path(row["draft"]).name if row["draft"] else _MTP,
+                gigabytes(row["size"]) if row["size"] else "",
                 f"{row['acceptance']:.0%}",
                 f"{row['kl_divergence']:.2f}",
                 f"{row['draft_ms']:.1f} ms",
@@ -234,9 +258,9 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
             )
         )
     best = rows[0]
-    verdict = "None of them should help here; the target is faster without a draft model."
+    verdict = "None of them should help here; the target is faster without a draft."
     if best["expected_speedup"] > _LITTLE:
-        verdict = f"Best: {printable(Path(best['draft']).name)}, about {times(best['expected_speedup'])} (estimated)."
+        verdict = f"Best: {printable(cells[1][0])}, about {times(best['expected_speedup'])} (estimated)."
     return [*text_table(cells, left=1), _DRAFT_LEGEND.format(n_tokens), "", verdict]
 
 
@@ -248,7 +272,7 @@ def _loading(session: Session, share: float) -> bool:
 # Charts of characters
 
 
-def cost_lines(costs: CostModel, sources: Collection[str]) -> list[str]:
+def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
     """Return the cost of a step by batch size, and its break-even acceptance with each source of drafts."""
     rows = sorted(costs.profile.batch_ns)
     single = costs.target_ns(1, 0)
@@ -258,10 +282,10 @@ def cost_lines(costs: CostModel, sources: Collection[str]) -> list[str]:
         cost = costs.target_ns(n, 0)
         bar = "█" * max(1, round(_BAR * cost / tallest))
         shares = []
-        for name, price in (("model", costs.draft_ns(0)), ("ngram", 0.0)):
-            if name in sources and n > 1:
-                share = break_even(single, cost, n - 1, price)
-                shares.append(f"{_NAMES[name]} {'never' if share is None else f'{share:>4.0%} '}")
+        for name in sources if n > 1 else ():
+            draft_ns, start_ns = (costs.draft_ns(0), costs.draft_start_ns(0)) if name != "ngram" else (0.0, 0.0)
+            share = break_even(single, cost + start_ns, n - 1, draft_ns)
+            shares.append(f"{_BRIEF[name]} {'never' if share is None else f'{share:>4.0%} '}")
         lines.append(
             f"{n:>5} {cost / 1e6:>7.1f} ms {cost / single:>5.2f}×  {bar:{_BAR}}  {'   '.join(shares)}".rstrip()
         )
@@ -298,11 +322,12 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
 
 def _at_best(costs: CostModel, draft_ns: float) -> str:
     """Return the highest speedup, and the draft length with the lowest break-even acceptance."""
+    start_ns = costs.draft_start_ns(0) if draft_ns else 0.0
     # A batch may be filled up to a wider one that costs less.
     share, n = min(
         (share, n)
         for n in range(1, MAX_DRAFT + 1)
-        if (share := break_even(costs.target_ns(1, 0), costs.padded_ns(n + 1, 0), n, draft_ns)) is not None
+        if (share := break_even(costs.target_ns(1, 0), costs.padded_ns(n + 1, 0) + start_ns, n, draft_ns)) is not None
     )
     best = times(ceiling(costs, 0, MAX_DRAFT, draft_ns))
     lowest = f"break-even {share:.0%} with {counted(n, 'drafted token')}"

@@ -112,10 +112,19 @@ class NativePair:
         # Both files are checked before either is loaded, so that a wrong one is reported at once.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
-        draft_file = self._draft_file(params, on_progress)
+        draft_file: ModelFile | None = None
+        if params.draft is not None:
+            try:
+                draft_file = self._draft_file(params.draft, params, on_progress)
+            except DamagedFileError as error:
+                params = self._without_file(params, error)
         try_file(target_file.path, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
-        if params.model.load_mtp and not self._survives_head(params, target_file.path, on_progress, "target"):
-            params = replace(params, model=replace(params.model, load_mtp=False))
+        if params.model.load_mtp:
+            try:
+                self._try_head(target_file.path, params, on_progress, "target")
+            except DamagedFileError as error:
+                self.notices.append(without_draft(error))
+                params = replace(params, model=replace(params.model, load_mtp=False))
         add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
@@ -131,46 +140,43 @@ class NativePair:
                 )
             draft = self._load_draft(draft_file, params, on_progress, stack) if draft_file is not None else None
             self._draft = draft
-            if params.model.load_mtp and self._load_head("mtp", self._model, None, params) is None:
-                params = replace(params, model=replace(params.model, load_mtp=False))
-            self._params = replace(params, draft=draft.path if draft is not None else None)
+            self._has_mtp = params.model.load_mtp
+            uses_mtp = self._has_mtp and draft is None and self._load_head("mtp", self._model, None, params) is not None
+            model = replace(params.model, load_mtp=uses_mtp)
+            self._params = replace(params, draft=draft.path if draft is not None else None, model=model)
             # The estimate included the draft.
-            lost = self.drafter is None and (planned.draft is not None or planned.model.load_mtp)
+            lost = (draft is None and planned.draft is not None) or (self.drafter is None and planned.model.load_mtp)
             self.info = self._describe(() if lost else params.memory)
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
             self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
 
-    def _draft_file(self, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile | None:
-        """Return the checked draft file; None, with a notice, if it is damaged."""
-        if params.draft is None:
-            return None
-        try:
-            found = open_model_file(params.draft)
-            if head_facts(found.header) is not None:
-                return found if self._survives_head(params, found.path, on_progress, "draft") else None
+    def _draft_file(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile:
+        """Return the checked draft file. Raises DamagedFileError if it cannot draft for the target."""
+        found = open_model_file(path)
+        if head_facts(found.header) is not None:
+            self._try_head(found.path, params, on_progress, "draft")
+        else:
             try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
-        except DamagedFileError as error:
-            self.notices.append(without_draft(error))
-            return None
         return found
 
-    def _survives_head(
-        self, params: PairParams, path: Path, on_progress: Callable[[str, float], bool], name: str
-    ) -> bool:
-        """Return whether draft layers fit the target and llama.cpp survives them; a notice says why not."""
+    def _try_head(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool], name: str) -> None:
+        """Check that draft layers fit the target and llama.cpp survives them. Raises DamagedFileError."""
         target = read_facts(params.target)
-        try:
-            problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
-            if not problem and (fault := d2t_fault(path, len(target.vocab.tokens))):
-                problem = f"{path.name} cannot be used as a draft: {fault}."
-            if problem:
-                raise DamagedFileError(problem)  # noqa: TRY301 - reported like a file that a trial load refuses
-            try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), target=params.target)
-        except DamagedFileError as error:
-            self.notices.append(without_draft(error))
-            return False
-        return True
+        problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
+        if not problem and (fault := d2t_fault(path, len(target.vocab.tokens))):
+            problem = f"{path.name} cannot be used as a draft: {fault}."
+        if problem:
+            raise DamagedFileError(problem)
+        try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), target=params.target)
+
+    def _without_file(self, params: PairParams, error: DamagedFileError) -> PairParams:
+        """Return what to load in place of a refused draft: the target's MTP layer if it has one; a notice says so."""
+        target = read_facts(params.target)
+        has_layer = params.draft_type == "auto" and target.n_mtp_layers > 0 and not mtp_problem(target)
+        instead = f"{error.sentences} The MTP layer of {target.name} drafts instead."
+        self.notices.append(instead if has_layer else without_draft(error))
+        return replace(params, model=replace(params.model, load_mtp=has_layer or params.model.load_mtp))
 
     def _describe(self, memory: tuple[DeviceMemory, ...], *, draft_failed: bool = False) -> PairInfo:
         target, draft = label(self._params.model), label(self._params.draft_model)
@@ -289,18 +295,28 @@ class NativePair:
         self.info = self._describe(())
         self.memory = stored_measurements.load_statistics(memory_file(self._params))
 
-    def use_draft(self, path: Path, on_progress: Callable[[str, float], bool]) -> None:
-        """Replace the draft model; a notice says why one that does not fit is left out.
+    def use_draft(self, path: Path | None, on_progress: Callable[[str, float], bool]) -> None:
+        """Replace the draft; a notice says why one that does not fit is left out.
+
+        Args:
+            path: Its file; None for the target's MTP layer, if that was loaded.
 
         Raises:
             ModelFileError: The file is missing or is no model.
             Interrupted: `on_progress` said False.
         """
         self._free_draft()
-        params = replace(self._params, draft=path)
-        if (file := self._draft_file(params, on_progress)) is not None:
-            self._draft = self._load_draft(file, params, on_progress, self._stack)
-        if self._draft is not None:
+        params = replace(self._params, draft=path, model=replace(self._params.model, load_mtp=path is None))
+        if path is not None:
+            try:
+                file = self._draft_file(path, params, on_progress)
+            except DamagedFileError as error:
+                self.notices.append(without_draft(error))
+            else:
+                self._draft = self._load_draft(file, params, on_progress, self._stack)
+        elif self._has_mtp:
+            self._load_head("mtp", self._model, None, params)
+        if self.drafter is not None:
             self._params = params
             self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
             self.info = self._describe(())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,3 +105,7 @@ def test_find_names_the_mtp_layer_without_the_network(
     assert main(["pairs", "find", str(mtp)]) == 0
     assert "MTP layer in the same file: no other draft is needed" in capsys.readouterr().out
     assert main(["pairs", "find", str(write_target(tmp_path / "target.gguf"))]) == 1
+    compared: list[tuple[str, Sequence[str]]] = []
+    monkeypatch.setattr("app.cli.tune.compare_drafts", lambda args, drafts: compared.append((args.target, drafts)) or 0)
+    assert main(["pairs", "find", str(mtp), "--measure"]) == 0
+    assert compared == [(str(mtp), [])]

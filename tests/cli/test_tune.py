@@ -7,10 +7,13 @@ import pytest
 from app.cli.tune import break_even, cost_lines, verdict
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
+from app.engine.types import Source
 
 CPU = CostModel(CostProfile({1: 22e6, 2: 36e6, 3: 53e6, 4: 34e6, 8: 63e6}, draft_ns=8e6))
 LINE = CostModel(CostProfile({1: 10e6, 2: 20e6, 8: 80e6}, draft_ns=3e6))
-BOTH, MODEL, LOOKUP = ("model", "ngram"), ("model",), ("ngram",)
+BOTH: tuple[Source, ...] = ("model", "ngram")
+MODEL: tuple[Source, ...] = ("model",)
+LOOKUP: tuple[Source, ...] = ("ngram",)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 1.0), (3, 0.726)])
@@ -72,8 +75,17 @@ def test_n_gram_drafting_is_judged_by_its_longest_drafts() -> None:
     assert line == "N-gram: at most 1.9× at 97% acceptance; break-even 93% with 49 drafted tokens."
 
 
+def test_draft_layers_have_their_break_even() -> None:
+    block = CostModel(CostProfile({1: 10e6, 2: 11e6, 8: 12e6}, draft_ns=1e3, draft_start_ns=6e6))
+
+    rows = cost_lines(block, ("dflash", "ngram"))
+    assert "DFlash  70%    n-gram  10%" in rows[2]
+    assert cost_lines(block, ("mtp",))[2].endswith("MTP  70%")
+    assert "DFlash block: at most" in " ".join(verdict(block, ("dflash",)))
+
+
 @pytest.mark.parametrize(("sources", "said", "unsaid"), [(MODEL, "model", "n-gram"), (LOOKUP, "n-gram", "model")])
-def test_only_the_given_sources_are_mentioned(sources: tuple[str, ...], said: str, unsaid: str) -> None:
+def test_only_the_given_sources_are_mentioned(sources: tuple[Source, ...], said: str, unsaid: str) -> None:
     slower = CostModel(
         CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, context_ns={1: 2750.0, 8: 22e3, 64: 176e3})
     )

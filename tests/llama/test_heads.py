@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,30 +13,34 @@ import pytest
 
 from app.compare.drafts import Sample, agreement
 from app.compare.report import pair_title
+from app.conversations.message import Message, Role
 from app.core.errors import ComputeError, DecodeError, ModelLoadError
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.hidden_drafter import HiddenDrafter
-from app.engine.interfaces import Rows, Strategy, Verdict
-from app.engine.types import AutoDraft, Draft, DraftLost, DraftParams, SamplingParams, Step
+from app.engine.interfaces import Judge, Rows, StepResult, Strategy, Verdict
+from app.engine.types import AutoDraft, Draft, DraftLost, DraftParams, Guidance, SamplingParams, Step
 from app.llama import heads
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.models.model_names import known_as
+from app.worker.request import AnswerRequest
+from tests.compare.runs import finish as finish_sampled
 from tests.compare.test_drafts import result as finish
 from tests.llama import tiny_heads
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_heads import BLOCK, N_VOCAB, write_dflash, write_eagle3, write_mtp, write_target
+from tests.sampled_distribution import EVERYTHING, check_sampled
 
 pytestmark = pytest.mark.native
 PROMPT = [2 + 37 * i % 250 for i in range(150)]
 N_TOKENS = 300
 FIXED = DraftParams(5, 0, 0.0)
 REDUCED = [*range(2, N_VOCAB, 3)]
-MTP = {"mtp-hybrid": tiny_heads.write_mtp, "mtp-dense": tiny_heads.write_dense_mtp}
+MTP: dict[str, Callable[..., Path]] = {"mtp-hybrid": tiny_heads.write_mtp, "mtp-dense": tiny_heads.write_dense_mtp}
 FILES: dict[str, Callable[[Path], Path]] = {
     "eagle3": write_eagle3,
     "eagle3-reduced": lambda path: write_eagle3(path, d2t=REDUCED),
@@ -186,6 +191,41 @@ def assert_equals_fresh_read(
     assert int(head.logits(0).argmax()) == int(expected.argmax())
     head.cut(n)
     assert len(got) == 4
+
+
+@pytest.mark.parametrize("name", [*MTP, *FILES])
+def test_sampled_answers_have_the_distribution_of_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    draft = FILES[name](tmp_path / "draft.gguf") if name in FILES else None
+    target = MTP.get(name, write_target)(tmp_path / "target.gguf", spread=0.2)
+    pair = load(target, draft, mtp=draft is None)
+    likely, rng, accepted = range(2, 5), random.Random(5), Counter[int]()
+    drafted, observe = HiddenDrafter.draft, FixedDrafting.observe
+
+    def guess(drafter: HiddenDrafter, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        # The layers read and draft; their random weights would hardly be right.
+        n = len(drafted(drafter, tokens, limit, take))
+        return Draft(tuple(rng.choices(likely, k=n)), (0.5,) * n, n)
+
+    def count(strategy: FixedDrafting, result: StepResult) -> None:
+        accepted[result.n_accepted] += 1
+        observe(strategy, result)
+
+    monkeypatch.setattr(HiddenDrafter, "draft", guess)
+    monkeypatch.setattr(FixedDrafting, "observe", count)
+    # Drafts of two tokens.
+    monkeypatch.setattr("tests.sampled_distribution._FIRST_TOKENS", 4)
+    guidance = Guidance(logit_bias=tuple((token, 40.0) for token in likely))
+    sampling = SamplingParams(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
+    request = AnswerRequest((Message(Role.USER, "word"),), sampling, None, 3, guidance=guidance)
+
+    found = finish_sampled(check_sampled(pair, request, "fixed", EVERYTHING, 500, lambda: False))
+
+    assert min(accepted[n] for n in range(3)) > 20, accepted
+    assert found.degrees_of_freedom > 8
+    assert found.holds, found
+    pair.close()
 
 
 def test_another_turn_an_edit_and_a_branch_keep_the_memory_right(new_pair: NewPair, inputs: Inputs) -> None:
@@ -368,6 +408,26 @@ def test_a_draft_that_does_not_fit_is_left_out(tmp_path: Path, name: str) -> Non
     pair.close()
 
 
+def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> None:
+    target, head = write_mtp(tmp_path / "target.gguf"), write_eagle3(tmp_path / "draft.gguf")
+    pair = load(target, head)
+    assert (pair.info.draft_kind, pair.info.sources(AutoDraft())) == ("mtp", ("mtp", "ngram"))
+    [notice] = pair.notices
+    assert notice.startswith("draft cannot be used as a draft: it was made for another target; it reads layer 2")
+    assert notice.endswith(" The MTP layer of target drafts instead.")
+    plain, _ = answer(pair, NoDrafting(), n_tokens=20)
+    pair.target.rollback(0)
+    assert answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=20)[0] == plain
+    pair.close()
+
+
+def test_n_gram_drafting_replaces_a_refused_head(tmp_path: Path) -> None:
+    pair = load(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "draft.gguf", eagle3__block_count=2))
+    assert pair.drafter is None
+    assert pair.info.sources(AutoDraft()) == ("ngram",)
+    pair.close()
+
+
 def test_an_unknown_architecture_is_never_given_to_the_library(tmp_path: Path) -> None:
     """llama.cpp would end the process: it does not output the layer inputs of this target."""
     target = write_target(tmp_path / "target.gguf", general__architecture="llama")
@@ -417,6 +477,24 @@ def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs
     assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
     fresh.close()
     pair.close()
+
+
+def test_an_mtp_layer_is_compared_with_a_block(tmp_path: Path, inputs: Inputs) -> None:
+    target, block = write_mtp(tmp_path / "target.gguf"), tmp_path / "block.gguf"
+    write_dflash(block, dflash__target_layers=Array(I32, [0, 1]))
+    pair = load(target, block, mtp=True)
+    assert (pair.info.draft_kind, pair.info.draft and pair.info.draft.file) == ("dflash", "block.gguf")
+    plain, _ = answer(pair, NoDrafting(), n_tokens=40)
+
+    pair.use_draft(None, lambda *_: True)
+    pair.target.rollback(0)
+    tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=40)
+
+    assert (tokens, pair.info.draft_kind) == (plain, "mtp")
+    fresh = load(target, mtp=True)
+    assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
+    for one in (fresh, pair):
+        one.close()
 
 
 def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from app.cli import main
 from app.cli import tune as command
+from tests.llama.gguf_files import I32, Array
+from tests.llama.tiny_heads import write_dflash, write_mtp
 
 pytestmark = pytest.mark.native
 Quickly = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,6 +82,35 @@ def test_several_drafts_are_compared_and_the_best_is_named(
     assert speedups == sorted(speedups, reverse=True)
 
 
+def test_the_mtp_layer_of_the_target_is_one_of_the_drafts(
+    quickly: Quickly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_DRAFT_BUDGET_NS", 200_000_000)
+    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 16)
+    target, block = write_mtp(tmp_path / "target.gguf"), tmp_path / "block.gguf"
+    write_dflash(block, dflash__target_layers=Array(I32, [0, 1]))
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("Name three rivers.\n")
+    known = ("--target", str(target), "--prompts", str(prompts))
+
+    done = quickly(*known, "--draft", str(block), "--json")
+    assert done.returncode == 0, done.stderr
+    assert {(row["kind"], row["draft"]) for row in json.loads(done.stdout)["drafts"]} == {
+        ("mtp", None),
+        ("dflash", str(block)),
+    }
+    done = quickly(*known)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("MTP")] == [["MTP", "layer"]]
+
+
+def test_a_target_with_an_mtp_layer_shows_its_break_even(quickly: Quickly, tmp_path: Path) -> None:
+    done = quickly("--target", str(write_mtp(tmp_path / "target.gguf")))
+    assert done.returncode == 0, done.stderr
+    assert any(" MTP " in line for line in done.stdout.splitlines())
+    assert "A drafted token costs" in done.stdout
+
+
 def test_a_draft_that_does_not_fit_is_left_out(
     quickly: Quickly, demo_draft: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +133,7 @@ def test_a_draft_that_does_not_fit_is_left_out(
     [
         (("--draft", "a.gguf", "--draft", "missing.gguf"), "a.gguf"),
         (("--draft", "owner/repo:Q4_0", "--draft", "b.gguf"), "owner/repo:Q4_0 is not on this machine yet."),
-        (("--prompts", "prompts.txt"), "--prompts compares draft models."),
+        (("--prompts", "prompts.txt"), "--prompts compares drafts."),
     ],
 )
 def test_wrong_drafts_are_refused_before_anything_is_loaded(

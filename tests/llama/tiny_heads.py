@@ -147,9 +147,13 @@ def _write(
     *,
     d2t: list[int] | None = None,
     seed: int = 0,
+    spread: float = 1.0,
     **changes: Any,
 ) -> Path:
-    """Write a model of random tensors; `changes` are metadata with `__` for dots, None leaves a key out."""
+    """Write a model of random tensors; `changes` are metadata with `__` for dots, None leaves a key out.
+
+    `spread` scales the embeddings, and the logits where they are the output as well.
+    """
     general = {
         "context_length": 1024,
         "embedding_length": EMBEDDING,
@@ -176,7 +180,7 @@ def _write(
     infos, data = b"", b""
     tensors: list[tuple[str, tuple[int, ...], int, bytes]] = []
     for name, shape in all_shapes.items():
-        scale = 1.0 if name == "token_embd.weight" or len(shape) == 1 else shape[0] ** -0.5
+        scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
         numbers = scale * rng.normal(size=int(np.prod(shape)))
         numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
         numbers = np.ones_like(numbers) if name.endswith("norm.weight") else numbers

@@ -34,6 +34,8 @@ _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
 _HEAD_PROMPT, _HEAD_DRAFT = 16, 4
 """Tokens before a draft that measures draft layers, and its length."""
+_LEAST_TOKEN = 1e-3
+"""Least cost of a further token in a block, over that of the first; 0 stands for drafts that cost nothing."""
 _AT_ONCE = 2.0
 """If the whole draft takes less than this many times its first token, all tokens are computed at once."""
 _STEADY, _GROWTH_SHARE = 0.02, 0.25
@@ -217,7 +219,7 @@ class BatchTimer:
         self._target.rollback(0)
         one, several = (ns / self.single() for ns in spent)
         if several < _AT_ONCE * one:
-            per_token = max(0.0, several - one) / (_HEAD_DRAFT - 1)
+            per_token = max(_LEAST_TOKEN * one, several - one) / (_HEAD_DRAFT - 1)
             return per_token, one - per_token
         return several / _HEAD_DRAFT, 0.0
 
