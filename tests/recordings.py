@@ -66,6 +66,7 @@ class Curve:
         context: Cost that a cached token adds to a batch, by batch size.
         reading: Cost of a prompt token for the draft model; 0 if it has read the prompt.
         max_batch: Largest batch.
+        draft_start: Cost of a draft besides that of its tokens.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Curve:
     context: dict[int, float] = field(default_factory=dict)
     reading: float = 0.0
     max_batch: int = MAX_BATCH
+    draft_start: float = 0.0
 
     def profile(self) -> CostProfile:
         """Return the result of a first calibration, as a copy that strategies may change."""
@@ -82,6 +84,7 @@ class Curve:
             self.draft,
             draft_prompt_ns=self.reading,
             context_ns=dict(self.context),
+            draft_start_ns=self.draft_start,
             max_batch=self.max_batch,
         )
 

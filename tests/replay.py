@@ -42,6 +42,7 @@ class RecordedDraft:
         cost: Cost of a drafted token.
         advance: Called with every cost.
         reading: Cost of a token that the model reads; 0 for one that has read everything.
+        start: Cost of a draft besides that of its tokens.
     """
 
     native_ns = 0
@@ -52,8 +53,11 @@ class RecordedDraft:
     def rest(self) -> None:
         pass
 
-    def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0) -> None:
+    def __init__(
+        self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0, start: float = 0.0
+    ) -> None:
         self._trace = trace
+        self._start = start
         self._cost = cost
         self._advance = advance
         self._reading = reading
@@ -83,6 +87,7 @@ class RecordedDraft:
         position = len(tokens) - len(trace.prompt)
         matches, confidences = trace.matches[position - 1], trace.confidences[position - 1]
         drafted: list[int] = []
+        self._advance(self._start)
         for depth, confidence in enumerate(confidences[:limit]):
             self._advance(self._cost)
             verdict = judge(depth, confidence)
@@ -120,7 +125,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         now += cost * disturb()
 
     costs, context = curve.costs(), curve.context_costs()
-    strategy = make(RecordedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
+    strategy = make(RecordedDraft(trace, curve.draft, advance, curve.reading, curve.draft_start), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
     for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
