@@ -14,8 +14,6 @@ BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
 """With fewer drafted tokens, an acceptance in percent and a verdict are meaningless."""
-RETRIED = "no recent speedup; Tandem retries occasionally"
-"""Why a drafter is off whose drafts gave no speedup."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"

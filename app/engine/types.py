@@ -86,6 +86,8 @@ Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
 SWITCHED_OFF = "you switched it off"
 """Reason in an answer whose drafting the user switched off."""
+RETRIED = "no recent speedup; Tandem retries occasionally"
+"""Why a drafter is off whose drafts gave no speedup."""
 Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
 """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
 SOURCE_NAMES: Mapping[Source, str] = {

@@ -8,8 +8,8 @@ from app.core.errors import AppError
 from app.core.units import memory_size
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length
-from app.engine.drafting_report import RETRIED, Speedup, drafter_off, pair_drafting
-from app.engine.types import MAX_DRAFT, Source, turned_off
+from app.engine.drafting_report import Speedup, drafter_off, pair_drafting
+from app.engine.types import MAX_DRAFT, RETRIED, Source, turned_off
 from app.hardware.checks import Check, Section
 from app.hardware.fit import MAIN, Load, Placed
 from app.models.memory_estimate import ModelMemory

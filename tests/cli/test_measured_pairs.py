@@ -12,7 +12,8 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.drafting_report import RETRIED, Speedup, pair_drafting
+from app.engine.drafting_report import Speedup, pair_drafting
+from app.engine.types import RETRIED
 from app.hardware.pair_view import Measured
 from app.hardware.slow_causes import speed_section
 from app.models.catalog import Pair

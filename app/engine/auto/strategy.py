@@ -17,12 +17,12 @@ from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.proposal import Attempt, NgramSource, Proposal
 from app.engine.auto.rule import Rule, impossibility
-from app.engine.drafting_report import RETRIED
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict
 from app.engine.ngram import NgramIndex
 from app.engine.types import (
     MAX_DRAFT,
     NO_DRAFT,
+    RETRIED,
     SOURCE_NAMES,
     Draft,
     DraftingStatus,
