@@ -90,7 +90,7 @@ RETRIED = "no recent speedup; Tandem retries occasionally"
 """Why a drafter is off whose drafts gave no speedup."""
 Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
 """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
-SOURCE_NAMES: Mapping[Source, str] = {
+SOURCE_NAMES: Mapping[str, str] = {
     "model": "draft model",
     "mtp": "MTP layer",
     "eagle3": "EAGLE-3 head",
@@ -101,10 +101,11 @@ SOURCE_NAMES: Mapping[Source, str] = {
 
 def drafter_of(sources: str) -> Source:
     """Return what drafts besides n-grams in sources as `--json` reports them, such as "mtp+ngram"."""
-    return next((kind for kind in SOURCE_NAMES if kind != "ngram" and kind in sources.split("+")), "model")
+    kinds: tuple[Source, ...] = ("mtp", "eagle3", "dflash")
+    return next((kind for kind in kinds if kind in sources.split("+")), "model")
 
 
-def turned_off(drafter: Source, why: str) -> str:
+def turned_off(drafter: str, why: str) -> str:
     """Return the reason that turns off a drafter but not n-gram drafting."""
     return f"{SOURCE_NAMES[drafter]} off: {why}"
 

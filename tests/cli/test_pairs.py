@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import subprocess
 import sys
@@ -106,6 +107,11 @@ def test_find_names_the_mtp_layer_without_the_network(
     assert "MTP layer in the same file: no other draft is needed" in capsys.readouterr().out
     assert main(["pairs", "find", str(write_target(tmp_path / "target.gguf"))]) == 1
     compared: list[tuple[str, Sequence[str]]] = []
-    monkeypatch.setattr("app.cli.tune.compare_drafts", lambda args, drafts: compared.append((args.target, drafts)) or 0)
+
+    def compare(args: argparse.Namespace, drafts: Sequence[str]) -> int:
+        compared.append((args.target, drafts))
+        return 0
+
+    monkeypatch.setattr("app.cli.tune.compare_drafts", compare)
     assert main(["pairs", "find", str(mtp), "--measure"]) == 0
     assert compared == [(str(mtp), [])]

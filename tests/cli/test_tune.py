@@ -78,10 +78,12 @@ def test_n_gram_drafting_is_judged_by_its_longest_drafts() -> None:
 def test_draft_layers_have_their_break_even() -> None:
     block = CostModel(CostProfile({1: 10e6, 2: 11e6, 8: 12e6}, draft_ns=1e3, draft_start_ns=6e6))
 
-    rows = cost_lines(block, ("dflash", "ngram"))
+    dflash: tuple[Source, ...] = ("dflash",)
+    mtp: tuple[Source, ...] = ("mtp",)
+    rows = cost_lines(block, (*dflash, *LOOKUP))
     assert "DFlash  70%    n-gram  10%" in rows[2]
-    assert cost_lines(block, ("mtp",))[2].endswith("MTP  70%")
-    assert "DFlash block: at most" in " ".join(verdict(block, ("dflash",)))
+    assert cost_lines(block, mtp)[2].endswith("MTP  70%")
+    assert "DFlash block: at most" in " ".join(verdict(block, dflash))
 
 
 @pytest.mark.parametrize(("sources", "said", "unsaid"), [(MODEL, "model", "n-gram"), (LOOKUP, "n-gram", "model")])

@@ -198,7 +198,8 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     draft = FILES[name](tmp_path / "draft.gguf") if name in FILES else None
-    target = MTP.get(name, write_target)(tmp_path / "target.gguf", spread=0.2)
+    write: Callable[..., Path] = MTP.get(name, write_target)
+    target = write(tmp_path / "target.gguf", spread=0.2)
     pair = load(target, draft, mtp=draft is None)
     likely, rng, accepted = range(2, 5), random.Random(5), Counter[int]()
     drafted, observe = HiddenDrafter.draft, FixedDrafting.observe

@@ -104,7 +104,7 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 
 
 def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
-    name = {**SOURCE_NAMES}.get(draft.source, draft.source)
+    name = SOURCE_NAMES.get(draft.source, draft.source)
     lines = [_row("drafting", Content.styled(name, "$draft" if draft.is_on else "$quiet"))] if name else []
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
