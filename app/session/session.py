@@ -168,6 +168,12 @@ class Session:
             self.engine.cancel(self._answering.number)
         return runs
 
+    def leave_queue(self) -> Outcome | None:
+        """End an answer that waits for another program's request, without waiting for the engine."""
+        if not self.stop():
+            return None
+        return self._end(self.conversation.stop())
+
     @property
     def _can_answer(self) -> bool:
         return self.phase is Phase.READY and self.blocked is None
@@ -289,6 +295,11 @@ class Session:
         is_hidden = self._answering.n_kept is not None and isinstance(event, Step | PromptProgress)
         known = None, self._answering.number, self._answering.title_job
         return not is_hidden and getattr(event, "request", None) in known
+
+    def is_behind(self, event: Event) -> bool:
+        """Return whether an event shows that a request of another program is answered before the prompt."""
+        is_progress = isinstance(event, Step | PromptProgress) and event.request != self._answering.number
+        return is_progress and self.phase is Phase.ANSWERING
 
     @property
     def expects_events(self) -> bool:

@@ -136,6 +136,8 @@ class Renderer:
         return self._session.expects_events
 
     def expects(self, event: Event) -> bool:
+        if self._session.is_behind(event):
+            self._screen.status.queue()
         return self._session.expects(event)
 
     def rest(self, next_s: float) -> None:
@@ -187,6 +189,13 @@ class Renderer:
         else:
             self._screen.status.rest("ready")
         await self._ended(outcome)
+
+    async def leave_queue(self) -> None:
+        """End an answer that waits for a request of another program."""
+        outcome = self._session.leave_queue()
+        if outcome is not None:
+            self._screen.status.rest("ready")
+            await self._ended(outcome)
 
     async def _failed(self, event: Failed) -> None:
         if self._session.compact(event.error):

@@ -94,6 +94,9 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     def stop_answer(self) -> bool:
         """Stop the running answer, whose text stays; return whether there is one."""
+        if self.status.is_queued:
+            self.call_later(self.renderer.leave_queue)
+            return True
         stops = self.session.stop()
         if stops:
             self.status.do("stopping")

@@ -73,6 +73,7 @@ def _rate(since: GenerationStats, now: GenerationStats) -> float:
 
 SHORT_WAIT_S = 1.0
 """Shorter waits are not shown."""
+_READING, _QUEUED = "reading prompt", "waiting: the server answers a request"
 REDRAW_S = 0.5
 """Interval between updates of a running answer."""
 
@@ -163,7 +164,17 @@ class Readouts:
         self._began = self._clock()
         self.recent = RecentRates()
         self.unmeasured = True
-        self.rest("reading prompt")
+        self.rest(_READING)
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the answer waits for a request of another program."""
+        return self.doing == _QUEUED
+
+    def queue(self) -> None:
+        """Show that another program's request is answered first, if that takes long."""
+        if self.doing == _READING and self.seconds >= SHORT_WAIT_S:
+            self.do(_QUEUED, is_long=True)
 
     def follow(self, event: FrequentEvent) -> None:
         """Take the latest of the frequent events."""

@@ -11,6 +11,7 @@ from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
 from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
+from app.ui.sidebar.readouts import SHORT_WAIT_S
 from app.worker.events import Measuring
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.fakes import PAIR
@@ -132,6 +133,47 @@ async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
         await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in said(chat)))
         chat.engine.says(" more")
         await chat.until(lambda: "reading prompt" not in chat.text)
+
+
+QUEUED = "waiting: the server answers a request"
+OTHER = 99
+"""Number of a request that the server sent."""
+
+
+async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("not ours", request=OTHER)
+        await chat.pilot.pause(0.3)
+        assert QUEUED not in chat.text
+        chat.screen.status._began -= SHORT_WAIT_S
+        chat.engine.says("not ours", request=OTHER)
+        await chat.until(lambda: any(QUEUED in row for row in said(chat)))
+        assert chat.status.startswith(QUEUED)
+        chat.engine.says("word")
+        await chat.until(lambda: "word" in chat.text and QUEUED not in chat.text)
+        chat.engine.says("not ours", request=OTHER)
+        chat.engine.finishes()
+        await chat.ready()
+        assert QUEUED not in chat.text
+        assert "not ours" not in chat.text
+
+
+async def test_esc_does_not_wait_for_the_server() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.screen.status._began -= SHORT_WAIT_S
+        chat.engine.says("not ours", request=OTHER)
+        await chat.until(lambda: chat.status.startswith(QUEUED))
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.prompt == "go")
+        assert (chat.engine.cancelled, chat.screen.session.phase) == (1, Phase.READY)
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        chat.engine.goes_on("word")
+        await chat.ready()
+        await chat.shows("word")
 
 
 async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continues() -> None:
