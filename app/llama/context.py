@@ -70,6 +70,8 @@ class Context:
         self._revocable = 0
         self._rows: dict[int, Logits] = {}
         self._row_type = ctypes.c_float * model.n_vocab
+        self._window = int(native.llama_model_n_swa(model.handle)) if model.can_rollback else 0
+        """Sliding window in tokens, 0 for none; kept states of a recurrent model contain their own window."""
         self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._kept: dict[int, Any] = {}
         """Copies of a recurrent state by number of tokens, fewest first; valid while the cache holds these tokens."""
@@ -221,6 +223,9 @@ class Context:
         if not self.model.can_rollback and self.n_past - n_past > self._revocable:
             # Recurrent states answer True for cuts they cannot make, so they are not asked.
             return False
+        if self._window and native.llama_memory_seq_pos_min(self._memory, SEQUENCE) > max(0, n_past - self._window + 1):
+            # After a restore, llama.cpp writes new tokens over those that the window has left behind.
+            return False
         started = time.perf_counter_ns()
         done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
         self.native_ns += time.perf_counter_ns() - started
@@ -244,7 +249,7 @@ class Context:
             if len(self._kept) >= n_saved_states(size):
                 del self._kept[min(self._kept)]
             data = bytearray(size)
-            if _is_whole(native.llama_state_seq_get_data_ext, handle, data, _RECURRENT_ONLY):
+            if _is_whole(native.llama_state_seq_get_data_ext, handle, data, SEQUENCE, _RECURRENT_ONLY):
                 self._kept[self.n_past] = data
         self.native_ns += time.perf_counter_ns() - started
 
@@ -254,7 +259,7 @@ class Context:
         if not (best := max((n for n in self._kept if n <= n_past), default=0)):
             return False
         started = time.perf_counter_ns()
-        done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], _RECURRENT_ONLY)
+        done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], SEQUENCE, _RECURRENT_ONLY)
         done = done and bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, best, -1))
         self.native_ns += time.perf_counter_ns() - started
         if done:
@@ -265,23 +270,20 @@ class Context:
 
     def save_sequence(self) -> SavedState | None:
         """Copy the sequence into RAM; see `TokenModel.save_sequence`."""
+        get_size, get_data, _, sequence = self._state_functions()
         handle = self._open()
-        window = int(native.llama_model_n_swa(self.model.handle))
-        if 0 < window < self.n_past:
-            # llama.cpp leaves out what lies before the window, so a copy could not be cut: 1,796 tokens of Gemma 3, cut
-            # to 900 after a restore, gave other text.
-            return None
-        size = int(native.llama_state_seq_get_size(handle, SEQUENCE))
+        size = int(get_size(handle, *sequence))
         if not 0 < size <= _STATE_SHARE * psutil.virtual_memory().available:
             return None
         data = bytearray(size)
-        done = _is_whole(native.llama_state_seq_get_data, handle, data)
+        done = _is_whole(get_data, handle, data, *sequence)
         return SavedState(self.n_past, data, tuple(self._kept.items())) if done else None
 
     def restore_sequence(self, state: SavedState) -> bool:
         """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
         self.clear()
-        done = _is_whole(native.llama_state_seq_set_data, self._open(), state.data)
+        _, _, set_data, sequence = self._state_functions()
+        done = _is_whole(set_data, self._open(), state.data, *sequence)
         n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
         if not done or n_past != state.n_past:
             self.clear()
@@ -289,6 +291,17 @@ class Context:
         self._set_n_past(n_past)
         self._kept = dict(state.snapshots)
         return True
+
+    def _state_functions(self) -> tuple[Any, Any, Any, tuple[int, ...]]:
+        """Return llama.cpp's functions for size, get and set of the sequence's state, and their last argument.
+
+        The state of a sequence leaves out what lies before a sliding window, so it could not be cut after a restore.
+        The state of the whole context has everything.
+        """
+        if self._window:
+            return native.llama_state_get_size, native.llama_state_get_data, native.llama_state_set_data, ()
+        names = (native.llama_state_seq_get_size, native.llama_state_seq_get_data, native.llama_state_seq_set_data)
+        return *names, (SEQUENCE,)
 
     def _set_n_past(self, n_past: int) -> None:
         """Record that `n_past` tokens are left, without output rows."""
@@ -372,7 +385,7 @@ class Context:
         )
 
 
-def _is_whole(move: Any, handle: Any, data: bytearray | memoryview, *flags: int) -> bool:
+def _is_whole(move: Any, handle: Any, data: bytearray | memoryview, *arguments: int) -> bool:
     """Copy a state from or to a context; return whether llama.cpp took as many bytes as there are."""
     size = len(data)
-    return bool(move(handle, (ctypes.c_uint8 * size).from_buffer(data), size, SEQUENCE, *flags) == size)
+    return bool(move(handle, (ctypes.c_uint8 * size).from_buffer(data), size, *arguments) == size)

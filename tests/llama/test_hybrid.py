@@ -42,7 +42,7 @@ def assert_equals_fresh_context(cache: TokenCache, fresh: Context) -> None:
     for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
         pass
     fresh.decode(PROMPT, 1)
-    np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=1e-3)
+    np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=5e-3)
 
 
 def assert_is_empty(cache: TokenCache, context: Context) -> None:
@@ -202,7 +202,7 @@ def test_a_rolled_back_draft_leaves_no_trace(kept: Model, new_context: NewContex
         assert context.truncate(100 + n_right)
         assert native.llama_memory_seq_pos_max(context._memory, 0) + 1 == context.n_past == 100 + n_right
         context.decode(PROMPT[100 + n_right :], 1)
-        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=1e-3)
+        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=5e-3)
 
 
 def test_a_rollback_beyond_the_snapshots_is_refused(kept: Model, new_context: NewContext) -> None:

@@ -1,6 +1,7 @@
-"""Language models of a hundred kilobytes that keep a running state: of attention one layer, of recurrence another.
+"""Language models of a hundred kilobytes whose caches cannot be cut anywhere.
 
-Of their architectures llama.cpp can take back the last tokens of Qwen3.5 and LFM2, and none of Granite-H.
+Hybrids of one recurrent and one attention layer: llama.cpp can roll back the last tokens of Qwen3.5 and LFM2, and none
+of Granite-H. Mamba 2 has recurrence only. Gemma 3 has sliding windows: a saved sequence leaves out what lies before.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from typing import Any
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_model import EMBEDDING, FORWARD, values, vocabulary, write_tensors
 
-_HEAD, _HEADS, _STATE = 16, 2, 16
-_INNER, _WIDE = _HEADS * _STATE, 2 * EMBEDDING
+_HEAD, _HEADS = 32, 1
+"""A head of 32 values, so that a q8_0 cache fits."""
+_STATE, _STATES = 16, 2
+_INNER, _WIDE = _STATES * _STATE, 2 * EMBEDDING
 _CONV = 4
+WINDOW = 32
 _FEED_FORWARD = {
     "ffn_gate.weight": (EMBEDDING, FORWARD),
     "ffn_up.weight": (EMBEDDING, FORWARD),
@@ -26,6 +30,24 @@ _ATTENTION = {
 }
 _NORMED = {"attn_q_norm.weight": (_HEAD,), "attn_k_norm.weight": (_HEAD,)}
 
+_MAMBA_2: dict[str, Any] = {
+    "ssm.conv_kernel": _CONV,
+    "ssm.inner_size": _WIDE,
+    "ssm.state_size": _STATE,
+    "ssm.time_step_rank": _WIDE // _STATE,
+    "ssm.group_count": 1,
+}
+_RECURRENCE: dict[str, tuple[int, ...]] = {
+    "ssm_in.weight": (EMBEDDING, 2 * _WIDE + 2 * _STATE + _WIDE // _STATE),
+    "ssm_conv1d.weight": (_CONV, _WIDE + 2 * _STATE),
+    "ssm_conv1d.bias": (_WIDE + 2 * _STATE,),
+    "ssm_dt.bias": (_WIDE // _STATE,),
+    "ssm_a": (1, _WIDE // _STATE),
+    "ssm_d": (1, _WIDE // _STATE),
+    "ssm_norm.weight": (_WIDE, 1),
+    "ssm_out.weight": (_WIDE, EMBEDDING),
+}
+
 
 def write_qwen35(path: Path) -> Path:
     """Gated delta rule, then attention."""
@@ -35,21 +57,21 @@ def write_qwen35(path: Path) -> Path:
         "attention.key_length": _HEAD,
         "attention.value_length": _HEAD,
         "rope.dimension_count": _HEAD,
-        "rope.dimension_sections": Array(I32, [4, 2, 2, 0]),
+        "rope.dimension_sections": Array(I32, [8, 4, 4, 0]),
         "ssm.conv_kernel": _CONV,
         "ssm.inner_size": _INNER,
         "ssm.state_size": _STATE,
-        "ssm.time_step_rank": _HEADS,
+        "ssm.time_step_rank": _STATES,
         "ssm.group_count": 1,
     }
     recurrence = {
         "attn_qkv.weight": (EMBEDDING, 2 * _STATE + _INNER),
         "attn_gate.weight": (EMBEDDING, _INNER),
         "ssm_conv1d.weight": (_CONV, 2 * _STATE + _INNER),
-        "ssm_dt.bias": (_HEADS,),
-        "ssm_a": (_HEADS,),
-        "ssm_beta.weight": (EMBEDDING, _HEADS),
-        "ssm_alpha.weight": (EMBEDDING, _HEADS),
+        "ssm_dt.bias": (_STATES,),
+        "ssm_a": (_STATES,),
+        "ssm_beta.weight": (EMBEDDING, _STATES),
+        "ssm_alpha.weight": (EMBEDDING, _STATES),
         "ssm_norm.weight": (_STATE,),
         "ssm_out.weight": (_INNER, EMBEDDING),
     }
@@ -58,9 +80,9 @@ def write_qwen35(path: Path) -> Path:
     return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}])
 
 
-def write_lfm2(path: Path) -> Path:
+def write_lfm2(path: Path, **own: Any) -> Path:
     """A short convolution, then attention."""
-    own: dict[str, Any] = {"attention.head_count_kv": Array(I32, [0, _HEADS]), "shortconv.l_cache": 3}
+    own |= {"attention.head_count_kv": Array(I32, [0, _HEADS]), "shortconv.l_cache": 3}
     convolution = {
         "shortconv.conv.weight": (3, EMBEDDING),
         "shortconv.in_proj.weight": (EMBEDDING, 3 * EMBEDDING),
@@ -73,27 +95,36 @@ def write_lfm2(path: Path) -> Path:
 
 def write_granite_hybrid(path: Path) -> Path:
     """Mamba 2, then attention."""
-    own: dict[str, Any] = {
-        "attention.head_count_kv": Array(I32, [0, _HEADS]),
-        "ssm.conv_kernel": _CONV,
-        "ssm.inner_size": _WIDE,
-        "ssm.state_size": _STATE,
-        "ssm.time_step_rank": _WIDE // _STATE,
-        "ssm.group_count": 1,
-    }
-    recurrence = {
-        "ssm_in.weight": (EMBEDDING, 2 * _WIDE + 2 * _STATE + _WIDE // _STATE),
-        "ssm_conv1d.weight": (_CONV, _WIDE + 2 * _STATE),
-        "ssm_conv1d.bias": (_WIDE + 2 * _STATE,),
-        "ssm_dt.bias": (_WIDE // _STATE,),
-        "ssm_a": (1, _WIDE // _STATE),
-        "ssm_d": (1, _WIDE // _STATE),
-        "ssm_norm.weight": (_WIDE, 1),
-        "ssm_out.weight": (_WIDE, EMBEDDING),
-    }
+    own: dict[str, Any] = {"attention.head_count_kv": Array(I32, [0, _HEADS]), **_MAMBA_2}
     attention = {"attn_q.weight": (EMBEDDING, _HEADS * _HEAD), **_ATTENTION}
     both = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    return _write(path, "granitehybrid", own, "output_norm", [{**both, **recurrence}, {**both, **attention}])
+    return _write(path, "granitehybrid", own, "output_norm", [{**both, **_RECURRENCE}, {**both, **attention}])
+
+
+def write_mamba2(path: Path) -> Path:
+    """Recurrence only."""
+    layer = {"attn_norm.weight": (EMBEDDING,), **_RECURRENCE}
+    return _write(path, "mamba2", {**_MAMBA_2, "attention.head_count_kv": 0}, "output_norm", [layer, layer])
+
+
+def write_windowed_lfm2(path: Path) -> Path:
+    """A short convolution, then attention within a sliding window."""
+    return write_lfm2(path, **{"attention.sliding_window": WINDOW})
+
+
+def write_gemma3(path: Path) -> Path:
+    """Attention within a sliding window, then over everything."""
+    own: dict[str, Any] = {
+        "attention.sliding_window": WINDOW,
+        "attention.sliding_window_pattern": 2,
+        "attention.head_count_kv": _HEADS,
+        "attention.key_length": _HEAD,
+        "attention.value_length": _HEAD,
+    }
+    norms = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
+    layer = {**{f"{name}.weight": (EMBEDDING,) for name in norms}, **_FEED_FORWARD, **_NORMED, **_ATTENTION}
+    layer["attn_q.weight"] = (EMBEDDING, _HEADS * _HEAD)
+    return _write(path, "gemma3", own, "output_norm", [layer, layer])
 
 
 def _write(
