@@ -51,7 +51,7 @@ class TokenCache:
 
     Attributes:
         is_broken: Whether the computation of a batch failed; the model must not be used again.
-        follower: Reads the hidden rows of each batch; None for nothing.
+        follower: Draft layers that read the hidden rows of each batch; None without any.
     """
 
     def __init__(self, model: TokenModel, translate: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
@@ -94,8 +94,8 @@ class TokenCache:
     def reuse(self, prompt: Sequence[int]) -> int:
         """Roll back to the common prefix with a new prompt; return its tokens that need no evaluation.
 
-        The last prompt token is always evaluated again, because its logits choose the first token. So is one more if a
-        follower needs its hidden row.
+        The last prompt token is always evaluated again, because its logits choose the first token. The token before it
+        is evaluated again if the follower needs its hidden row.
         """
         n_shared = common_prefix(self._tokens, prompt[:-1])
         if self.follower is not None and self.n_rollback == self.n_ctx and not self.follower.can_follow_from(n_shared):

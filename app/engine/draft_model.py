@@ -48,7 +48,7 @@ class ModelDrafter:
 
     @property
     def logits(self) -> Logits:
-        """Return the logits of the first drafted token, while the judge is called for it."""
+        """Return the logits of the first drafted token; valid only while the judge is called for it."""
         return self.cache.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:

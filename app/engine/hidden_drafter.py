@@ -13,35 +13,38 @@ from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft, Source
 
 _MOST_PENDING = 64
-"""Tokens that wait for the next draft; more are read in one batch, also while nothing drafts."""
+"""Most accepted tokens that wait for the next draft; more are read in one batch, even if nothing is drafted."""
 _KEPT_ENDS = 64
-"""Last rows of prompt batches that are kept. A recurrent target returns to the end of one of them."""
+"""Number of prompt batches whose last row is kept. A recurrent target is restored to the end of one of them."""
 
 
 class HiddenDrafter:
     """Draft greedily with layers that read the target's hidden rows.
 
-    It follows the target's cache. The rows of prompt batches are read at once; those of a verify batch wait until the
-    next draft, which reads the accepted tokens only. Let a step start with `n` tokens, of which the target has
-    evaluated `n - 1`. If position i takes token i and row i - 1 (`lag` 1), the first evaluation of a draft reads the
-    accepted tokens and the last token in one batch. If it takes row i alone (`lag` 0), the last token begins the block.
-    After a draft, the memory holds what the target's tokens put there and no drafted token.
+    The target's cache calls `follow` after each batch, which takes the hidden rows. Rows of a prompt batch are read
+    immediately. Rows of a verify batch wait for the next draft, which reads only those of accepted tokens.
 
-    While no draft can gain, it rests and costs nothing. To catch up, the target evaluates what it missed again.
+    A step starts with `n` tokens, of which the target has evaluated the first `n - 1`. With `lag` 1 (MTP, EAGLE-3),
+    position i takes token i and row i - 1: a draft begins with one batch of the accepted tokens and the last token.
+    With `lag` 0 (DFlash), position i takes row i alone: the last token begins the block. After a draft, the KV cache
+    of the layers holds only tokens that the target has accepted.
+
+    While no draft can gain, the drafter does not follow the target and costs nothing (`rest`). To catch up, the target
+    evaluates the missed tokens again.
 
     Args:
-        kind: What the layers are.
-        target: The target's cache, which calls `follow` after each batch.
-        head: The layers, with a memory of their own.
+        kind: Kind of the layers.
+        target: The target's cache.
+        head: The layers and their KV cache.
         n_vocab: Number of ids that draft and target share.
         is_end: Whether an id ends an answer; nothing is drafted after it.
 
     Attributes:
-        is_broken: Whether the computation of a batch failed; it must not be used again.
+        is_broken: Whether the computation of a batch failed; the drafter must not be used again.
     """
 
     cache = None
-    """It has no cache that could be saved or read by itself."""
+    """The KV cache of the layers is never saved or filled without the target's."""
 
     def __init__(self, kind: Source, target: TokenCache, head: HeadModel, n_vocab: int, is_end: IsEnd) -> None:
         self.kind = kind
@@ -54,10 +57,10 @@ class HiddenDrafter:
         self._tokens: list[int] = []
         """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
         self._rows: Rows = np.empty((0, 0), np.float32)
-        """The last known rows; they end at position `_n_rows`."""
+        """The newest rows, shape (k, width), for the positions from `_n_rows - k` to `_n_rows - 1`."""
         self._n_rows = self._n_read = 0
         self._ends: dict[int, Rows] = {}
-        """Last rows of prompt batches, by position."""
+        """The last row of each prompt batch, shape (1, width), by position."""
         target.follower = self
 
     @property
@@ -108,7 +111,7 @@ class HiddenDrafter:
 
     @property
     def logits(self) -> Logits:
-        """Return the logits of the first drafted token, while the judge is called for it."""
+        """Return the logits of the first drafted token; valid only while the judge is called for it."""
         return self._head.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
@@ -118,23 +121,23 @@ class HiddenDrafter:
         self.catch_up(tokens)
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Report an earlier failure, and follow the target again if this rested."""
+        """Raise an earlier failure; follow the target again after a rest."""
         self._report()
         if not self.follows:
             n_known = self._n_known(tokens)
             self._target.follower = self
-            # A row that is no longer kept is computed again.
+            # If the last row is not kept any more, the target computes it again.
             yield self._target.rollback(n_known - (n_known < len(tokens) - 1 and not self.can_follow_from(n_known)))
             yield from self._target.process(tokens[len(self._target) : -1], cancelled)
         yield len(tokens) - 1
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Do the same without a cancel. `draft` reads the few tokens that wait."""
+        """Do the same as `begin`, but without progress or a way to cancel."""
         for _ in self.begin(tokens, lambda: False):
             pass
 
     def _n_known(self, tokens: Sequence[int]) -> int:
-        """Return how many of the tokens before the last were followed."""
+        """Return the length of the prefix, at most all tokens but the last, whose rows were taken."""
         return common_prefix(self._tokens[: self._n_rows], tokens[:-1])
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
@@ -170,7 +173,7 @@ class HiddenDrafter:
         """Do nothing: `draft` has removed its tokens, and the next one reads the accepted ones."""
 
     def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
-        """Read the pending tokens and compute the first logits, in a block those of all positions."""
+        """Read the pending tokens; compute the logits of the first drafted token, or of all tokens of a block."""
         head, n = self._head, len(tokens)
         if head.at_once:
             self._read_to(n - 1)
@@ -191,7 +194,7 @@ class HiddenDrafter:
         self._tokens[n_read:] = tokens[n_read:]
 
     def _take(self, tokens: Sequence[int], n_before: int, rows: Rows) -> None:
-        """Take the rows of a batch of the target, in place of those that were rolled back."""
+        """Store the rows of a target batch, in place of those that were rolled back."""
         head, known = self._head, self._tokens
         first = self._n_rows - len(self._rows)
         old = rows[:0]
@@ -214,7 +217,7 @@ class HiddenDrafter:
             self._ends = {at: row for at, row in self._ends.items() if at < n_before}
 
     def _rows_of(self, start: int, end: int) -> Rows:
-        """Return the rows that the positions from `start` to `end` take; there is none before the first token."""
+        """Return the rows for the positions from `start` to `end - 1`; the first token gets a row of zeros."""
         lag, first = self._head.lag, self._n_rows - len(self._rows)
         rows = self._rows[max(0, start - lag - first) : end - lag - first]
         return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < lag else rows
@@ -228,7 +231,7 @@ class HiddenDrafter:
         self._drop_rows()
 
     def _drop_rows(self) -> None:
-        """Drop rows that were read, except the one that repeats the last position."""
+        """Drop rows that were read, except the row needed to read the last position again."""
         first = self._n_rows - len(self._rows)
         self._rows = self._rows[max(0, self._n_read - 1 - self._head.lag - first) :]
 
@@ -238,7 +241,7 @@ class HiddenDrafter:
         self.forget()
 
     def _report(self) -> None:
-        """Raise the failure of an earlier batch, once unless it is broken."""
+        """Raise the failure of an earlier batch: once, or every time if the drafter is broken."""
         if self._failure is not None:
             failure, self._failure = self._failure, self._failure if self.is_broken else None
             raise failure

@@ -158,14 +158,14 @@ Judge = Callable[[int, float], Verdict]
 
 
 class HeadModel(NativeTimed, Protocol):
-    """Draft layers with a memory of their own that read the target's hidden rows.
+    """Draft layers that read the target's hidden rows, and their KV cache.
 
-    Positions are those of the target's tokens.
+    All positions are those of the target's tokens.
     """
 
     @property
     def n_ctx(self) -> int:
-        """Positions that fit into the memory."""
+        """Positions that fit into the KV cache."""
 
     @property
     def longest(self) -> int:
@@ -180,39 +180,39 @@ class HeadModel(NativeTimed, Protocol):
         """Whether one pass drafts all tokens (`block`), instead of one after the other (`chain`)."""
 
     def hidden_rows(self, n: int) -> Rows:
-        """Return a copy of the rows of the target's last batch, which had `n` tokens."""
+        """Return a copy of the hidden rows of the target's last batch of `n` tokens, shape (n, width)."""
 
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
-        """Append tokens and their rows, the first at position `start`, with logits for the last if `n_outputs` is 1.
+        """Evaluate tokens with their rows from position `start` on; compute the last logits if `n_outputs` is 1.
 
         Raises:
             DecodeError: The batch was refused or failed.
         """
 
     def chain(self, position: int, token: int) -> None:
-        """Append a drafted token with the row that the evaluation before it computed; compute its logits."""
+        """Evaluate a drafted token with the row of the evaluation before it; compute the next logits."""
 
     def block(self, position: int, token: int, n: int) -> None:
-        """Compute the logits of `n` drafted tokens after the last token."""
+        """Compute the logits of `n` drafted tokens after `token`, the last one, in one pass."""
 
     def logits(self, i: int) -> Logits:
         """Return the logits of output `i`; valid until the next evaluation."""
 
     def cut(self, position: int) -> None:
-        """Keep the positions before this one."""
+        """Remove this position and all later ones from the KV cache."""
 
     def clear(self) -> None:
-        """Empty the memory; the next read may begin at any position."""
+        """Empty the KV cache; the next read may begin at any position."""
 
 
 class Follower(Protocol):
-    """Something that reads the hidden rows of each batch of the target."""
+    """Draft layers that take the hidden rows of each target batch."""
 
     def can_follow_from(self, n_past: int) -> bool:
-        """Return whether the target may go on from its first `n_past` tokens without a gap here."""
+        """Return whether the target can continue after its first `n_past` tokens without a missing row."""
 
     def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
-        """Take the rows of the last batch, whose `n_new` tokens are the last of the cache's tokens."""
+        """Take the rows of the last batch: those of the last `n_new` of `tokens`, which is the whole cache."""
 
     def forget(self) -> None:
         """Forget all tokens: the target's cache was replaced."""
@@ -223,7 +223,7 @@ class ModelDrafting(NativeTimed, Protocol):
 
     @property
     def kind(self) -> Source:
-        """What drafts."""
+        """Name of the source, as `--json` reports it."""
 
     @property
     def longest(self) -> int:
@@ -231,10 +231,10 @@ class ModelDrafting(NativeTimed, Protocol):
 
     @property
     def follows(self) -> bool:
-        """Whether it takes each batch of the target as it comes, so that no text is left to read."""
+        """Whether it reads each target batch immediately, so that no text is left to read."""
 
     def rest(self) -> None:
-        """Stop following the target, because no draft can gain; the next reading or draft catches up."""
+        """Stop following the target, because no draft can gain; the next read or draft catches up."""
 
     def unread(self, tokens: Sequence[int]) -> int:
         """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""

@@ -87,7 +87,7 @@ Drafting = AutoDraft | DraftParams | None
 SWITCHED_OFF = "you switched it off"
 """Reason in an answer whose drafting the user switched off."""
 RETRIED = "no recent speedup; Tandem retries occasionally"
-"""Why a drafter is off whose drafts gave no speedup."""
+"""Reason why a drafter is off after its drafts gave no speedup."""
 Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
 """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
 SOURCE_NAMES: Mapping[str, str] = {
@@ -100,13 +100,13 @@ SOURCE_NAMES: Mapping[str, str] = {
 
 
 def drafter_of(sources: str) -> Source:
-    """Return what drafts besides n-grams in sources as `--json` reports them, such as "mtp+ngram"."""
+    """Return the source other than n-grams in a `--json` value such as "mtp+ngram"; "model" without one."""
     kinds: tuple[Source, ...] = ("mtp", "eagle3", "dflash")
     return next((kind for kind in kinds if kind in sources.split("+")), "model")
 
 
 def turned_off(drafter: str, why: str) -> str:
-    """Return the reason that turns off a drafter but not n-gram drafting."""
+    """Return the reason on screen for a drafter that is off while n-gram drafting is on."""
     return f"{SOURCE_NAMES[drafter]} off: {why}"
 
 

@@ -129,7 +129,7 @@ class SafeFiles:
         return self.survived(path)
 
     def survived(self, path: Path, target: Path | None = None) -> bool:
-        """Return whether llama.cpp survived a file, or its draft layers beside a target."""
+        """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `target`."""
         return self._read().get(_key(path, target)) == _state(path, target)
 
     def add(self, path: Path, target: Path | None = None) -> None:
@@ -173,7 +173,7 @@ def try_file(
         path: Of a split model the first part.
         safe: Files that are skipped; the file is added.
         go_on: Polled while the child runs; False stops.
-        target: The target of draft layers, which are tried beside it; `path` itself for MTP layers.
+        target: Target with which draft layers are loaded; `path` itself for MTP layers, None for a whole model.
 
     Raises:
         DamagedFileError: llama.cpp does not survive it, or does not come to an end.

@@ -147,7 +147,7 @@ class Context:
         if self.n_past + n > self.n_ctx:
             self._raise(_NO_SLOT)
         self._open()
-        # A remote device has computed a batch only when some of it is fetched.
+        # A remote device may still compute a batch until one of its outputs is fetched.
         flagged = n_outputs or int(self._waits)
         self._batch.fill(tokens, self.n_past, flagged)
         self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=flagged > 0)

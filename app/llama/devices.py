@@ -58,7 +58,7 @@ def fastest() -> int | None:
 
 
 def memory_type(device: int | None) -> int:
-    """Return the native pointer of a device's buffer type, where its tensors lie; None is RAM."""
+    """Return the `ggml_backend_buffer_type_t` of a device, or of RAM for None; 0 if llama.cpp has none."""
     if device is None:
         return int(library_call("ggml_backend_cpu_buffer_type") or 0)
     return int(library_call("ggml_backend_dev_buffer_type", device) or 0)

@@ -74,7 +74,7 @@ def try_load(path: Path) -> bool:
 
 
 def try_head(path: Path, target: Path) -> bool:
-    """Return whether llama.cpp makes the context of draft layers beside a target; `path` is `target` for MTP layers.
+    """Return whether llama.cpp creates the context of draft layers for a target; `path` is `target` for MTP layers.
 
     The child's side of `app.llama.child`.
     """
@@ -100,7 +100,7 @@ def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool
 
 
 def _no_alloc(path: Path, model: ModelParams) -> Any:
-    """Return a model without memory; None if llama.cpp refuses it."""
+    """Load a model without allocating its tensors; return None if llama.cpp refuses it."""
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)
     raw.no_alloc = True

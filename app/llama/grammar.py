@@ -1,4 +1,4 @@
-"""Grammars that restrict what the target may write, and those of calls of tools."""
+"""Grammars (GBNF) that restrict the target's output, including grammars of tool calls."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _ROOT = b"root"
 
 @dataclass(frozen=True, slots=True)
 class _CallFormat:
-    """How template families write calls, as parts of a grammar.
+    """Format of tool calls in a family of chat templates, as parts of a grammar.
 
     Attributes:
-        marks: Texts of the templates.
-        trigger: Text that begins calls in an answer; "" if nothing does, so that only required ones have a grammar.
-        begin: Before the arguments, with $NAME for the name of the tool or $JSON for it in quotes.
-        end: After the arguments.
-        first: Before the first call.
-        between: Between calls.
-        last: After the last call.
-        argument: One argument, with $KEY for the names, if they are not one JSON object.
+        marks: Texts that all templates of the family contain.
+        trigger: Text that begins calls in an answer; "" if there is none, so that only required calls get a grammar.
+        begin: Rule before the arguments, with $NAME for the tool's name or $JSON for the name in quotes.
+        end: Rule after the arguments.
+        first: Rule before the first call.
+        between: Rule between two calls.
+        last: Rule after the last call.
+        argument: Rule of one argument, with $KEY for its name; "" if the arguments are one JSON object.
     """
 
     marks: tuple[str, ...]
@@ -108,13 +108,13 @@ _FORMATS = (
     _CallFormat((), "", _OBJECT.replace("arguments", "parameters"), '"}"'),
 )
 _NO_GRAMMAR = "call:"
-"""Gemma 4 and FunctionGemma write keys without quotes and texts between marks."""
+"""Text in the templates of Gemma 4 and FunctionGemma, whose calls get no grammar: keys have no quotes."""
 _RULE_NAME = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|([a-zA-Z][a-zA-Z0-9-]*)')
-"""A name of a rule, if it has a group; texts and sets of characters have none."""
+"""Matches literals, character sets and rule names; only a rule name is in the group."""
 
 
 def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
-    """Return a grammar of calls of tools, in the format of a chat template.
+    """Return a grammar of tool calls in the format of a chat template.
 
     Args:
         template: Jinja source; None without one.
@@ -122,7 +122,7 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
         must_call: Whether the answer is one call; otherwise the grammar waits for the text that begins a call.
 
     Returns:
-        No grammar for some formats, or if nothing marks the beginning of a call.
+        Guidance without a grammar if the format has none, or if no text marks the beginning of an optional call.
     """
     source = template or ""
     # Templates without tools get instructions in Hermes' format.

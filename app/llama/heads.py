@@ -1,7 +1,7 @@
 """Draft layers that read the target's hidden rows: MTP layers, EAGLE-3 heads and DFlash blocks.
 
-The functions come from llama.cpp's staging header `llama-ext.h`. They have C++ names, so they are looked up by the
-mangled names of both compilers, and a library without one of them cannot draft this way.
+The functions come from llama.cpp's staging header `llama-ext.h`. They have C++ linkage, so they are looked up by their
+mangled names (Itanium and MSVC). A library that lacks one of them cannot draft this way.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
 
 _MTP_CONTEXT = 1
 _ENCODER_BATCH = 64
-"""Rows that an EAGLE-3 head fuses at once: llama.cpp reserves logits for each."""
+"""Rows that an EAGLE-3 head fuses in one batch: llama.cpp reserves logits for each."""
 _POSITIONS = 4
-"""Positions of an embedding in models with M-RoPE."""
+"""Positions per token in models with M-RoPE."""
 _POINTER = ctypes.c_void_p
 _SYMBOLS: dict[str, tuple[str, str, Any, list[Any]]] = {
     "set_nextn": (
@@ -81,7 +81,7 @@ def symbol(name: str) -> Any:
 
 
 def other_context(raw: Any, handle: Any, *, is_mtp: bool) -> Any:
-    """Make the parameters of a context those of draft layers for the target's context `handle`."""
+    """Return context parameters changed for draft layers of the target whose context is `handle`."""
     raw.ctx_other = handle
     if is_mtp:
         raw.ctx_type = _MTP_CONTEXT
@@ -93,10 +93,10 @@ class HeadContext(Context):
 
     Args:
         kind: Kind of the layers.
-        model: Holds them; for MTP layers the target itself.
-        facts: What the file of an EAGLE-3 head or DFlash block says; None for MTP layers.
-        target: The target's context, which is made to output its hidden rows.
-        params: Sizes, threads and types of the memory.
+        model: Model with the layers; for MTP layers the target itself.
+        facts: Header of an EAGLE-3 head or DFlash block; None for MTP layers.
+        target: The target's context, which is set to output its hidden rows.
+        params: Context size, batch size, threads and KV cache types.
 
     Raises:
         ModelLoadError: llama.cpp could not make the context, or lacks a function for it.
@@ -153,7 +153,8 @@ class HeadContext(Context):
             tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset
         if self._features is not None and len(tokens):
             rows = self._fused(rows)
-        # The graphs have logits or rows for every token, and llama.cpp takes the first of them as the outputs.
+        # These graphs compute logits for every token, and llama.cpp returns the first ones as the outputs. So tokens
+        # with outputs get a batch of their own.
         for part in _parts(len(tokens), self.n_batch, n_outputs):
             self._head_batch.rows[: len(part)] = rows[part.start : part.stop]
             inputs = () if self.at_once else tokens[part.start : part.stop]
@@ -180,21 +181,21 @@ class HeadContext(Context):
             return
         if not native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1):
             self.clear()
-            raise DecodeError("The memory of the draft layers could not be cut.")
+            raise DecodeError("The KV cache of the draft layers could not be rolled back.")
         self._set_n_past(n_past)
 
     def _submit(self, position: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = True) -> None:
-        """Run a batch at these positions of the target; without tokens the rows alone are its input."""
+        """Evaluate `n` tokens from a target position on; if `tokens` is empty, the rows alone are the input."""
         self.model.check_tokens(tokens)
         first = position - self._offset
         if first + n > self.n_ctx:
-            raise DecodeError("The memory of the draft layers is full.")
+            raise DecodeError("The KV cache of the draft layers is full.")
         batch = self._head_batch.filled(first, tokens, n, n_outputs, with_rows=with_rows)
         self.n_past = first
         self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
 
     def _fused(self, rows: Rows) -> Rows:
-        """Return the target's rows of several layers as rows of an EAGLE-3 head."""
+        """Fuse rows of several target layers, shape (n, layers * width), into rows of an EAGLE-3 head."""
         assert self._features is not None
         fused, n_past = [], self.n_past
         for done in range(0, len(rows), _ENCODER_BATCH):
@@ -224,12 +225,12 @@ class HeadContext(Context):
         return rows.reshape(n, width).copy()
 
     def _recount(self) -> None:
-        # Whatever is left of a failed batch, the drafter begins again.
+        # After a failed batch the drafter starts over.
         self.clear()
 
 
 def _parts(n: int, size: int, n_alone: int) -> Iterator[range]:
-    """Yield the parts of `n` tokens, none longer than `size`, with the last `n_alone` in a part of their own."""
+    """Split `n` tokens into ranges of at most `size`; the last `n_alone` tokens get a range of their own."""
     for first in range(0, n - n_alone, size):
         yield range(first, min(first + size, n - n_alone))
     if n_alone:
@@ -237,11 +238,11 @@ def _parts(n: int, size: int, n_alone: int) -> Iterator[range]:
 
 
 class _HeadBatch:
-    """Arrays of a native batch of tokens, rows, or both.
+    """Own the arrays of a native batch of tokens, rows, or both.
 
     Args:
-        size: Most tokens.
-        width: Values of a row.
+        size: Most tokens of a batch.
+        width: Values per row.
     """
 
     def __init__(self, size: int, width: int) -> None:
@@ -252,7 +253,7 @@ class _HeadBatch:
         self._native = native.llama_batch()
 
     def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool) -> Any:
-        """Return a batch of `n` tokens from position `first` on, the last `n_outputs` of them with an output."""
+        """Return a batch of `n` tokens from position `first` on, with outputs for the last `n_outputs`."""
         batch, positions = self._native, np.arange(first, first + n)
         batch.n_tokens = n
         self._tokens[: len(tokens)] = tokens

@@ -64,10 +64,10 @@ class _Override(ctypes.Structure):
 
 
 def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
-    """Return the overrides with the memory of their devices; llama.cpp reads up to an empty one.
+    """Return the overrides with the buffer types of their devices, ended by an empty entry.
 
     Raises:
-        UsageError: A device holds no layers of the model. llama.cpp would end the process when it computes.
+        UsageError: A device holds no layers of the model. llama.cpp would abort the process on the first batch.
     """
     known = {name.lower(): handle for name, handle in graphics().items()}
     on_cpu = params.devices == (CPU,)

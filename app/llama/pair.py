@@ -161,7 +161,7 @@ class NativePair:
         return found
 
     def _try_head(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool], name: str) -> None:
-        """Check that draft layers fit the target and llama.cpp survives them. Raises DamagedFileError."""
+        """Check that draft layers match the target and load without an abort. Raises DamagedFileError."""
         target = read_facts(params.target)
         problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
         if not problem and (fault := d2t_fault(path, len(target.vocab.tokens))):
@@ -171,7 +171,7 @@ class NativePair:
         try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), target=params.target)
 
     def _without_file(self, params: PairParams, error: DamagedFileError) -> PairParams:
-        """Return what to load in place of a refused draft: the target's MTP layer if it has one; a notice says so."""
+        """Return the parameters without a refused draft, with the target's MTP layer if it has one; add a notice."""
         target = read_facts(params.target)
         has_layer = params.draft_type == "auto" and target.n_mtp_layers > 0 and not mtp_problem(target)
         instead = f"{error.sentences} The MTP layer of {target.name} drafts instead."
@@ -257,7 +257,7 @@ class NativePair:
     def _load_head(
         self, kind: HeadKind, model: Model, facts: HeadFacts | None, params: PairParams
     ) -> HeadContext | None:
-        """Make the context of draft layers and let them follow the target; None, with a notice, if that fails."""
+        """Create the context of draft layers and attach them to the target; None, with a notice, if that fails."""
         n_ctx = self._context.n_ctx
         shape = params.draft_context(n_ctx) if facts is None else params.block_context(n_ctx, facts.block_size or 1)
         try:
@@ -271,7 +271,7 @@ class NativePair:
         return context
 
     def drop_draft(self) -> None:
-        """Free the draft model or draft layers, which failed; a notice says so."""
+        """Free a draft model or draft layers that failed, and add a notice."""
         if self.drafter is None:
             return
         name = self._draft.name if self._draft is not None else KIND_NAMES["mtp"]
@@ -296,14 +296,14 @@ class NativePair:
         self.memory = stored_measurements.load_statistics(memory_file(self._params))
 
     def use_draft(self, path: Path | None, on_progress: Callable[[str, float], bool]) -> None:
-        """Replace the draft; a notice says why one that does not fit is left out.
+        """Replace the draft; add a notice if the new one cannot be used.
 
         Args:
             path: Its file; None for the target's MTP layer, if that was loaded.
 
         Raises:
             ModelFileError: The file is missing or is no model.
-            Interrupted: `on_progress` said False.
+            Interrupted: `on_progress` returned False.
         """
         self._free_draft()
         params = replace(self._params, draft=path, model=replace(self._params.model, load_mtp=path is None))

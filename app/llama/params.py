@@ -32,7 +32,7 @@ class ModelParams:
         tensor_split: Share of the layers for each device; () goes by their free memory.
         split: Whether several devices may share the layers.
         overrides: Devices of tensors as PATTERN=DEVICE; the first matching pattern decides.
-        load_mtp: Whether to load layers for multi-token prediction, which draft.
+        load_mtp: Whether to load the layers for multi-token prediction (MTP) and draft with them.
     """
 
     n_gpu_layers: int = ALL_LAYERS

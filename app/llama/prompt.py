@@ -108,7 +108,7 @@ class PromptBuilder:
         if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
             thinking = replace(thinking, enabled=None)
         prompt = self._render(messages, thinking, tools)
-        # Where answers have a mark of their own, calls have another one, which the model must be free to write.
+        # Templates that mark answers mark calls differently, and the model must be free to write that mark.
         is_open = tools and self._written.speak and prompt.part is AnswerPart.START
         if thinking.enabled is False and not is_open:
             # The template may ignore the setting, or leave the choice to the model.

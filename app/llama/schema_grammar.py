@@ -1,4 +1,4 @@
-"""Turn a JSON schema into a grammar with llama-cpp-python's converter, which knows no bounds of numbers."""
+"""Convert a JSON schema to a grammar with llama-cpp-python's converter, extended by bounds of numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.errors import UsageError
 from app.core.printable import one_line
 
 _LARGEST = 10**15 - 1
-"""Bound of numbers that have none on one side; llama.cpp's numbers have as many digits."""
+"""Bound on a side where the schema sets none; llama.cpp's numbers have as many digits."""
 _BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _FRACTION = '("." [0-9]{1,15})?'
 
@@ -41,7 +41,7 @@ def _converter() -> Any:
     from llama_cpp.llama_grammar import SchemaConverter
 
     class Converter(SchemaConverter):  # type: ignore[misc]
-        """The library's converter, with bounds of numbers, and with each type of several as strict as alone."""
+        """Add bounds of numbers, and make each of several types as strict as a single type."""
 
         def visit(self, schema: dict[str, Any], name: str) -> str:
             kind = schema.get("type")
@@ -85,7 +85,7 @@ def _bound(schema: Mapping[str, Any], name: str, sign: int, *, whole: bool) -> t
             is_open = False
         elif value != int(value):
             raise UsageError(f"{key} is {value}; only bounds without a fraction are supported")
-        # Of two bounds the closer one holds.
+        # The stricter of two bounds holds.
         found = min(found, (sign * int(value), is_open), key=lambda one: (one[0], not one[1]))
     return sign * found[0], found[1]
 
@@ -112,7 +112,7 @@ def _whole_range(low: int, high: int) -> str:
 
 
 def _digits(low: str, high: str) -> str:
-    """Return the rule of the numbers from `low` to `high`, which have as many digits."""
+    """Return the rule of the numbers from `low` to `high`, two texts with the same number of digits."""
     first, last, rest = low[0], high[0], len(low) - 1
     if not rest:
         return f"[{first}-{last}]"

@@ -24,8 +24,8 @@ _STEP_NOISE = 0.06
 _SURE = 2.0
 """Standard errors by which a speedup must differ from 1 for a verdict."""
 _SAME_LOAD = 1.25
-"""Largest ratio between the average stretches of two moments under the same load. Over 96 tokens it was 1.0 on a quiet
-machine, 1.1 with one core busy, and at least 1.5 where a load came and went."""
+"""Largest ratio of the busiest to the calmest average stretch that counts as one steady load. Over 96 tokens the ratio
+was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under a load that came and went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ class AnswerSpeed:
     _single_ns: float = 0.0
     _predicted_ns: float = 0.0
     _stretch: float = 0.0
-    """Average over the last `_ENOUGH` steps or so."""
+    """Moving average of wall time over work-clock time, over about the last `_ENOUGH` steps."""
     _calmest: float = math.inf
     _busiest: float = 0.0
     _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
-    """Number, time and predicted time of the last single-token steps."""
+    """Step number, nanoseconds and predicted nanoseconds of the last single-token steps."""
 
     def rate(self, single_ns: float) -> float:
         """Return recent tokens per nanosecond, at least the rate without drafts."""

@@ -33,11 +33,11 @@ _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
 _HEAD_PROMPT, _HEAD_DRAFT = 16, 4
-"""Tokens before a draft that measures draft layers, and its length."""
+"""Length of the prompt and of the draft with which draft layers are timed, in tokens."""
 _LEAST_TOKEN = 1e-3
-"""Least cost of a further token in a block, over that of the first; 0 stands for drafts that cost nothing."""
+"""Least cost of a further token of a block, as a share of the first; a cost of 0 would mean a free draft."""
 _AT_ONCE = 2.0
-"""If the whole draft takes less than this many times its first token, all tokens are computed at once."""
+"""A draft that takes less than this many times a one-token draft is a block, computed in one pass."""
 _STEADY, _GROWTH_SHARE = 0.02, 0.25
 """Largest difference of single tokens before and after the context is measured: a share of a single token plus a share
 of the time that the context adds to it. The result is extrapolated to much longer contexts, and so is any error."""
@@ -205,9 +205,9 @@ class BatchTimer:
         return statistics.median(shares), per_token / self.single()
 
     def head_shares(self, head: ModelDrafting) -> tuple[float, float]:
-        """Return the cost of a token that draft layers propose and that of a draft's start, in single tokens.
+        """Return the cost per drafted token and the fixed cost per draft of draft layers, in single target tokens.
 
-        A block that is computed at once costs little per token; other layers run once for each.
+        A block is computed in one pass, so nearly all of its cost is fixed. Other layers run once per token.
         """
         sequence = self._text[: _HEAD_PROMPT + 1]
         self.time(self._target, len(sequence) - 1, 1)
@@ -224,7 +224,7 @@ class BatchTimer:
         return several / _HEAD_DRAFT, 0.0
 
     def _draft_ns(self, head: ModelDrafting, sequence: Sequence[int], limit: int) -> float:
-        """Return the nanoseconds of a draft of `limit` tokens; of a shorter one as many times its own."""
+        """Return the nanoseconds of a draft of `limit` tokens, extrapolated if the draft is shorter."""
         if self._cancelled():
             raise Interrupted
         before = self._clock()

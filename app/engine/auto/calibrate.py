@@ -57,7 +57,7 @@ def calibrate(
             If other programs slow it down, calibration starts again, at most twice.
         cancelled: Stops between two batches.
         passes: How often to measure all batch sizes.
-        head: Draft layers that follow the target; they have no cache of their own.
+        head: Draft layers that follow the target, in place of a draft model; None without any.
 
     Yields:
         The finished share of the work or of the budget, whichever is greater.

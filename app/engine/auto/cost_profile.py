@@ -24,7 +24,7 @@ class CostProfile:
         draft_ns: Time of one drafted token.
         context_ns: Time that each cached token adds to a batch, by `CONTEXT_BATCH_SIZES`; empty if unknown.
         draft_prompt_ns: Time of one prompt token in the draft model.
-        draft_start_ns: Time of a draft besides that of its tokens; most of it for a block that is computed at once.
+        draft_start_ns: Fixed time per draft, added to that of its tokens; nearly all of the time of a DFlash block.
         max_batch: Largest batch of a step: the target must be able to roll back the draft in it.
     """
 

@@ -121,7 +121,7 @@ class CostModel:
         return self.scale * self.profile.draft_ns * (1.0 + self._context_ns(1, n_past) / self._table[1])
 
     def draft_start_ns(self, n_past: int) -> float:
-        """Return the expected time of a draft besides that of its tokens."""
+        """Return the expected fixed time per draft in nanoseconds, without that of its tokens."""
         start_ns = self.profile.draft_start_ns
         return self.scale * start_ns * (1.0 + self._context_ns(1, n_past) / self._table[1]) if start_ns else 0.0
 
@@ -223,7 +223,7 @@ class CostModel:
             self._line_n_past = -1
 
     def observe_draft(self, n_tokens: int, n_past: int, ns: float) -> None:
-        """Learn from the time of a draft of `n_tokens`: of its start if that takes most of it, else of its tokens."""
+        """Learn from a draft that took `ns`: correct its fixed time or its time per token, whichever is larger."""
         speed = self._table[1] / self.target_ns(1, n_past)
         start_ns = self.profile.draft_start_ns
         if start_ns > self.profile.draft_ns:

@@ -86,7 +86,7 @@ def best_length(
     """Return the best draft length at a constant acceptance a.
 
     Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft + start) over n. T is the cheapest batch of at least
-    that size. A draft that costs nothing has no start either.
+    that size, `start` the fixed time per draft (0 if `draft_ns` is 0).
 
     Returns the speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
     """
