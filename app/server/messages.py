@@ -134,8 +134,7 @@ class AnthropicFormat(Format):
             case Calls(calls):
                 return [event for call in calls for event in self._call(call)]
             case End():
-                delta = {"stop_reason": _REASONS[part.reason], "stop_sequence": None}
-                last = {"type": "message_delta", "delta": delta, "usage": _usage(part)}
+                last = {"type": "message_delta", "delta": _stopped(part), "usage": _usage(part)}
                 stop = {"type": "message_stop"}
                 return [*self._end_block(), sse(last, "message_delta"), sse(stop, "message_stop")]
 
@@ -172,8 +171,7 @@ class AnthropicFormat(Format):
             content.append({"type": "text", "text": answer.text, "citations": None})
         for call in answer.calls:
             content.append(_tool_use(call, json.loads(call.arguments)))
-        reason = _REASONS[answer.end.reason]
-        return {**self._message(), "content": content, "stop_reason": reason, "usage": _usage(answer.end)}
+        return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
         head = {"id": self._names.id, "type": "message", "role": "assistant", "model": self._names.model}
@@ -183,6 +181,12 @@ class AnthropicFormat(Format):
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
     named = {"id": call.id, "name": call.name, "input": arguments}
     return {"type": "tool_use", **named, "caller": {"type": "direct"}}
+
+
+def _stopped(end: End) -> dict[str, Any]:
+    """Return why the answer ended, and the stop sequence that ended it."""
+    found = end.finished.stop if end.reason == "stop" else ""
+    return {"stop_reason": "stop_sequence" if found else _REASONS[end.reason], "stop_sequence": found or None}
 
 
 def _usage(end: End) -> dict[str, Any]:

@@ -179,6 +179,7 @@ class Finished:
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether a full context ended it that cannot be made longer here.
         lost: Why the drafter failed, as a sentence; "" if it did not.
+        stop: The stop string that ended it; "" for none.
     """
 
     request: int
@@ -191,6 +192,7 @@ class Finished:
     repeats: int = 0
     at_limit: bool = False
     lost: str = ""
+    stop: str = ""
 
     @property
     def why_undrafted(self) -> str:

@@ -173,6 +173,7 @@ def _generate(
         repeats=collector.repeats,
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
         lost=lost,
+        stop=stream.stop,
     )
 
 

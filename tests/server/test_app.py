@@ -101,6 +101,19 @@ def test_an_anthropic_message(serve: Serve) -> None:
     assert "".join(deltas) == whole["content"][0]["text"]
 
 
+def test_the_stop_sequence_that_ended_a_message_is_named(serve: Serve) -> None:
+    server = serve()
+    text = server.post("/v1/messages", chat())[1]["content"][0]["text"]
+    asked = chat(stop_sequences=["never", text[4:6]])
+    _, whole = server.post("/v1/messages", asked)
+    assert (whole["stop_reason"], whole["stop_sequence"]) == ("stop_sequence", text[4:6])
+    assert whole["content"][0]["text"] == text[: text.index(text[4:6])]
+    ends = [data["delta"] for name, data in server.stream("/v1/messages", asked) if name == "message_delta"]
+    assert ends == [{"stop_reason": "stop_sequence", "stop_sequence": text[4:6]}]
+    _, chatted = server.post("/v1/chat/completions", chat(stop=[text[4:6]]))
+    assert chatted["choices"][0]["finish_reason"] == "stop"
+
+
 def test_tokens_are_counted(serve: Serve) -> None:
     assert serve().post("/v1/messages/count_tokens", chat()) == (200, {"input_tokens": 5})
 

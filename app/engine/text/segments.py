@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from app.engine.types import Origin
 
@@ -56,21 +57,21 @@ class StopScanner:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
         self._held: list[Segment] = []
-        self.stopped = False
-        """Whether a stop string was found; later text is dropped."""
+        self.found = ""
+        """The stop string that was found; later text is dropped."""
 
     def push(self, segment: Segment) -> list[Segment]:
-        if self.stopped:
+        if self.found:
             return []
         if not self._stops:
             return [segment]
         pending = [*self._held, segment]
         text = text_of(pending)
-        found = [at for at in (text.find(stop) for stop in self._stops) if at >= 0]
+        found = [(at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:
-            self.stopped = True
+            at, self.found = min(found, key=itemgetter(0))
             self._held = []
-            return cut(pending, min(found))[0]
+            return cut(pending, at)[0]
         ready, self._held = cut(pending, len(text) - held_back(text, self._stops))
         return ready
 

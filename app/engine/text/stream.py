@@ -39,8 +39,13 @@ class TextStream:
 
     @property
     def stopped(self) -> bool:
-        """Return whether a stop string was reached."""
-        return self._ends.stopped or self._stops.stopped
+        """Return whether a stop string or an end-of-turn mark was reached."""
+        return bool(self._ends.found or self._stops.found)
+
+    @property
+    def stop(self) -> str:
+        """Return the stop string that was reached; "" for none."""
+        return self._stops.found
 
     def push(self, piece: bytes, origin: Origin, token: int | None = None) -> list[Segment]:
         """Add one token; return the segments that can be shown now.
