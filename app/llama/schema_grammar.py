@@ -47,12 +47,20 @@ def _converter() -> Any:
             kind = schema.get("type")
             if isinstance(kind, list):
                 schema = {"anyOf": [{**schema, "type": one} for one in kind]}
+            elif kind in ("integer", "number", None) and _needs_multiples(schema):
+                raise UsageError(f"multipleOf is {schema['multipleOf']!r}, which a grammar cannot express")
             elif kind in ("integer", "number") and any(key in schema for key in _BOUNDS) and "enum" not in schema:
                 rule = f"({_bounded_number(schema, whole=kind == 'integer')}) space"
                 return str(self._add_rule(f"{name}-range" if name else "root", rule))
             return str(super().visit(schema, name))
 
     return Converter
+
+
+def _needs_multiples(schema: Mapping[str, Any]) -> bool:
+    """Return whether only multiples of a number are valid; each integer is a multiple of 1."""
+    step = schema.get("multipleOf")
+    return step is not None and "enum" not in schema and (schema.get("type"), step) != ("integer", 1)
 
 
 def _bounded_number(schema: Mapping[str, Any], *, whole: bool) -> str:

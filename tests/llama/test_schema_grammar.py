@@ -82,8 +82,15 @@ def test_bounds_in_a_property_and_beside_null(pair: NativePair) -> None:
         ({"minimum": 3, "maximum": 2}, "no number lies within"),
         ({"exclusiveMinimum": 2, "exclusiveMaximum": 2}, "no number lies within"),
         ({"maximum": float("inf")}, "maximum is inf"),
+        ({"multipleOf": 0.5}, "multipleOf is 0.5, which a grammar cannot express"),
     ],
 )
 def test_bounds_that_cannot_be_kept_are_errors(bounds: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         grammar_of_schema({"type": "number", **bounds})
+
+
+def test_a_step_that_every_value_keeps_is_no_error() -> None:
+    fine = {"type": ["integer", "null"], "multipleOf": 1}, {"enum": [5, 10], "multipleOf": 5}
+    for schema in fine:
+        assert grammar_of_schema({"type": "object", "properties": {"n": schema}})
