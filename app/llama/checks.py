@@ -38,7 +38,7 @@ def open_model_file(path: Path) -> ModelFile:
         ModelFileError: It is missing, or not a language model.
         DamagedFileError: It is truncated, or llama.cpp would abort on it.
     """
-    header = read_header(path)
+    header = read_header(path, tensors=True)
     if found := _other_kind(header):
         reason, hint = found
         raise ModelFileError(f"{path} cannot be run: {reason}.", hint)

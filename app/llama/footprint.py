@@ -21,6 +21,7 @@ from app.llama.heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams
+from app.models.draft_kinds import kind_of_file
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.placement import CPU
 
@@ -78,9 +79,10 @@ def try_head(path: Path, target: Path) -> bool:
 
     The child's side of `app.llama.child`.
     """
-    is_mtp = path == target
+    is_mtp = path == target or kind_of_file(path) == "mtp"
     library.start()
-    models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp)) for file in dict.fromkeys((target, path))]
+    files = dict.fromkeys((target, path))
+    models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp and file == path)) for file in files]
     params = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:

@@ -93,8 +93,8 @@ class HeadContext(Context):
 
     Args:
         kind: Kind of the layers.
-        model: Model with the layers; for MTP layers the target itself.
-        facts: Header of an EAGLE-3 head or DFlash block; None for MTP layers.
+        model: Model with the layers; the target itself for MTP layers in its file.
+        facts: Header of a file of their own; None for MTP layers in the target's file.
         target: The target's context, which is set to output its hidden rows.
         params: Context size, batch size, threads and KV cache types.
 
@@ -109,6 +109,9 @@ class HeadContext(Context):
         self._target = target
         self._layers = facts.target_layers if facts is not None else ()
         self._mask = facts.mask_token if facts is not None else 0
+        self._shares_memory = facts is not None and facts.shares_memory
+        self._last = 0
+        """Position of the last token of the text, for layers that share the target's memory."""
         self.lag, self.at_once = (0, True) if kind == "dflash" else (1, False)
         self.longest = facts.block_size - 1 if kind == "dflash" and facts is not None else MAX_DRAFT
         self._functions = {name: symbol(name) for name in _SYMBOLS}
@@ -148,6 +151,12 @@ class HeadContext(Context):
         return np.concatenate(parts, axis=1)
 
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
+        if self._shares_memory:
+            if n_outputs:
+                self._last = start + len(tokens) - 1
+                self._head_batch.rows[0] = rows[-1]
+                self._submit(self._last, tokens[-1:], 1, 1)
+            return
         if start < self._offset:
             # The first token has no row before it.
             tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset
@@ -166,7 +175,8 @@ class HeadContext(Context):
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
         ctypes.memmove(self._head_batch.rows.ctypes.data, address, self._head_batch.rows[0].nbytes)
-        self._submit(position, (token,), 1, 1)
+        # Without a memory, every drafted token stands in for the last one.
+        self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def block(self, position: int, token: int, n: int) -> None:
         self._submit(position, (token, *[self._mask] * n), n + 1, n + 1, with_rows=False)
@@ -177,12 +187,17 @@ class HeadContext(Context):
 
     def cut(self, position: int) -> None:
         n_past = max(0, position - self._offset)
-        if n_past >= self.n_past:
+        if n_past >= self.n_past or self._shares_memory:
             return
         if not native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1):
             self.clear()
             raise DecodeError("The KV cache of the draft layers could not be rolled back.")
         self._set_n_past(n_past)
+
+    def clear(self) -> None:
+        # Clearing a shared KV cache would empty the target's.
+        if not self._shares_memory:
+            super().clear()
 
     def _submit(self, position: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = True) -> None:
         """Evaluate `n` tokens from a target position on; if `tokens` is empty, the rows alone are the input."""

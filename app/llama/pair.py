@@ -227,12 +227,14 @@ class NativePair:
             )
             return None
         try:
-            draft = Model(file, params.draft_model, lambda share: on_progress("draft", share))
+            facts = head_facts(file.header)
+            model = replace(params.draft_model, load_mtp=facts is not None and facts.kind == "mtp")
+            draft = Model(file, model, lambda share: on_progress("draft", share))
         except ModelLoadError as error:
             self.notices.append(without_draft(error))
             return None
         stack.callback(draft.close)
-        if (facts := head_facts(file.header)) is not None:
+        if facts is not None:
             if self._load_head(facts.kind, draft, facts, params) is None:
                 draft.close()
                 return None
@@ -259,6 +261,9 @@ class NativePair:
     ) -> HeadContext | None:
         """Create the context of draft layers and attach them to the target; None, with a notice, if that fails."""
         n_ctx = self._context.n_ctx
+        if facts is not None and facts.shares_memory:
+            # llama.cpp empties the memory that the layers share.
+            self.target.rollback(0)
         shape = params.draft_context(n_ctx) if facts is None else params.block_context(n_ctx, facts.block_size or 1)
         try:
             context = HeadContext(kind, model, facts, self._context, shape)

@@ -71,6 +71,10 @@ _LAYER_INPUTS = frozenset(
 """Architectures whose layer inputs llama.cpp can output; for any other one it ends the process."""
 
 
+_SHARED_TARGET = "gemma4"
+"""Architecture whose KV cache an MTP layer in a file of its own shares."""
+
+
 class Remedy(Enum):
     """Change that makes two models compatible, as a hint of the form that adds a pair."""
 
@@ -158,14 +162,20 @@ def mtp_problem(target: ModelFacts) -> str:
 
 
 def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
-    """Return why an EAGLE-3 head or DFlash block cannot draft for a target, as a sentence; "" if it can."""
+    """Return why a file with draft layers cannot draft for a target, as a sentence; "" if it can."""
     head = draft.head
     if head is None:
         return ""
     refused = f"{draft.name} cannot be used as a draft"
     if head.fault:
         return f"{refused}: {head.fault}."
-    if target.architecture not in _LAYER_INPUTS:
+    if head.kind == "mtp":
+        made_for = _SHARED_TARGET if head.shares_memory else draft.architecture
+        if target.architecture != made_for:
+            return f"{refused}: it is an MTP layer for {made_for}; the architecture of {target.name} is another."
+        if not head.shares_memory and (problem := mtp_problem(draft)):
+            return problem
+    elif target.architecture not in _LAYER_INPUTS:
         known = f"llama.cpp does not output the hidden rows of the architecture {target.architecture}"
         return f"{refused}: {known}, which {WITH_ARTICLE[head.kind]} needs."
     n_layers = target.n_layers - target.n_mtp_layers
@@ -208,6 +218,8 @@ def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | No
     """Return why a model cannot be a target, with a draft model or without, and the remedy; "" and None if it can."""
     if not target.vocab.tokens:
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
+    if target.head is not None:
+        return f"{target.name} is {WITH_ARTICLE[target.head.kind]}, which drafts for a target.", Remedy.OTHER_TARGET
     if drafted and not (target.can_rollback or target.keeps_snapshots):
         return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
     return "", None

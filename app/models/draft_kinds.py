@@ -37,6 +37,8 @@ _VARIANTS = {
     "markov_w1.weight": "it is a DSpark block, which Tandem cannot use yet",
 }
 """Tensors of variants of DFlash."""
+_FIRST_BLOCK = "blk.0.attn_norm.weight"
+"""Missing in a file that holds MTP layers alone."""
 D2T = "d2t"
 _D2T_TYPE = 27
 """GGML_TYPE_I64."""
@@ -44,7 +46,7 @@ _D2T_TYPE = 27
 
 @dataclass(frozen=True, slots=True)
 class HeadFacts:
-    """What the header of an EAGLE-3 head or DFlash block says.
+    """What the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a file of its own says.
 
     Attributes:
         kind: Its kind.
@@ -53,18 +55,20 @@ class HeadFacts:
         block_size: Tokens of a DFlash block, with the last token before it.
         mask_token: Token in place of those that a DFlash block computes.
         fault: Why Tandem cannot use it, as a clause; "" if it can.
+        shares_memory: It attends to the KV cache of its target and has none of its own.
     """
 
-    kind: Literal["eagle3", "dflash"]
+    kind: Literal["mtp", "eagle3", "dflash"]
     target_layers: tuple[int, ...]
     target_width: int
     block_size: int = 0
     mask_token: int = 0
     fault: str = ""
+    shares_memory: bool = False
 
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
-    """Return the facts of a file with draft layers; None for any other model."""
+    """Return the facts of a file with draft layers alone; None for any other model."""
     found = header.of_architecture("target_layers")
     numbers = tuple(n for n in found if isinstance(n, int)) if isinstance(found, list) else ()
     width = header.number("embedding_length")
@@ -89,15 +93,18 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
             if not _LEAST_BLOCK <= block <= MAX_DRAFT:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
             return HeadFacts("dflash", numbers, width, block, mask if isinstance(mask, int) else 0, fault)
+        case "gemma4-assistant":
+            return HeadFacts("mtp", (), header.number("embedding_length_out"), shares_memory=True)
+    has_layer = any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors)
+    if has_layer and _FIRST_BLOCK not in header.tensors and "split.count" not in header.metadata:
+        return HeadFacts("mtp", (), width)
     return None
 
 
 def kind_of_file(path: Path) -> DraftKind:
     """Return the kind of a draft on disk. Raises ModelFileError."""
-    match read_header(path, vocabulary=False).architecture:
-        case "eagle3" | "dflash" as kind:
-            return kind
-    return "model"
+    facts = head_facts(read_header(path, tensors=True, vocabulary=False))
+    return facts.kind if facts is not None else "model"
 
 
 _MASK_KEY = "tokenizer.ggml.mask_token_id"

@@ -218,12 +218,13 @@ def draft_memory(
     head = draft.head if draft is not None else None
     if draft is not None and head is None:
         return made
-    n_rows = len(head.target_layers) if head is not None else 1
+    n_rows = len(head.target_layers) or 1 if head is not None else 1
     host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
     if draft is not None and head is not None:
         # What the file shares with its target, its graph computes as well.
         logits = _logits_bytes(target.graph, head.block_size or 1)
-        return replace(made, host=host + logits, compute=made.compute + logits)
+        kv = 0 if head.shares_memory else made.kv
+        return replace(made, host=host + logits, compute=made.compute + logits, kv=kv)
     layers = max(1, target.n_layers)
     return replace(
         made,

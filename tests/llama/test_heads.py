@@ -46,6 +46,10 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "eagle3-reduced": lambda path: write_eagle3(path, d2t=REDUCED),
     "dflash": write_dflash,
 }
+SIDECARS: dict[str, tuple[Callable[..., Path], Callable[..., Path]]] = {
+    "mtp-alone": (tiny_heads.write_dense_mtp, tiny_heads.write_mtp_alone),
+    "gemma4": (tiny_heads.write_gemma4, tiny_heads.write_gemma4_mtp),
+}
 NewPair = Callable[[], NativePair]
 Inputs = dict[heads.HeadContext, dict[int, tuple[int, Rows]]]
 
@@ -57,7 +61,7 @@ def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> Nativ
     return NativePair(params, CancelFlag(), lambda *_: True)
 
 
-@pytest.fixture(params=[*MTP, *FILES])
+@pytest.fixture(params=[*MTP, *FILES, *SIDECARS])
 def new_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPair]:
     """Return a function that loads a pair with draft layers, of each kind in turn."""
     made: list[NativePair] = []
@@ -65,10 +69,14 @@ def new_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPair
     def make() -> NativePair:
         if write := MTP.get(request.param):
             made.append(load(write(tmp_path / "target.gguf"), mtp=True))
+        elif request.param in SIDECARS:
+            write, write_draft = SIDECARS[request.param]
+            made.append(load(write(tmp_path / "target.gguf"), write_draft(tmp_path / "draft.gguf")))
         else:
             draft = FILES[request.param](tmp_path / "draft.gguf")
             made.append(load(write_target(tmp_path / "target.gguf"), draft))
-        assert made[-1].drafter is not None, made[-1].notices
+        assert made[-1].drafter is not None
+        assert not made[-1].notices
         return made[-1]
 
     yield make
@@ -193,12 +201,12 @@ def assert_equals_fresh_read(
     assert len(got) == 4
 
 
-@pytest.mark.parametrize("name", [*MTP, *FILES])
+@pytest.mark.parametrize("name", [*MTP, *FILES, *SIDECARS])
 def test_sampled_answers_have_the_distribution_of_no_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    draft = FILES[name](tmp_path / "draft.gguf") if name in FILES else None
-    write: Callable[..., Path] = MTP.get(name, write_target)
+    write, write_draft = SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
+    draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
     target = write(tmp_path / "target.gguf", spread=0.2)
     pair = load(target, draft, mtp=draft is None)
     likely, rng, accepted = range(2, 5), random.Random(5), Counter[int]()

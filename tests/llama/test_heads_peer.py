@@ -15,7 +15,16 @@ from app.engine.fixed import FixedDrafting
 from app.engine.types import DraftParams
 from tests.bench.peer import LlamaServer
 from tests.llama.test_heads import PROMPT, answer, drafter_of, load
-from tests.llama.tiny_heads import write_dense_mtp, write_dflash, write_eagle3, write_mtp, write_target
+from tests.llama.tiny_heads import (
+    write_dense_mtp,
+    write_dflash,
+    write_eagle3,
+    write_gemma4,
+    write_gemma4_mtp,
+    write_mtp,
+    write_mtp_alone,
+    write_target,
+)
 
 PEER = Path(os.environ.get("TANDEM_TEST_PEER", Path.home() / ".cache" / "tandem-peer" / "bin" / "llama-server"))
 pytestmark = [
@@ -29,6 +38,8 @@ Writer = Callable[[Path], Path]
 KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
     "mtp-hybrid": ("draft-mtp", write_mtp, None),
     "mtp-dense": ("draft-mtp", write_dense_mtp, None),
+    "mtp-alone": ("draft-mtp", write_dense_mtp, write_mtp_alone),
+    "gemma4": ("draft-mtp", write_gemma4, write_gemma4_mtp),
     "eagle3": ("draft-eagle3", write_target, write_eagle3),
     "eagle3-reduced": ("draft-eagle3", write_target, lambda path: write_eagle3(path, d2t=[*range(2, 258, 3)])),
     "dflash": ("draft-dflash", write_target, write_dflash),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.llama.gguf_files import I32, Array, header, text
+from tests.llama.gguf_files import BOOL, I32, Array, header, text
 from tests.llama.tiny_model import ALIGNMENT, EMBEDDING, FORWARD, values, vocabulary
 
 _HEAD, _HEADS, _STATE = 16, 2, 16
@@ -76,7 +76,7 @@ def write_mtp(path: Path, **changes: Any) -> Path:
     return _write(path, "qwen35", own, _BOTH, layers, **changes)
 
 
-def write_dense_mtp(path: Path, **changes: Any) -> Path:
+def write_dense_mtp(path: Path, *, is_alone: bool = False, **changes: Any) -> Path:
     """Write a GLM-4.5 mixture of experts, whose cache can be cut anywhere, with an MTP layer."""
     own: dict[str, Any] = {
         "nextn_predict_layers": 1,
@@ -103,6 +103,8 @@ def write_dense_mtp(path: Path, **changes: Any) -> Path:
     }
     attention = {**norms, **_attention(EMBEDDING)}
     layers = [{**attention, **_FEED_FORWARD}, {**attention, **experts}, {**attention, **experts, **_nextn()}]
+    if is_alone:
+        layers[:2] = {}, {}
     return _write(path, "glm4moe", own, {**_BOTH, "output.weight": (EMBEDDING, N_VOCAB)}, layers, **changes)
 
 
@@ -113,6 +115,63 @@ def _nextn() -> Shapes:
         "nextn.hnorm.weight": (EMBEDDING,),
         "nextn.shared_head_norm.weight": (EMBEDDING,),
     }
+
+
+_GEMMA = {"post_attention_norm.weight": (EMBEDDING,), "post_ffw_norm.weight": (EMBEDDING,)}
+
+
+def write_gemma4(path: Path, **changes: Any) -> Path:
+    """Write a Gemma 4 of four layers, every other one with a sliding window."""
+    layer = {**_PRE, **_GEMMA, **_attention(EMBEDDING), **_NORMED, **_FEED_FORWARD}
+    own: dict[str, Any] = {
+        "attention.sliding_window": 1024,
+        "attention.sliding_window_pattern": Array(BOOL, [True, False] * 2),
+        "attention.key_length_swa": _HEAD,
+        "attention.value_length_swa": _HEAD,
+        "embedding_length_per_layer_input": 0,
+    }
+    shapes = {**_BOTH, "rope_freqs.weight": (_HEAD // 2,)}
+    return _write(path, "gemma4", own, shapes, [layer] * N_LAYERS, **changes)
+
+
+def write_gemma4_mtp(path: Path, **changes: Any) -> Path:
+    """Write the MTP layers of a Gemma 4 in a file of their own, which share its KV cache."""
+    width = EMBEDDING // 2
+    own: dict[str, Any] = {
+        "embedding_length": width,
+        "embedding_length_out": EMBEDDING,
+        "nextn_predict_layers": 2,
+        "attention.sliding_window": 1024,
+        "attention.sliding_window_pattern": Array(BOOL, [True, False]),
+        "attention.key_length_swa": _HEAD,
+        "attention.value_length_swa": _HEAD,
+    }
+    layer: Shapes = {
+        "attn_norm.weight": (width,),
+        "attn_q.weight": (width, _HEADS * _HEAD),
+        "attn_output.weight": (_HEADS * _HEAD, width),
+        "attn_q_norm.weight": (_HEAD,),
+        "post_attention_norm.weight": (width,),
+        "layer_output_scale.weight": (1,),
+        "ffn_norm.weight": (width,),
+        "ffn_gate.weight": (width, FORWARD),
+        "ffn_up.weight": (width, FORWARD),
+        "ffn_down.weight": (FORWARD, width),
+        "post_ffw_norm.weight": (width,),
+    }
+    shapes: Shapes = {
+        "token_embd.weight": (width, N_VOCAB),
+        "output_norm.weight": (width,),
+        "rope_freqs.weight": (_HEAD // 2,),
+        "nextn.pre_projection.weight": (2 * EMBEDDING, width),
+        "nextn.post_projection.weight": (width, EMBEDDING),
+    }
+    return _write(path, "gemma4-assistant", own, shapes, [layer] * 2, **changes)
+
+
+def write_mtp_alone(path: Path, **changes: Any) -> Path:
+    """Write the MTP layer of `write_dense_mtp` in a file of its own."""
+    return write_dense_mtp(path, is_alone=True, **changes)
 
 
 def write_eagle3(path: Path, *, d2t: list[int] | None = None, **changes: Any) -> Path:
@@ -183,7 +242,8 @@ def _write(
         scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
         numbers = scale * rng.normal(size=int(np.prod(shape)))
         numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
-        numbers = np.ones_like(numbers) if name.endswith("norm.weight") else numbers
+        is_plain = name.endswith(("norm.weight", "rope_freqs.weight", "output_scale.weight"))
+        numbers = np.ones_like(numbers) if is_plain else numbers
         tensors.append((name, shape, _F32, numbers.astype("<f4").tobytes()))
     if d2t is not None:
         tensors.append(("d2t", (len(d2t),), _D2T_TYPE, np.array(d2t, "<i8").tobytes()))

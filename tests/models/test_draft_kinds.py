@@ -9,10 +9,20 @@ import pytest
 
 from app.models import draft_kinds
 from app.models.compatibility import check_pair, chosen, head_problem, kind_of, mtp_problem
-from app.models.draft_kinds import d2t_fault
+from app.models.draft_kinds import d2t_fault, kind_of_file
 from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
-from tests.llama.tiny_heads import N_VOCAB, write_dense_mtp, write_dflash, write_eagle3, write_mtp, write_target
+from tests.llama.tiny_heads import (
+    N_VOCAB,
+    write_dense_mtp,
+    write_dflash,
+    write_eagle3,
+    write_gemma4,
+    write_gemma4_mtp,
+    write_mtp,
+    write_mtp_alone,
+    write_target,
+)
 
 
 @pytest.fixture
@@ -39,6 +49,30 @@ def test_kinds_are_found_in_headers(tmp_path: Path, target: ModelFacts, mtp: Mod
     assert check_pair(target, eagle).draft_kind == "eagle3"
     assert check_pair(target, dflash).draft_kind == "dflash"
     assert not mtp_problem(read_facts(write_dense_mtp(tmp_path / "dense.gguf")))
+
+
+def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -> None:
+    gemma, sidecar = (
+        read_facts(write(tmp_path / name))
+        for name, write in (("gemma.gguf", write_gemma4), ("sidecar.gguf", write_gemma4_mtp))
+    )
+    dense, alone = (
+        read_facts(write(tmp_path / name))
+        for name, write in (("dense.gguf", write_dense_mtp), ("alone.gguf", write_mtp_alone))
+    )
+    for main, layers in ((gemma, sidecar), (dense, alone)):
+        assert (kind_of(main), kind_of(layers)) == ("model", "mtp")
+        assert check_pair(main, layers).draft_kind == "mtp"
+        assert chosen("mtp", main, layers) == (True, False, "")
+        assert chosen("auto", main, layers) == (True, False, "")
+        assert head_problem(target, layers) == (
+            f"{layers.name} cannot be used as a draft: it is an MTP layer for {main.architecture}; the architecture of "
+            "target is another."
+        )
+        assert check_pair(layers).problems == (f"{layers.name} is an MTP layer, which drafts for a target.",)
+    assert kind_of_file(tmp_path / "alone.gguf") == kind_of_file(tmp_path / "sidecar.gguf") == "mtp"
+    assert draft_memory(gemma, sidecar, 4096).kv == 0 < draft_memory(dense, alone, 4096).kv
+    assert mtp_problem(replace(alone, n_mtp_layers=2)) == head_problem(dense, replace(alone, n_mtp_layers=2)) != ""
 
 
 def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None:

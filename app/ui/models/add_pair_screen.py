@@ -165,7 +165,7 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     for (role, files), name in zip(prepared.models, names, strict=True):
         named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
         yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
-    if check.draft_kind == "mtp":
+    if check.draft_kind == "mtp" and check.draft is None:
         yield Content.styled(f"{'draft':{_ROLE}}{KIND_NAMES['mtp']}", "$draft")
     yield Content("")
     if check.problems:

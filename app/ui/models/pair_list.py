@@ -240,7 +240,7 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
         yield Content(f"Stopped. Press {_enter()} to resume.")
     if setup.stage is Stage.READY and not card.is_open:
         yield Content(f"Ready. Press {_enter()} to open it.")
-    if setup.prepared is not None and setup.prepared.check.draft_kind == "mtp":
+    if setup.prepared is not None and setup.prepared.check.draft_kind == "mtp" and setup.prepared.check.draft is None:
         yield Content.styled(f"draft: {KIND_NAMES['mtp']}", "$draft")
     for warning in setup.prepared.check.warnings if setup.prepared is not None else ():
         yield Content.styled(printable(warning), "$quiet")
