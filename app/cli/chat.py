@@ -230,7 +230,7 @@ class Opener:
         hint = "" if fixes else other
         if event.request is not None:
             # The error stays in the conversation, where no choice can be made.
-            hint = f"Ask again when there is room for it; {other}"
+            hint = f"Free some memory and send the prompt again; {other}"
         return replace(event, error=NoRoomError(event.error.message, fixes, hint))
 
     def fix(self, offer: Offer) -> FitOption:

@@ -125,7 +125,7 @@ def help_of(setting: Setting) -> str:
     elif isinstance(kind, Switch):
         notes.append(kind.allowed)
     notes.append(f"default: {setting.shown_default}")
-    return f"{setting.text} ({'; '.join(notes)})"
+    return f"{setting.help} ({'; '.join(notes)})"
 
 
 def read_flags(args: Namespace) -> Layer:

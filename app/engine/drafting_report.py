@@ -101,14 +101,12 @@ def drafted_by(drafter: Source, share: float) -> str:
 
 
 def brief_reason(status: DraftingStatus) -> str:
-    """Return the draft source and the reason in at most `BRIEF` characters; "" without a reason."""
+    """Return the draft source and the reason in at most `BRIEF` characters; "" for a long reason or none."""
     reason = status.reason
-    if not reason:
-        return ""
     source = status.source if status.source == "off" else SOURCE_NAMES[status.source]
     whole = reason if reason.startswith(_OFF) else f"{source}: {reason}"
-    clauses = (_CLAUSE_END.split(text, maxsplit=1)[0] for text in (reason, whole))
-    return next(text for text in (whole, reason, *clauses) if len(text) <= BRIEF)
+    texts = (whole, reason, _CLAUSE_END.split(reason, maxsplit=1)[0]) if reason else ()
+    return next((text for text in texts if len(text) <= BRIEF), "")
 
 
 def why_undrafted(reason: str) -> str:

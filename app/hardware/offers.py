@@ -41,7 +41,7 @@ class Offer:
 
     @property
     def gain(self) -> str:
-        return f"frees about {memory_size(self.gain_bytes)}{'' if self.suffices else ', not enough alone'}"
+        return f"frees about {memory_size(self.gain_bytes)}{'' if self.suffices else ' (not enough alone)'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _shorter_context(problem: _Problem) -> Offer | None:
     return Offer(
         f"a context of {n_ctx:,} tokens",
         target.kv - big.kv + (draft.kv - small.kv if draft is not None and small is not None else 0),
-        f"conversations of {n_ctx / target.n_ctx:.0%} of the length",
+        f"{n_ctx / target.n_ctx:.0%} of the requested context",
         ("--ctx", str(n_ctx)),
         fitting is not None,
     )
@@ -147,7 +147,7 @@ def _quantized_cache(problem: _Problem, flash_attention: str) -> Offer | None:
             flags = (*flags, flag, "q8_0")
     if flash_attention == "off":
         flags = (*flags, "--flash-attn", "auto")
-    cost = "answers may differ in a word here and there; long contexts are read more slowly"
+    cost = "answers may differ slightly; long prompts are read more slowly"
     return Offer("8-bit KV caches (q8_0)", gain, cost, flags, problem.fits(target=target, draft=draft))
 
 
@@ -166,8 +166,8 @@ def _smaller_quantization(problem: _Problem) -> Offer | None:
         return None
     fitting = [name for name, size in sizes.items() if problem.fits(target=replace(target, weights=size))]
     name = fitting[0] if fitting else list(sizes)[-1]
-    cost = "another download, and answers of somewhat lower quality"
-    return Offer(f"{name} of {target.name}", target.weights - sizes[name], cost, (), bool(fitting))
+    cost = "another download; slightly lower quality"
+    return Offer(f"{target.name} as {name}", target.weights - sizes[name], cost, (), bool(fitting))
 
 
 def _draft_offers(problem: _Problem) -> Iterator[Offer]:
@@ -187,7 +187,7 @@ def _draft_offers(problem: _Problem) -> Iterator[Offer]:
         yield Offer(f"the draft on {where}", gain, "slower drafts", ("--draft-device", name), bool(fitting))
     # Snapshots of the target's state only serve drafts.
     alone = problem.fits(target=replace(problem.target, snapshots=0), draft=None)
-    yield Offer("no draft", gain + problem.target.snapshots, "no draft, so no speedup", ("--no-draft",), alone)
+    yield Offer("no draft", gain + problem.target.snapshots, "no speedup", ("--no-draft",), alone)
 
 
 def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
@@ -195,7 +195,7 @@ def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
     return Offer(
         f"a smaller pair: {smaller.pair.title}",
         total - smaller.need_bytes,
-        "another, smaller model answers",
+        "a smaller model answers",
         ("--pair", smaller.pair.name),
         True,
     )

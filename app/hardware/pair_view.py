@@ -204,5 +204,5 @@ def _room(need: Load, view: PairView) -> Check:
     text = f"{needed} needed (estimated {source}), {memory_size(need.room_bytes)} free for models"
     if need.need_bytes <= need.room_bytes:
         return Check("ok", label, text)
-    problem = f"the pair needs {needed} of {label}, {memory_size(need.room_bytes)} are free"
+    problem = f"the pair needs {needed} of {label} ({memory_size(need.room_bytes)} free)"
     return Check("problem", label, text, ("It does not fit. Choose one:", *view.offers), problem)

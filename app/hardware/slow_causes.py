@@ -120,7 +120,7 @@ def _too_little_memory(s: Situation) -> Cause | None:
         return None
     where = "RAM" if need.device == MAIN else need.device
     text = (
-        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free. The rest "
+        f"It needs {memory_size(need.need_bytes)} of {where} ({memory_size(need.free_bytes)} free). The rest "
         "is read again for every token, usually many times slower."
     )
     return _unmeasured("memory", text, _TOO_LITTLE_RAM, *(s.pair.offers or ("  tandem setup",)))

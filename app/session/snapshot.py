@@ -35,14 +35,14 @@ class DraftState:
     """Drafting of the next answer.
 
     Attributes:
-        source: Where drafts come from, in a word or two.
+        mode: "automatic", "fixed", "off", or "no draft" if none is possible.
         n_max: Fixed draft length; 0 where it is not fixed.
         reason: Why drafting is not available, as a sentence.
     """
 
     is_on: bool
     is_available: bool
-    source: str
+    mode: str
     n_max: int = 0
     reason: str = ""
 
@@ -54,10 +54,9 @@ class DraftState:
             why = pair.why_no_draft(drafting) if pair is not None else ""
             return cls(False, False, "no draft", reason=sentence(why or "there is no draft model"))
         if not switched_on:
-            return cls(False, True, "draft off")
+            return cls(False, True, "off")
         if isinstance(drafting, DraftParams):
-            kind = (pair.draft_kind if pair is not None else None) or "model"
-            return cls(True, True, kind if drafting.n_max else "none: n_max is 0", drafting.n_max)
+            return cls(True, True, "fixed" if drafting.n_max else "none: n_max is 0", drafting.n_max)
         return cls(True, True, "automatic")
 
 

@@ -108,9 +108,14 @@ class Number(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Kind):
-    """One of a few words."""
+    """One of a few words.
+
+    Attributes:
+        former: Earlier names of options, still read.
+    """
 
     options: tuple[str, ...]
+    former: tuple[tuple[str, str], ...] = ()
 
     @property
     def allowed(self) -> str:
@@ -119,6 +124,7 @@ class Choice(Kind):
 
     def parse(self, text: str) -> Value:
         word = text.strip().lower()
+        word = dict(self.former).get(word, word)
         if word not in self.options:
             raise ValueError(text)
         return word

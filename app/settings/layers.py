@@ -143,7 +143,7 @@ def automatic(settings: Resolved) -> AutoDraft:
     source, match = settings["draft.source"], settings["draft.lookup_min_match"]
     assert isinstance(match, int)
     is_ngram = settings["draft.type"] == "ngram"
-    return AutoDraft(source != "lookup" and not is_ngram, source != "model" or is_ngram, match)
+    return AutoDraft(source != "ngram" and not is_ngram, source != "model" or is_ngram, match)
 
 
 def thinking(settings: Resolved) -> Thinking:

@@ -47,7 +47,8 @@ class Setting:
     Attributes:
         name: Table and key, with a dot between.
         kind: Type and range.
-        text: Help in one line, a noun phrase.
+        text: Help in a few words, a noun phrase.
+        more: Further help, such as what its values mean; "" for none.
         unset: Words for a default that is not a value.
         metavar: Placeholder of the value in the help.
         flags: Its flags, the first one named after it; () for none.
@@ -61,6 +62,7 @@ class Setting:
     kind: Kind
     default: Value
     text: str
+    more: str = ""
     unset: str = ""
     metavar: str = ""
     flags: tuple[str, ...] = ()
@@ -94,6 +96,11 @@ class Setting:
         return bool(self.table) and self.table != "appearance"
 
     @property
+    def help(self) -> str:
+        """The whole help."""
+        return f"{self.text}; {self.more}" if self.more else self.text
+
+    @property
     def shown_default(self) -> str:
         """The default in words."""
         return self.unset or self.kind.show(self.default)
@@ -112,16 +119,18 @@ class Setting:
         return f'{where} is "{text}"; it must be {self.kind.allowed}.'
 
 
-def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: Any) -> Setting:
-    """Make a setting with its flag; `more` are other spellings of it."""
+def _setting(name: str, kind: Kind, default: Value, text: str, *flags: str, **what: Any) -> Setting:
+    """Make a setting with its flag; `flags` are other spellings of it."""
     table, _, key = name.rpartition(".")
     flag = f"--{'draft-' * (table == 'draft')}{key}".replace("_", "-")
-    made = Setting(name, kind, default, text, flags=(flag, *more))
+    made = Setting(name, kind, default, text, flags=(flag, *flags))
     return replace(made, **what)
 
 
 def _draft(key: str, kind: Kind, text: str, **what: Any) -> Setting:
-    return _setting(f"draft.{key}", kind, getattr(DraftParams(), key), text, only_fixed=True, **what)
+    return _setting(
+        f"draft.{key}", kind, getattr(DraftParams(), key), text, more="fixed mode only", only_fixed=True, **what
+    )
 
 
 def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, word: str = "", **what: Any) -> Setting:
@@ -131,8 +140,8 @@ def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, wo
     return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, field=field, **what)
 
 
-def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "") -> Setting:
-    return _setting(name, kind, default, text, metavar=metavar, unset=unset, needs_reload=True)
+def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "", more: str = "") -> Setting:
+    return _setting(name, kind, default, text, metavar=metavar, unset=unset, more=more, needs_reload=True)
 
 
 _LAYERS = Number(0, MAX_LAYERS, whole=True, word="auto", also=("all",))
@@ -142,33 +151,37 @@ SETTINGS: tuple[Setting, ...] = (
         "preset",
         Name("the name of a preset", word="none"),
         None,
-        "named group of settings, stronger than those of the file",
+        "named group of settings",
+        more="overrides those of settings.toml",
         metavar="NAME",
     ),
     _setting(
         "draft.mode",
         Choice(MODES),
         "auto",
-        "auto: tune while running, disable if it does not help. fixed: use the numbers below. off: no drafting",
+        "automatic, fixed or no drafting",
         "--drafting",
+        more="auto: tune while running, disable if it does not help. fixed: use the numbers below. off: no drafting",
     ),
     _setting(
         "draft.source",
-        Choice(("both", "model", "lookup")),
+        Choice(("both", "model", "ngram"), former=(("lookup", "ngram"),)),
         "both",
-        "source of drafts in auto mode: the draft model, n-grams (lookup), or both",
+        "source of drafts in auto mode",
+        more="the draft model, n-grams, or both",
         only_auto=True,
     ),
     _placed(
         "draft.type",
         Choice(DRAFT_TYPES),
         "auto",
-        "kind of draft; auto uses the draft's file, else an MTP layer in the target's file",
+        "kind of draft",
         "TYPE",
+        more="auto uses the draft's file, else an MTP layer in the target's file",
     ),
-    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step; fixed only", metavar="N"),
-    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify; fixed only", metavar="N"),
-    _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token; fixed only", metavar="P"),
+    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step", metavar="N"),
+    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify", metavar="N"),
+    _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token", metavar="P"),
     _setting(
         "draft.lookup_min_match",
         Number(2, 16, whole=True),
@@ -189,17 +202,17 @@ SETTINGS: tuple[Setting, ...] = (
     _sampling("temp", "temperature", "temperature; 0 is greedy", "T", 0.1),
     _sampling("top_k", "top_k", "K most probable tokens kept; 0 keeps all", "K"),
     _sampling("top_p", "top_p", "top-p (nucleus) sampling; 1 keeps all", "P", 0.05),
-    _sampling("min_p", "min_p", "min-p: lowest probability relative to the top token", "P", 0.01),
+    _sampling("min_p", "min_p", "lowest probability relative to the top token", "P", 0.01),
     _sampling("typical_p", "typical_p", "locally typical sampling; 1 keeps all", "P", 0.05),
-    _sampling("repeat_penalty", "repeat_penalty", "divisor for the logits of recent tokens; 1 is off", "X", 0.05),
+    _sampling("repeat_penalty", "repeat_penalty", "divisor for logits of recent tokens; 1 is off", "X", 0.05),
     _sampling("frequency_penalty", "frequency_penalty", "penalty per occurrence of a token; 0 is off", "X", 0.1),
     _sampling("presence_penalty", "presence_penalty", "penalty for a token that occurred; 0 is off", "X", 0.1),
     _sampling("repeat_last_n", "repeat_last_n", "tokens that the penalties look back", "N", 16),
-    _sampling("top_nsigma", "top_n_sigma", "top-n-sigma: standard deviations below the top logit; 0 is off", "N", 0.1),
+    _sampling("top_nsigma", "top_n_sigma", "standard deviations below the top logit", "N", 0.1, more="0 is off"),
     _sampling("xtc_probability", "xtc_probability", "XTC: chance to remove top choices; 0 is off", "P", 0.05),
     _sampling("xtc_threshold", "xtc_threshold", "XTC: lowest probability of a top choice", "P", 0.05),
     _sampling("dry_multiplier", "dry_multiplier", "DRY: penalty for repeated sequences; 0 is off", "X", 0.1),
-    _sampling("dry_base", "dry_base", "DRY: growth of the penalty with the length of a sequence", "X", 0.05),
+    _sampling("dry_base", "dry_base", "DRY: growth of the penalty per repeated token", "X", 0.05),
     _sampling("dry_allowed_length", "dry_allowed_length", "DRY: tokens that may repeat without a penalty", "N"),
     _sampling("dry_penalty_last_n", "dry_penalty_last_n", "DRY: tokens that it looks back", "N", 256),
     _sampling("dynatemp_range", "dynatemp_range", "range of the dynamic temperature; 0 is off", "X", 0.1),
@@ -229,49 +242,69 @@ SETTINGS: tuple[Setting, ...] = (
         "answer.context_full",
         Choice(("compact", "drop", "stop")),
         "compact",
-        "when the context is full: compact summarizes the oldest messages, drop leaves them out, stop ends the answer",
+        "action when the context is full",
+        more="compact summarizes the oldest messages, drop leaves them out, stop ends the answer",
     ),
-    _setting("answer.titles", Switch(), True, "titles of conversations by the model, after the first answer"),
+    _setting(
+        "answer.titles",
+        Switch(),
+        True,
+        "conversation titles written by the model",
+        more="after the first answer",
+    ),
     _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
     _setting(
         "answer.thinking",
         Choice(("auto", "on", "off")),
         "auto",
-        "reasoning before the answer; auto follows the model's template",
+        "reasoning before the answer",
+        more="auto follows the model's template",
         metavar="MODE",
     ),
     _setting(
         "answer.reasoning_effort",
         Choice(("auto", *EFFORTS)),
         "auto",
-        "reasoning effort, for models whose template has one",
+        "reasoning effort",
+        more="for models whose template has one",
         metavar="EFFORT",
     ),
     _placed(
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
         None,
-        "context size in tokens (rounded up to 256); longer needs more memory",
+        "context size in tokens",
         "N",
         "8,192 at most",
+        more="rounded up to a multiple of 256; longer needs more memory",
     ),
     _placed(
         "model.threads",
         Number(1, MAX_THREADS, whole=True, word="auto"),
         None,
-        "CPU threads; a fixed number does not yield to other programs",
+        "CPU threads",
         "N",
-        "as benchmarked, else the cores",
+        "as measured, else the cores",
+        more="a fixed number does not yield to other programs",
     ),
     _placed(
         "model.device",
         Several("names of devices such as CUDA0,CUDA1, or cpu, or auto", device),
         None,
-        "devices of the target, such as CUDA0,CUDA1 or cpu",
+        "devices of the target",
         "NAMES",
         "the fastest",
+        more="such as CUDA0,CUDA1 or cpu",
     ),
-    _placed("model.gpu_layers", _LAYERS, None, "layers of the target on the GPU, the others on the CPU", "N", "all"),
+    _placed(
+        "model.gpu_layers",
+        _LAYERS,
+        None,
+        "layers of the target on the GPU",
+        "N",
+        "all",
+        more="the others run on the CPU",
+    ),
     _placed(
         "model.n_cpu_moe",
         Number(0, MAX_LAYERS, whole=True),
@@ -283,9 +316,10 @@ SETTINGS: tuple[Setting, ...] = (
         "model.override_tensor",
         Overrides(),
         (),
-        "devices of tensors by name; the first matching pattern decides",
+        "devices of tensors by name",
         "PATTERN=DEVICE",
         "none",
+        more="the first matching pattern decides",
     ),
     _placed(
         "model.tensor_split",
@@ -307,23 +341,25 @@ SETTINGS: tuple[Setting, ...] = (
         "model.cache_ram",
         Number(0, _MAX_MIB, whole=True, word="auto", step=512),
         None,
-        "memory for the caches of other conversations, in MiB; 0 keeps none",
+        "RAM for caches of other conversations, in MiB",
         "MIB",
         "a quarter of what is free",
+        more="0 keeps none",
     ),
     _placed(
         "model.cache_disk",
         Number(0, _MAX_MIB, whole=True, word="auto", step=512),
         None,
-        "disk space for the caches of conversations, in MiB; 0 stores none",
+        "disk space for caches of conversations, in MiB",
         "MIB",
         "4,096, or 5% of what is free",
+        more="0 stores none",
     ),
     _placed(
         "model.unload_after",
         Number(1, 10_080, whole=True, word="never"),
         None,
-        "minutes without a prompt after which the models are unloaded",
+        "minutes without a prompt before unloading",
         "MINUTES",
         "never",
     ),

@@ -136,7 +136,7 @@ class TandemApp(App[None]):
         if typed := self.session.conversation.take_draft():
             self._chat.prompt.put(f"{typed}{self._chat.prompt.whole}")
         if title := library.do(lambda store: store.unsent_title()):
-            library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
+            library.say(f'"{fit(title, _BRIEF)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if not self._chooses_pair:
             self.engine.load(self._loader)

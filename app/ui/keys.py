@@ -26,14 +26,14 @@ PROGRAM_KEYS: list[BindingType] = [
     bind("ctrl+p", "command_palette", "commands", "app.commands", "Search commands", priority=True),
     bind("f1", "keys", "keys", "app.keys", "Show every key"),
     # Where nothing is selected: what edits text has it for copying.
-    hidden("ctrl+c", "help_quit", "stop", "app.interrupt", "Stop the answer; once more, leave"),
+    hidden("ctrl+c", "help_quit", "stop", "app.interrupt", "Stop the answer; press twice to quit"),
 ]
 # As in a shell, wherever the cursor is. Windows cannot suspend.
 if sys.platform != "win32":
     PROGRAM_KEYS.append(hidden("ctrl+z", "suspend_process", "suspend", "app.suspend", _SUSPEND, priority=True))
 
 CHAT_KEYS: list[BindingType] = [
-    bind("escape", "leave_task", "leave it", "chat.leave_task", "Stop editing"),
+    bind("escape", "leave_task", "cancel", "chat.leave_task", "Stop editing"),
     bind("escape", "stop", "stop", "chat.stop", "Stop the answer; its text stays"),
     bind("ctrl+d", "toggle_drafting", "draft", "chat.drafting", _DRAFTING, priority=True),
     bind("ctrl+r", "again", "again", "chat.again", "Answer the last prompt again"),

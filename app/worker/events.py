@@ -108,7 +108,7 @@ class Measuring:
     @property
     def what(self) -> str:
         """Return a short text for the status line."""
-        return "measuring this pair once more" if self.again else "measuring this pair"
+        return "benchmarking this pair again" if self.again else "benchmarking this pair"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from tests.cli.commands import every_command
         (["doctor", "--rpc", "x"], ['--rpc is "x"; it must be a host and a port.']),
         (["doctor", "--no-draft", "--drafting", "auto"], ["--no-draft and --drafting auto exclude each other."]),
         (["run", "--drafting", "auto", "--draft-max", "3", "hi"], ["--draft-n-max needs --drafting fixed, not auto."]),
-        (["run", "--draft-max", "3", "--draft-source", "lookup", "hi"], ["--draft-source needs --drafting auto"]),
+        (["run", "--draft-max", "3", "--draft-source", "ngram", "hi"], ["--draft-source needs --drafting auto"]),
         (["run", "--target", "", "hi"], ['"" names no model.']),
         (["run", "--pair", "", "hi"], ["--pair is empty."]),
         (["run", "--target", ".", "hi"], [". is a folder, not a model."]),

@@ -84,7 +84,7 @@ def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
 
     found = line(section, "CUDA0")
     assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
-    assert found.problem == "the pair needs 5.4 GB of CUDA0, 3.9 GB are free"
+    assert found.problem == "the pair needs 5.4 GB of CUDA0 (3.9 GB free)"
     assert "estimated from the headers" in found.text
 
 

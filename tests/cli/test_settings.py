@@ -317,8 +317,8 @@ def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(
 def test_flags_of_automatic_drafting_need_it(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"\n')
     with pytest.raises(UsageError, match=r"^--draft-source needs --drafting auto, and draft.mode is fixed"):
-        options(PLAIN + "--draft-source lookup")
-    assert options(PLAIN + "--draft-source lookup --drafting auto").answers.drafting == AutoDraft(model=False)
+        options(PLAIN + "--draft-source ngram")
+    assert options(PLAIN + "--draft-source ngram --drafting auto").answers.drafting == AutoDraft(model=False)
     assert options(PLAIN + "--no-lookup").answers.drafting == options(PLAIN).answers.drafting, (
         "that is what fixed drafting does"
     )

@@ -150,11 +150,11 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
         (DraftingStatus("model", ""), ""),
         (DraftingStatus("off", "paused: system is busy"), "off: paused: system is busy"),
         (DraftingStatus("off", "system is busy; retrying with the next token"), "system is busy"),
-        (DraftingStatus("model", "92% of drafted tokens accepted"), "draft model"),
-        (DraftingStatus("ngram", "the last 12 tokens were said before"), "n-gram"),
+        (DraftingStatus("model", "92% of drafted tokens accepted"), ""),
+        (DraftingStatus("ngram", "the last 12 tokens were said before"), ""),
         (DraftingStatus("off", turned_off("model", "it is slow; n-gram still runs")), "draft model off"),
         (DraftingStatus("off", turned_off("eagle3", "it is slow; n-gram still runs")), "EAGLE-3 head off"),
-        (DraftingStatus("mtp", "92% of drafted tokens accepted"), "MTP layer"),
+        (DraftingStatus("mtp", "92% of drafted tokens accepted"), ""),
     ],
 )
 def test_a_brief_reason_fits_the_side_panel(status: DraftingStatus, text: str) -> None:

@@ -133,13 +133,13 @@ DRAFT = replace(PAIR, draft=PAIR.target)
     [
         (DraftState.of(None, DRAFT, switched_on=True), (False, False, "no draft", 0)),
         (DraftState.of(AutoDraft(), None, switched_on=True), (True, True, "automatic", 0)),
-        (DraftState.of(AutoDraft(), DRAFT, switched_on=False), (False, True, "draft off", 0)),
-        (DraftState.of(DraftParams(4), DRAFT, switched_on=True), (True, True, "model", 4)),
+        (DraftState.of(AutoDraft(), DRAFT, switched_on=False), (False, True, "off", 0)),
+        (DraftState.of(DraftParams(4), DRAFT, switched_on=True), (True, True, "fixed", 4)),
         (DraftState.of(DraftParams(4), PAIR, switched_on=True), (False, False, "no draft", 0)),
     ],
 )
 def test_the_draft_state_follows_setting_pair_and_switch(state: DraftState, shown: tuple[bool, bool, str, int]) -> None:
-    assert (state.is_on, state.is_available, state.source, state.n_max) == shown
+    assert (state.is_on, state.is_available, state.mode, state.n_max) == shown
     assert bool(state.reason) == (not state.is_available)
 
 

@@ -139,9 +139,9 @@ def test_flags_that_contradict_each_other() -> None:
     for wrong in (("--no-draft", "--drafting", "auto"), ("--drafting", "auto", "--draft-n-max", "3")):
         with pytest.raises(UsageError):
             flags(*wrong)
-    with pytest.raises(UsageError, match="--no-lookup and --draft-source lookup"):
-        flags("--no-lookup", "--draft-source", "lookup")
-    for name, *value in (("--draft-source", "lookup"), ("--draft-lookup-min-match", "3")):
+    with pytest.raises(UsageError, match="--no-lookup and --draft-source ngram"):
+        flags("--no-lookup", "--draft-source", "ngram")
+    for name, *value in (("--draft-source", "ngram"), ("--draft-lookup-min-match", "3")):
         for fixed in (("--draft-n-max", "8"), ("--drafting", "fixed")):
             with pytest.raises(UsageError, match=f"^{name} needs --drafting auto, and draft.mode is fixed"):
                 flags(*fixed, name, *value)
@@ -149,6 +149,12 @@ def test_flags_that_contradict_each_other() -> None:
             flags("--no-draft", name, *value)
     assert flags("--drafting", "auto", "--no-lookup") == {"draft.mode": "auto", "draft.source": "model"}
     assert flags("--drafting", "fixed", "--no-lookup")["draft.source"] == "model"
+
+
+def test_a_former_name_of_a_value_is_read() -> None:
+    kind = BY_NAME["draft.source"].kind
+    assert flags("--draft-source", "lookup") == {"draft.source": "ngram"}
+    assert (kind.read("lookup"), kind.write("ngram")) == ("ngram", "ngram")
 
 
 def test_names_and_flags_go_by_one_rule() -> None:
@@ -188,7 +194,7 @@ def test_the_order_of_precedence() -> None:
 def test_what_the_engine_is_asked_for() -> None:
     assert sampling(Resolved({})) == SamplingParams()
     assert drafting(Resolved({})) == AutoDraft()
-    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "lookup", "draft.lookup_min_match": 5}
+    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "ngram", "draft.lookup_min_match": 5}
     assert sampling(Resolved({Origin.FILE: given})) == SamplingParams(temperature=0.0, seed=7)
     assert drafting(Resolved({Origin.FILE: given})) == AutoDraft(model=False, lookup=True, min_match=5)
     assert drafting(Resolved({Origin.FILE: {"draft.source": "model"}})) == AutoDraft(lookup=False)

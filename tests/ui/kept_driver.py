@@ -19,8 +19,8 @@ BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 REFUSAL = ["Answer", f"┃ {FULL.message}"]
 """What stands below a prompt that was refused so, with the ways out."""
 WAYS_OUT = [
-    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, or f4 sets",
-    "┃ a longer context (ctx).",
+    "┃ Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e), or set",
+    "┃ a longer context (f4, ctx).",
 ]
 
 

@@ -81,7 +81,7 @@ async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
         await chat.pilot.press(*"token")
         await chat.until(lambda: "Start a new conversation" not in chat.text)
         await chat.pilot.press("enter")
-        await chat.shows("The next answer shows its verify steps here")
+        await chat.shows("The verify steps of the next answer appear here")
 
 
 @pytest.mark.parametrize("theme", ["textual-light"])

@@ -42,7 +42,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.shows("target        19.9 GB Q4_K_M")
         await chat.pilot.press("f5")
         await chat.until(lambda: "context" not in chat.text)
-        await chat.shows("ready · draft model")
+        await chat.shows("ready · fixed drafting")
         await chat.pilot.resize_terminal(140, 30)
         await chat.pilot.pause()
         assert "context" not in chat.text

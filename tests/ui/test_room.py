@@ -95,7 +95,7 @@ async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
         await chat.exchange("Count.", "one")
         await chat.pilot.press("ctrl+s")
         await chat.type("xyz")
-        await chat.shows("Nothing found; esc leaves.")
+        await chat.shows("Nothing found; esc closes.")
         await chat.pilot.press("escape")
         await chat.until(lambda: "Nothing is found" not in chat.text)
 

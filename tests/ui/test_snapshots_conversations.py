@@ -18,7 +18,7 @@ SAID = [
     ("Rust lifetimes, explained to a C programmer", "A lifetime names how long a reference is good for.", 40 * 86400),
     ("Trip to Trieste", "Take the coastal road from Monfalcone; the pivot of the trip is Miramare.", 9 * 86400),
     ("Name three rivers", "The Po, the Adige and the Tagliamento.", 2 * 86400),
-    ("Why does my build fail only on Windows when the path holds a space and a", "Quote it.", 5 * 3600),
+    ("Why does my build fail only on Windows when the path holds a space and a bracket?", "Quote it.", 5 * 3600),
     ("Write a quicksort in Python, with comments", "It picks a pivot and splits the list in two.", 3 * 60),
     ("東京の天気", "The pivot is a word that is not in here twice.", 20),
 ]

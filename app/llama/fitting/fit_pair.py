@@ -102,15 +102,15 @@ class Fitting:
             message: What happened; "" says what is missing where.
         """
         names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
-        where = "; ".join(
-            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'}, where "
-            f"{memory_size(load.room_bytes)} are free for it"
+        where = " and ".join(
+            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'} "
+            f"({memory_size(load.room_bytes)} free)"
             for load in self.plan.loads
             if load.lacking
         )
         found = self.offers(pairs)
         hint = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, found)]
-        return DoesNotFitError(message or f"{names} does not fit: it takes {where}.", _INDENT.join(hint), found)
+        return DoesNotFitError(message or f"{names} does not fit: it needs {where}.", _INDENT.join(hint), found)
 
 
 def offer_line(offer: Offer) -> str:

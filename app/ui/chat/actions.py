@@ -163,13 +163,13 @@ class ChatActions(ChatBase):
         self._refuse_if_busy()
         if node.role is Role.SYSTEM:
             raise AppError("The system message of an imported conversation cannot be edited.")
-        takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
+        saves, cancels = key("prompt.send", "enter"), key("chat.leave_task", "esc")
         if node.role is Role.USER:
-            hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
+            hint = f"Editing the prompt: {saves} sends it as a new branch, {cancels} cancels."
             ask = partial(self._ask_edited, node)
             self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
         else:
-            hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
+            hint = f"Editing the answer: {saves} saves it as a new branch, {cancels} cancels."
             self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
@@ -199,7 +199,7 @@ class ChatActions(ChatBase):
             self.session.set_summary(text)
             self.hint.say("The next answer uses the new summary.")
 
-        self.input_mode.begin("Change the summary of the earlier messages", self.session.summary, change)
+        self.input_mode.begin("Editing the summary of earlier messages", self.session.summary, change)
 
     @in_turn
     async def action_again(self) -> None:
@@ -211,7 +211,7 @@ class ChatActions(ChatBase):
         self._refuse_if_blocked(while_loading=True)
         node = self.session.conversation.tree.nodes.get(prompt) if prompt is not None else None
         if node is None or not self.session.regenerate(node.id):
-            raise AppError("There is no prompt that it answers.")
+            raise AppError("There is no prompt to answer.")
         await self._show_started(node)
 
     @in_turn
@@ -222,7 +222,7 @@ class ChatActions(ChatBase):
     async def _resume(self, message_view: MessageView | None) -> None:
         if message_view is None or not message_view.can_go_on:
             has_text = isinstance(message_view, AnswerMessage) and message_view.text.strip()
-            raise AppError("The last answer is at its end." if has_text else "There is no answer to go on with.")
+            raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
         node = self._node(message_view)
         self._refuse_if_blocked(while_loading=True)
         if not self.session.resume(node.id):

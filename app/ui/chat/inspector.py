@@ -17,7 +17,7 @@ from app.ui.text import MARK
 from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
-_NOTHING = "The next answer shows its verify steps here; left and right go through them."
+_NOTHING = "The verify steps of the next answer appear here; left and right select one."
 _DETAIL_LINES, _BRIEF_LINES = 5, 3
 """Lines below the rows: all details of the chosen step, and those without the probabilities."""
 _AROUND_LEGEND = 3
@@ -102,8 +102,8 @@ class Inspector(Widget):
     def _show(self) -> None:
         details = self.details
         number = f"step {details.number:,} of {self._steps[-1].number:,}" if details is not None else ""
-        leaves = f"{key('chat.tokens', 'f3')} leaves"
-        title = Content(f" {'   '.join(words for words in (number, leaves) if words)} ")
+        closes = f"{key('chat.tokens', 'f3')} closes"
+        title = Content(f" {'   '.join(words for words in (number, closes) if words)} ")
         styles = COLORLESS if self.app.no_color else STYLES
         names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND)
         self.border_title = Content.assemble(" ", names, "  ", title) if names else title
@@ -202,7 +202,7 @@ def _cost(details: StepDetails, room: int) -> Content:
     """Return the tokens of a step and the time of one token without a draft, as far as there is room."""
     n, plain_ns = len(details.written), details.plain_ns
     tokens = f" for {n} tokens" if n > 1 else ""
-    plain = f", no draft {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
+    plain = f", without draft {plain_ns / 1e6:.1f} ms per token" if plain_ns is not None else ""
     return Content.styled(next((text for text in (tokens + plain, plain) if len(text) <= room), ""), _QUIET)
 
 

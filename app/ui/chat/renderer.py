@@ -269,9 +269,9 @@ def with_keys(error: AppError, pair: PairInfo | None) -> AppError:
         return error
     settings = key("chat.settings", "f4")
     if pair is None or not error.n_tokens:
-        longer = f", or {settings} sets a longer context (ctx)"
+        longer = f", or set a longer context ({settings}, ctx)"
     else:
-        longer = or_longer(pair, error.n_tokens, lambda enough: f"set a longer context: {settings}, ctx {enough}")
+        longer = or_longer(pair, error.n_tokens, lambda enough: f"set a longer context ({settings}, ctx {enough})")
     return AppError(error.message, f"{_shorter(error.whose)}{longer}.")
 
 
@@ -282,4 +282,4 @@ def _shorter(whose: str) -> str:
     if whose == "prompt":
         return "Shorten it, or include a part of its files"
     choose, edit = key("chat.choose", CHOOSE), key("message.edit", "e")
-    return f"{key('chat.new', 'ctrl+n')} begins a new conversation, {choose} and {edit} change an earlier prompt"
+    return f"Start a new conversation ({key('chat.new', 'ctrl+n')}) or edit an earlier prompt ({choose}, then {edit})"

@@ -18,7 +18,7 @@ from app.conversations.titles import fit, in_brief
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate
-from app.ui.compare.side_pane import median_figures
+from app.ui.compare.side_pane import brief_name, median_figures
 from app.ui.key_names import key
 from app.ui.transcript.message import Problem
 from app.worker.request import AnswerRequest
@@ -36,7 +36,7 @@ class PromptLines(Widget):
         super().__init__()
         self._prompt = " ".join(printable(question_of(request.messages[-1].content)).split())
         self._how = printable(how(request))
-        self._seen = f"{seen(request).capitalize()}; the conversation stays as it is"
+        self._seen = f"{seen(request).capitalize()}; the conversation does not change"
 
     def render(self) -> Content:
         width = self.size.width
@@ -129,7 +129,7 @@ def _bars(sides: tuple[Measured, ...], width: int) -> Iterator[Content]:
     if longest < 1 or not all(speeds):
         return
     for at, (side, speed) in enumerate(zip(sides, speeds, strict=True)):
-        name = fit("no draft" if at == 0 else printable(side.name), _NAME - 1)
+        name = fit(brief_name(side.name), _NAME - 1)
         bar = "━" * max(1, round(longest * speed / max(speeds)))
         style = "$target" if at == 0 else "$draft"
         yield Content.assemble((f"{name:<{_NAME}}", "$quiet"), f"{rate(speed):>{_RATE - 1}} ", (bar, style))

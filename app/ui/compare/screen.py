@@ -20,7 +20,7 @@ from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.renderer import with_keys
 from app.ui.compare.result import PromptLines, Result
-from app.ui.compare.side_pane import SidePane, median_figures
+from app.ui.compare.side_pane import SidePane, brief_name, median_figures
 from app.ui.event_queue import Batch, EventHandler
 from app.ui.key_names import key
 from app.ui.models.fit_options import NoRoomError
@@ -52,9 +52,9 @@ class CompareScreen(SubScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "stop", key_display="esc", id="compare.stop", tooltip="Stop the comparison"),
         Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Back to the chat"),
-        Binding("tab", "switch", "other text", id="compare.switch", tooltip="Show the text of the next side"),
-        Binding("m", "more(1)", "once more", id="compare.once", tooltip="Run one more round"),
-        Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Run three more rounds"),
+        Binding("tab", "switch", "switch", id="compare.switch", tooltip="Show the text of the next side"),
+        Binding("m", "more(1)", "run again", id="compare.once", tooltip="Run both sides once more"),
+        Binding("r", f"more({_MORE})", f"run {_MORE} more", id="compare.more", tooltip="Run both sides three times"),
         Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
         Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
         Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
@@ -166,8 +166,8 @@ class CompareScreen(SubScreen[None]):
 
     async def show(self, batch: Batch) -> None:
         is_warm_up = self._turn.round == WARM_UP
-        turn = "warming up" if is_warm_up else f"round {self._turn.round} of {self._goal}"
-        activity = f"{turn}, {self._turn.side}"
+        turn = "warming up" if is_warm_up else f"run {self._turn.round} of {self._goal}"
+        activity = f"{turn}, {brief_name(self._turn.side)}"
         match batch.latest:
             case LoadProgress(share=share):
                 activity = f"loading the models again: {percent(share)}"
@@ -225,7 +225,7 @@ class CompareScreen(SubScreen[None]):
 
     def _show_result(self, *, was_stopped: bool = False) -> None:
         result = Comparison(self._rounds, self._differences) if self._rounds else None
-        ending = f"after {counted(len(self._rounds), 'whole round')}" if result else "before the first whole round"
+        ending = f"after {counted(len(self._rounds), 'complete run')}" if result else "before the first run ended"
         self.result.show_activity(f"stopped {ending}" if was_stopped else "")
         self.result.show_result(result)
         if result is not None:
@@ -239,7 +239,7 @@ class CompareScreen(SubScreen[None]):
         if isinstance(error, NoRoomError):
             # The options are applied in the chat.
             once, pairs = key("compare.once", "m"), key("chat.pairs", "f6")
-            hint = f"{once} tries again when memory is free; {pairs} in the chat chooses another pair."
+            hint = f"Free some memory and press {once}, or choose another pair in the chat ({pairs})."
             error = AppError(error.message, hint)
         await self.result.fail(error)
         self.refresh_bindings()

@@ -42,7 +42,7 @@ class PromptInput(PromptEditor):
             "break_line",
             "new line",
             "prompt.break_line",
-            "Begin a new line in the prompt",
+            "Start a new line in the prompt",
             priority=True,
         ),
         # As in shells; without it the letter would be typed.
@@ -206,7 +206,7 @@ class PromptInput(PromptEditor):
         self._saved, self._query, self._recalled = self.written, None, -1
         self.clear()
         self._find()
-        self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
+        self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} closes"
 
     def _find(self) -> None:
         """Offer the newest prompts whose question holds every typed word."""
@@ -221,7 +221,7 @@ class PromptInput(PromptEditor):
         matching = (each for each in self._prompts if all(word in each[1].casefold() for word in folded))
         newest = islice(matching, _MOST_FOUND)
         found = [Suggestion(excerpt(question, words).text, message) for message, question in newest]
-        self.menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} leaves.")
+        self.menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} closes.")
 
     def _leave_search(self) -> str | None:
         """End the search, if any; return the saved text."""

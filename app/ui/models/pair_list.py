@@ -147,9 +147,7 @@ class PairList(ChoiceList[PairCard | None]):
             yield Content(printable(card.pair.title))
         if self.question:
             yield Content.styled(printable(self.question), "bold")
-        elif card.is_open:
-            yield Content("Currently loaded.")
-        elif not card.set_up:
+        elif not card.set_up and not card.is_open:
             yield from _before_setup(card, setup)
         if setup is not None:
             yield from _setup_result(card, setup)

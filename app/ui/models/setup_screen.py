@@ -94,7 +94,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         elif card is None:
             self.action_add()
         elif card.is_open:
-            self.hint.say(printable(f"{card.name} is already loaded; {key('pairs.leave', 'esc')} goes back."))
+            self.dismiss(None)
         elif card.set_up:
             self._open(card.name)
         elif setup is not None and setup.running:

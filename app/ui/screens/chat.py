@@ -207,7 +207,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
     @on(FitOptionList.Selected)
     async def _take_option(self, event: FitOptionList.Selected) -> None:
         self.prompt.focus()
-        await self.messages.notice(f"Taken: {event.option.offer.what}.")
+        await self.messages.notice(f"Applied: {event.option.offer.what}.")
         await self.load_pair(event.request)
 
     async def load_pair(self, choice: LoadRequest) -> None:

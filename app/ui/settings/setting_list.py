@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
-from app.conversations.titles import in_brief
 from app.core.printable import printable
 from app.settings.layers import Origin
 from app.settings.table import TABLES
@@ -18,8 +17,8 @@ RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 """Marks settings that take effect after a reload."""
 _NAME, _VALUE, _ORIGIN = 19, 28, 17
 _GAP = "  "
-_WIDE = 110
-"""Width from which on descriptions are shown."""
+_WIDE = 118
+"""Width from which on descriptions are shown, each of them whole."""
 _FEWEST = 12
 """Cells of a value that stay when its origin does not fit."""
 _DETAILS_WIDTH, _INDENT = 110, 5
@@ -95,8 +94,8 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
             mark, name, _GAP, cell(cut(value, _VALUE), _VALUE), _GAP, (f"{origin:<{_ORIGIN}}", "$quiet")
         )
         room = width - before.cell_length - len(_GAP)
-        text = "" if chosen else in_brief(_capital(setting.text), room)
-        line = Content.assemble(before, _GAP, cut(Content.styled(text, "$quiet"), room))
+        text = setting.help if len(setting.help) <= room else setting.text
+        line = Content.assemble(before, _GAP, cut(Content.styled("" if chosen else _capital(text), "$quiet"), room))
     else:
         room = width - len(mark) - _NAME - 2 * len(_GAP) - 1
         if room - len(origin) < min(value.cell_length, _FEWEST):
@@ -109,7 +108,7 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
 def details(view: SettingView) -> Iterator[Content]:
     """Yield what a setting does, its values, and where its value comes from."""
     setting = view.setting
-    yield Content(f"{_capital(setting.text)}.")
+    yield Content(f"{_capital(setting.help)}.")
     if view.options:
         yield Content(_GAP).join(_option(option, view) for option in view.options)
     else:
@@ -131,7 +130,7 @@ def _option(option: str, view: SettingView) -> Content:
 
 def _matches(view: SettingView, words: Sequence[str]) -> bool:
     setting = view.setting
-    text = " ".join((setting.name, setting.text, TABLES[setting.table], view.origin.value, *setting.flags)).lower()
+    text = " ".join((setting.name, setting.help, TABLES[setting.table], view.origin.value, *setting.flags)).lower()
     return all(word in text for word in words)
 
 

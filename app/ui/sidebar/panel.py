@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NO_DRAFT_USED, acceptance, rate_number
+from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, acceptance, rate_number
 from app.engine.types import SOURCE_NAMES
 from app.models.pair_info import PairInfo
 from app.session.snapshot import DraftState
@@ -104,8 +104,8 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 
 
 def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
-    name = SOURCE_NAMES.get(draft.source, draft.source)
-    lines = [_row("drafting", Content.styled(name, "$draft" if draft.is_on else "$quiet"))] if name else []
+    style = "$draft" if draft.is_on else "$quiet"
+    lines = [_row("drafting", Content.styled(draft.mode, style))] if draft.mode else []
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
 
@@ -136,8 +136,12 @@ def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     elif not shown.live and shown.drafting is not None and not numbers.drafted:
         yield True, _row("speedup", Content.styled(NO_DRAFT_USED, "$quiet"))
     # The reason comes and goes; its line stays.
-    if numbers.reason or (shown.drafting is not None and numbers.speed is not None):
+    if numbers.reason:
         yield True, cut(Content.styled(printable(numbers.reason), "$quiet"), BRIEF)
+    elif shown.drafting is not None and numbers.speed is not None:
+        source = shown.drafting.source
+        name, style = (NO_DRAFT, "$quiet") if source == "off" else (SOURCE_NAMES[source], "$draft")
+        yield True, _row("source", Content.styled(name, style))
 
 
 def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
@@ -153,7 +157,7 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     if (share := numbers.model_share) is not None:
         sources = [f"{_partial(share)} {SOURCE_NAMES[numbers.drafter]}"] * (share > 0)
         sources += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
-        for label, text in zip(("source", ""), sources, strict=False):
+        for label, text in zip(("sources", ""), sources, strict=False):
             yield False, _row(label, Content.styled(text, "$draft"))
 
 

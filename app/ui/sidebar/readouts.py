@@ -102,7 +102,7 @@ class Readouts:
         self.share: float | None = None
         self.stats: GenerationStats | None = None
         self.drafting: DraftingStatus | None = None
-        self.next_draft = DraftState(is_on=False, is_available=False, source="")
+        self.next_draft = DraftState(is_on=False, is_available=False, mode="")
         self.n_ctx = 0
         self.used: int | None = 0
         self.live = False

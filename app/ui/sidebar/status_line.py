@@ -13,7 +13,7 @@ from app.ui.sidebar.readouts import Readouts
 from app.ui.text import tokens
 
 _GAP = " · "
-_SOURCES = {**SOURCE_NAMES, "automatic": "automatic drafting"}
+_MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
 _UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
 _CONTEXT_FROM = 0.5
 """Share of the context from which on its use is shown."""
@@ -53,10 +53,10 @@ class StatusLine(Widget):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
 
     def _source(self) -> str:
-        """Return the draft source: of the step, of the finished answer, or of the next answer."""
+        """Return the draft source of the step or of the finished answer, or how the next answer is drafted."""
         shown = self._readouts
         if shown.doing or shown.drafting is None:
-            return _SOURCES.get(shown.next_draft.source, shown.next_draft.source)
+            return _MODES.get(shown.next_draft.mode, shown.next_draft.mode)
         if shown.live:
             return NO_DRAFT if shown.drafting.source == "off" else SOURCE_NAMES[shown.drafting.source]
         numbers = shown.numbers

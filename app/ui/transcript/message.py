@@ -61,22 +61,22 @@ def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
     reason = _REASONS.get(ending.reason, _empty_answer(thought=thought) if empty else "")
     if ending.reason is FinishReason.CONTEXT:
         new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
-        restart = f"{new} begins a new conversation"
+        restart = f"{new} starts a new conversation"
         if ending.at_limit:
-            return f"{reason}, and cannot be longer here; {restart}"
-        return f"{reason}; {restart}, {settings} sets a longer context, with which {more} continues"
+            return f"{reason}, and it cannot be longer here; {restart}"
+        return f"{reason}; {restart}, or set a longer context in {settings}, then {more} continues"
     return reason
 
 
 def _empty_answer(*, thought: bool) -> str:
-    return "the model thought, and gave no answer" if thought else "the model generated no text"
+    return "the model gave no answer after its reasoning" if thought else "the model generated no text"
 
 
 def in_vain(ending: Ending, *, thought: bool = False) -> str:
     """Return why a regenerated or continued answer was discarded."""
     if ending.failure is not None:
         return ending.failure.sentences
-    return f"Nothing came of it: {in_words(ending, empty=True, thought=thought)}."
+    return f"No new text: {in_words(ending, empty=True, thought=thought)}."
 
 
 def remark_on(node: Node) -> str:

@@ -205,8 +205,8 @@ def test_a_recheck_is_announced_as_one() -> None:
     request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
 
     for pair, words in (
-        (new_pair(), "measuring this pair"),
-        (new_pair(known), "measuring this pair once more"),
+        (new_pair(), "benchmarking this pair"),
+        (new_pair(known), "benchmarking this pair again"),
     ):
         shown = {e.what for e in answer(pair, 0, request) if isinstance(e, Measuring)}
         assert shown == {words}

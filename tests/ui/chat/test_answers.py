@@ -123,7 +123,7 @@ async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
-        await chat.until(lambda: any("measuring this pair: 30%" in row for row in said(chat)))
+        await chat.until(lambda: any("benchmarking this pair: 30%" in row for row in said(chat)))
         chat.engine.reads(0, 4096)
         await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in said(chat)))
         chat.engine.says("word")

@@ -44,8 +44,8 @@ async def test_a_failed_regeneration_keeps_the_old_answer(file: Path, half: str,
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        (FinishReason.CANCELLED, "Nothing came of it: stopped."),
-        (FinishReason.STOP, "Nothing came of it: the model generated no text."),
+        (FinishReason.CANCELLED, "No new text: stopped."),
+        (FinishReason.STOP, "No new text: the model generated no text."),
     ],
 )
 async def test_a_regeneration_without_text_leaves_no_branch(file: Path, reason: FinishReason, told: str) -> None:
@@ -82,7 +82,7 @@ TOO_LONG = ContextOverflowError(
 @pytest.mark.parametrize(
     ("reason", "repeats", "words"),
     [
-        (FinishReason.CONTEXT, 0, "cut: the context is full; ctrl+n begins a new conversation, f4 sets a longer"),
+        (FinishReason.CONTEXT, 0, "cut: the context is full; ctrl+n starts a new conversation, or set a longer"),
         (FinishReason.REPETITION, 4, "stopped: the answer repeated itself 4 times; ctrl+g continues"),
     ],
 )
@@ -100,8 +100,8 @@ async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReas
 @pytest.mark.parametrize(
     ("error", "way_out"),
     [
-        (FULL, "ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, or f4 sets"),
-        (TOO_LONG, "or set a longer context: f4, ctx 2048."),
+        (FULL, "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e), or set"),
+        (TOO_LONG, "or set a longer context (f4, ctx 2048)."),
         (BROKEN, "Load a smaller pair."),
     ],
 )

@@ -71,12 +71,12 @@ def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None
     plain = replace(ROUND, number=9, drafted=(), n_model=0, written=(b"a",), n_accepted=0, total_ns=4_000_000)
     newest = replace(ROUND, number=10, n_model=2)
     assert rows(0, newest, plain) == [
-        "> 10   model and n-gram   accepted 3 of 5   38.0 ms for 4 tokens, no draft 34.0 ms a token",
+        "> 10   model and n-gram   accepted 3 of 5   38.0 ms for 4 tokens, without draft 34.0 ms per token",
         "   9   no draft                              4.0 ms   a",
     ]
     assert rows(1, newest, plain) == [
         "  10   model and n-gram   accepted 3 of 5   38.0 ms   ·pivot ·= ·items 0",
-        ">  9   no draft                              4.0 ms, no draft 34.0 ms a token",
+        ">  9   no draft                              4.0 ms, without draft 34.0 ms per token",
     ]
     assert rows(0, newest, width=50) == ["> 10   model and n-gram   3 of 5   38.0 ms"]
     assert rows(1, plain, plain, width=20) == ["  9   no draft   4.…", "> 9   no draft   4.…"]

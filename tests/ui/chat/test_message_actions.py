@@ -56,7 +56,7 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         await exchange(chat, "two", "second")
         await chat.type("not yet sent")
         await press(chat, "ctrl+up", "up", "up", "up", "e")
-        await chat.shows("Editing: enter asks it as a branch, esc leaves it as it was.")
+        await chat.shows("Editing the prompt: enter sends it as a new branch, esc cancels.")
         assert chat.prompt == "one"
         await chat.type(" more")
         await next_request(chat, "enter")
@@ -90,7 +90,7 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         assert chat.screen.input_mode.pending_text == "not yet sent"
         await chat.type(" changed")
         assert chat.screen.input_mode.pending_text == "not yet sent\none changed"
-        assert "esc leave it" in chat.rows[-1]
+        assert "esc cancel" in chat.rows[-1]
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
         assert "Editing" not in chat.text
@@ -189,7 +189,7 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
         await press(chat, "ctrl+up", "up", "e")
         await chat.shows("cannot be edited")
         await press(chat, "r")
-        await chat.shows("There is no prompt that it answers.")
+        await chat.shows("There is no prompt to answer.")
 
 
 async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
@@ -213,7 +213,7 @@ async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
         await exchange(chat, "one", "first")
         await chat.exchange("two", "line\n\n" * 60 + "second")
         await press(chat, "ctrl+e")
-        await chat.shows("Editing: enter asks it as a branch")
+        await chat.shows("Editing the prompt: enter sends it as a new branch")
         assert chat.prompt == "two"
         assert not chosen(chat)
         await chat.until(lambda: any(row.startswith("┃two") for row in chat.rows))

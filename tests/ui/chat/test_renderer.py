@@ -11,19 +11,19 @@ from app.ui.chat.renderer import with_keys
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
 
 
-NEW = "ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt"
+NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)"
 
 
 @pytest.mark.parametrize(
     ("whose", "n_tokens", "hint"),
     [
-        ("system", 5000, "Shorten the system prompt (f4 or /system), or set a longer context: f4, ctx 7168."),
+        ("system", 5000, "Shorten the system prompt (f4 or /system), or set a longer context (f4, ctx 7168)."),
         (
             "conversation",
             9000,
             f"{NEW}; the longest context here, 8,192, would not do: Big was trained for 8,192 tokens.",
         ),
-        ("prompt", 0, "Shorten it, or include a part of its files, or f4 sets a longer context (ctx)."),
+        ("prompt", 0, "Shorten it, or include a part of its files, or set a longer context (f4, ctx)."),
     ],
 )
 def test_an_overflow_names_what_to_shorten_and_a_context_that_would_do(whose: str, n_tokens: int, hint: str) -> None:

@@ -68,7 +68,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         assert chat.engine.cancelled == 1
         assert chat.pilot.app.is_running
         compare.finishes([], stopped=True)
-        await chat.shows("stopped before the first whole round")
+        await chat.shows("stopped before the first run ended")
 
 
 async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from tests.ui.settings.driver import Panel, open_panel
 
 async def test_ctrl_d_turns_drafting_off_and_on() -> None:
     async with open_chat() as chat:
-        assert "model" in chat.status
+        assert "fixed drafting" in chat.status
         assert chat.engine.drafts
         await chat.pilot.press("ctrl+d")
-        await chat.shows("draft off")
+        await chat.shows("drafting off")
         await chat.send("plain")
         assert not chat.engine.drafts
         chat.engine.says("x")
@@ -57,7 +57,7 @@ async def test_n_gram_drafting_alone_can_be_turned_off() -> None:
     async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))
         await chat.pilot.press("ctrl+d")
-        await chat.shows("draft off")
+        await chat.shows("drafting off")
         await chat.send("plain")
         assert not chat.engine.drafts
 

@@ -36,7 +36,7 @@ TIE = Difference(
     (17.252, 17.249),
     0.004,
     near_tie=True,
-    why="a near-tie: close",
+    why="rounding difference: close",
     p_alone=(0.41242, 0.41201),
     p_batched=(0.4119, 0.4127),
 )
@@ -58,12 +58,12 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN, 0)
         compare.writes("Warming", made(PLAIN, 1).stats)
-        await compare.chat.shows("warming up, plain")
+        await compare.chat.shows("warming up, no draft")
         assert "Warming" not in compare.chat.text
         compare.begins(PLAIN)
         compare.writes("Quick", made(PLAIN, 4).stats)
         await compare.chat.shows("50 tok/s")
-        assert "round 1 of 1, plain" in compare.chat.text
+        assert "run 1 of 1, no draft" in compare.chat.text
         assert "automatic" in compare.chat.text
         compare.ends(made(PLAIN, 4))
         compare.begins(AUTOMATIC)
@@ -97,7 +97,7 @@ async def test_measuring_and_prompt_progress_are_shown() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
-        await compare.chat.shows("measuring this pair: 50%")
+        await compare.chat.shows("benchmarking this pair: 50%")
         compare.engine.emit(PromptProgress(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: Draft reading prompt: 10 of 40 tokens")
 
@@ -124,7 +124,7 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
 async def test_the_first_difference_is_explained_and_marked() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
-        await compare.chat.shows("a near-tie: close")
+        await compare.chat.shows("rounding difference: close")
         told = " ".join(compare.chat.text.split())
         assert 'differs at token 4 (rounding) "·pivot" without drafts (41.24% against 41.20%)' in told
         assert '"·middle" with (41.27% against 41.19%)' in told

@@ -26,8 +26,8 @@ TEXT = """Quicksort picks a pivot and splits the list in two: smaller ones to th
 On average it needs n log n comparisons, and in the worst case n squared."""
 OTHER = TEXT.replace("the middle element", "any element").replace("both halves", "the two halves")
 WHY = (
-    "a near-tie: rounding differs with the number of tokens checked at once (here 5, without drafts 1), and that "
-    "decided"
+    "rounding difference: the two tokens were nearly equally likely, and rounding depends on the batch size (here 5, "
+    "without drafts 1)"
 )
 TIE = Difference(
     31,
@@ -67,7 +67,7 @@ async def differs(compare: Comparison) -> None:
 
 
 async def idle(compare: Comparison) -> None:
-    why = "drafting and checking 2 tokens takes as long here as writing 2.3 one by one, so the draft model cannot win"
+    why = "draft model off: verifying 2 tokens costs 2.3× one token here, so drafting cannot help"
     nothing = replace(made(PLAIN, 3.9, text=TEXT), contender=AUTOMATIC, why=why)
     compare.races([made(PLAIN, 5.9, text=TEXT), nothing], differences={AUTOMATIC: None})
     await compare.chat.shows("(1 run")

@@ -83,14 +83,15 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     own_keys |= {"chat.new": "ctrl+k", "chat.settings": "f9"}
 
     assert in_words(Ending(FinishReason.CONTEXT), empty=False) == (
-        "cut: the context is full; ctrl+k begins a new conversation, "
-        "f9 sets a longer context, with which ctrl+g continues"
+        "cut: the context is full; ctrl+k starts a new conversation, "
+        "or set a longer context in f9, then ctrl+g continues"
     )
     assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
-        "cut: the context is full, and cannot be longer here; ctrl+k begins a new conversation"
+        "cut: the context is full, and it cannot be longer here; ctrl+k starts a new conversation"
     )
     assert with_keys(ContextOverflowError("Full.", ""), None).hint == (
-        "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, or f9 sets a longer context (ctx)."
+        "Start a new conversation (ctrl+k) or edit an earlier prompt (ctrl+up, then e), "
+        "or set a longer context (f9, ctx)."
     )
 
 

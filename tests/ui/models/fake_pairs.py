@@ -60,7 +60,7 @@ CODER = made(
     reason=f"1.9 GB {ON_CARD}",
     good_at="code",
     terms="apache-2.0",
-    tested_with="1.9x on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
+    tested_with="1.9× on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
 )
 GENERAL = made(
     name="qwen3-32b",
@@ -99,7 +99,7 @@ DEMO = made(
 )
 ALONE = made(
     name="nemo-12b",
-    title="Mistral Nemo 12B alone, drafts by looking up",
+    title="Mistral Nemo 12B alone, with n-gram drafting",
     target="Mistral-Nemo-2407 Q4_K_M",
     size="7.5 GB",
     download_bytes=7_477_000_000,
@@ -116,7 +116,7 @@ HUGE = made(
     size="43.8 GB",
     download_bytes=43_841_000_000,
     fit=Fit.TOO_BIG,
-    reason="needs 47.8 GB, 22.8 GB are free for models",
+    reason="needs 47.8 GB, 25.0 GB more than is free for models",
     good_at="chat, general questions, long texts, code",
     terms="llama3.3; draft: llama3.2",
 )

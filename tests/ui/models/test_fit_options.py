@@ -26,11 +26,15 @@ def offer(what: str, gigabytes: float, cost: str, *, suffices: bool = True) -> O
 
 
 OPTIONS = (
-    FitOption(offer("a context of 4,096 tokens", 1.2, "conversations of 50% of the length"), choice("Shorter")),
-    FitOption(offer("Q3_K_M of Big", 4.1, "another download"), None, "tandem setup --target owner/big:Q3_K_M"),
-    FitOption(offer("no draft", 0.6, "decoding without drafts", suffices=False), choice("Without")),
+    FitOption(offer("a context of 4,096 tokens", 1.2, "50% of the requested context"), choice("Shorter")),
+    FitOption(
+        offer("Big as Q3_K_M", 4.1, "another download; slightly lower quality"),
+        None,
+        "tandem setup --target owner/big:Q3_K_M",
+    ),
+    FitOption(offer("no draft", 0.6, "no speedup", suffices=False), choice("Without")),
 )
-ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", OPTIONS)
+ERROR = NoRoomError("Big with Small does not fit: it needs 25.1 GB on CUDA0 (23.3 GB free).", OPTIONS)
 
 
 async def refuse(chat: Chat) -> None:
@@ -43,7 +47,7 @@ async def test_the_options_are_shown_with_their_keys() -> None:
         await refuse(chat)
 
         await chat.shows("1  a context of 4,096 tokens, frees about 1.2 GB")
-        await chat.shows("   Q3_K_M of Big")
+        await chat.shows("   Big as Q3_K_M")
         await chat.shows("tandem setup --target owner/big:Q3_K_M")
         await chat.shows("2  no draft")
         await chat.shows("Press 1 or 2 or click to apply")
@@ -57,7 +61,7 @@ async def test_a_digit_applies_an_option(key: str, title: str) -> None:
 
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.shows(title)
-        await chat.shows("Taken: ")
+        await chat.shows("Applied: ")
         assert chat.screen.session.phase is Phase.LOADING
         assert not chat.screen.query(FitOptionList)
         assert chat.prompt == ""

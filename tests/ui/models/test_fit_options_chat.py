@@ -39,7 +39,7 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
         assert chat.prompt == "Why?"
         await chat.pilot.press("1")
         await chat.until(lambda: chat.engine.loads == 2)
-        await chat.shows("Taken: a context of 4,096 tokens.")
+        await chat.shows("Applied: a context of 4,096 tokens.")
         await chat.until(lambda: "What would make it fit:" not in chat.text)
         await chat.load()
         await chat.pilot.press("enter")
@@ -71,7 +71,7 @@ async def test_the_options_go_with_the_next_request(keys: list[str]) -> None:
 async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, NO_ROOM))
-        await compare.chat.shows("m tries again when memory is free; f6 in the chat chooses another")
+        await compare.chat.shows("Free some memory and press m, or choose another pair in the chat (f6).")
         assert not compare.chat.pilot.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("m")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)

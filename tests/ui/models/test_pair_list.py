@@ -11,13 +11,13 @@ from tests.ui.models.fake_pairs import CODER, DEMO, GENERAL, SMALL, FakePairs
 
 async def test_only_the_chosen_pair_shows_more() -> None:
     async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
-        assert "1.9x on an RTX 3090" in window.text
+        assert "1.9× on an RTX 3090" in window.text
         assert "an all-rounder" not in window.text
         await window.press("down", "down")
         assert window.chosen == "llama-8b"
         await window.shows("an all-rounder")
         assert "license llama3.1" in window.text
-        assert "1.9x on an RTX 3090" not in window.text
+        assert "1.9× on an RTX 3090" not in window.text
 
 
 async def test_the_open_pair_is_chosen_at_first() -> None:

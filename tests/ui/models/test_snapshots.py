@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from app.core.errors import HubError
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
-from tests.ui.models.fake_pairs import BEGUN, FakePairs, facts, models, with_check
+from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
@@ -89,8 +89,14 @@ async def open_pair(window: Window) -> None:
     window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
     await window.until(lambda: any("llama-8b" in row and "loaded" in row for row in window.rows))
     window.setup.pairs.choose_pair("llama-8b")
-    await window.press("enter")
-    await window.shows("llama-8b is already loaded")
+    await window.shows("16.1 GB to spare")
+
+
+async def recommended(window: Window) -> None:
+    proposal = replace(CODER.proposal, speed=38.0)
+    pace = "coder-32b is the best choice that fits and answers as fast as people read, about 38 tok/s."
+    window.pairs.change("coder-32b", proposal=proposal, why=pace)
+    await window.shows("as fast as people read")
 
 
 async def beside_the_chat(window: Window) -> None:
@@ -108,6 +114,12 @@ def test_downloading(snap_compare: SnapCompare, size: tuple[int, int], theme: st
 @pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=False)), ids=str)
 def test_adding(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
     assert picture(snap_compare, adding, size, theme)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_first_run(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
+    assert picture(snap_compare, recommended, size, theme)
 
 
 @pytest.mark.parametrize("scene", [filtered, asked, offline, stopped])

@@ -49,6 +49,15 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         await panel.chat.shows("sampling.min_p in settings.toml, --min-p; default")
 
 
+async def test_descriptions_are_never_cut(file: Path) -> None:
+    async with open_panel(file, size=(120, 90)) as panel:
+        await panel.find(".")
+        chosen, *others = panel.screen.settings.rows
+        shown = panel.chat.text.lower()
+        assert chosen.setting.help.lower() in " ".join(shown.split())
+        assert [view.name for view in others if view.setting.text.lower() not in shown] == []
+
+
 async def test_a_typed_value_is_checked_while_typed_and_saved_with_enter(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("top_k")

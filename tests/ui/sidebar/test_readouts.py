@@ -48,7 +48,7 @@ def test_recent_acceptance() -> None:
 
 def test_everything_measured_is_shown() -> None:
     readouts = Readouts()
-    readouts.will_draft(DraftState(is_on=True, is_available=True, source="automatic"))
+    readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
     stats = replace(STATS, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
@@ -61,11 +61,11 @@ def test_everything_measured_is_shown() -> None:
         "drafting    automatic",
         "no draft        34 tok/s",
         "speedup       3.1×",
-        "\ndraft model\n",
+        "source      draft model\n",
         "acceptance     78% ━",
         "tokens/step    5.9",
         "draft length  10.0 tokens",
-        "source      88% draft model",
+        "sources     88% draft model",
         "            12% n-gram",
         "context       2.1k / 32k",
         "TTFT          0.21 s",
@@ -102,7 +102,7 @@ def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
 
 def test_what_was_not_measured_is_not_shown() -> None:
     readouts = Readouts()
-    readouts.will_draft(DraftState(is_on=False, is_available=False, source="no draft"))
+    readouts.will_draft(DraftState(is_on=False, is_available=False, mode="no draft"))
     readouts.ready(PAIR.n_ctx)
     readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
@@ -236,7 +236,7 @@ def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
 
 def test_the_brief_panel_has_six_numbers() -> None:
     readouts = Readouts()
-    readouts.will_draft(DraftState(is_on=True, is_available=True, source="automatic"))
+    readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
     stats = replace(STATS, first_token_ns=210_000_000)
@@ -258,7 +258,7 @@ def test_drafting_that_is_off_shows_why() -> None:
 
 def test_a_fixed_draft_length_is_named() -> None:
     readouts = Readouts()
-    readouts.will_draft(DraftState(is_on=True, is_available=True, source="model", n_max=7))
+    readouts.will_draft(DraftState(is_on=True, is_available=True, mode="fixed", n_max=7))
     readouts.follow(Step(1, (), replace(STATS, drafted_steps=100)))
     assert "n_max            7" in shown(readouts)
     assert "draft length   5.0 tokens" in shown(readouts)

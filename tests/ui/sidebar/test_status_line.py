@@ -22,7 +22,7 @@ async def test_the_status_line_shows_what_was_measured() -> None:
         await chat.shows("Reading prompt: 1,024 of 3,000 tokens, 8 s left")
         chat.engine.says("word")
         await chat.shows("107 tok/s")
-        assert chat.status == "107 tok/s · 78% accepted · draft model"
+        assert chat.status == "107 tok/s · 78% accepted · fixed drafting"
         chat.engine.finishes()
         await chat.ready()
         assert chat.status.startswith("107 tok/s")
@@ -34,7 +34,7 @@ async def test_of_a_single_token_no_speed_is_shown() -> None:
         first = GenerationStats(prompt_n=1648, prompt_ns=1_329_000_000, first_token_ns=210_000_000, predicted_n=1)
         chat.engine.says("word", stats=first)
         await chat.shows("1 token")
-        assert chat.status == "1 token · draft model"
+        assert chat.status == "1 token · fixed drafting"
         chat.engine.finishes(stats=first)
         await chat.ready()
         assert "tok/s" not in chat.status
@@ -57,7 +57,7 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
         await chat.shows("ready · automatic drafting")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring this pair: 30%")
+        await chat.shows("benchmarking this pair: 30%")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
         assert chat.status == "107 tok/s · 3.1× · 78% accepted · draft model"

@@ -86,9 +86,9 @@ async def test_tokens_of_the_draft_model_and_of_n_grams_look_different() -> None
 async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -> None:
     async with open_chat(size=size) as chat:
         await chat.pilot.press("f3")
-        await chat.shows("f3 leaves")
-        title = next(row for row in chat.rows if "f3 leaves" in row)
-        assert title.strip("─ ").removesuffix("f3 leaves").strip() == legend
+        await chat.shows("f3 closes")
+        title = next(row for row in chat.rows if "f3 closes" in row)
+        assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
 
 
 def test_an_inspected_step_shows_n_grams_from_the_draft_model() -> None:
@@ -109,7 +109,7 @@ async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> No
 async def test_left_and_right_step_through_the_steps_and_leave_what_is_typed_alone() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f3")
-        await chat.shows("The next answer shows its verify steps here")
+        await chat.shows("The verify steps of the next answer appear here")
         await chat.send("go")
         for number in (1, 2, 3):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
@@ -143,11 +143,11 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
         await chat.pilot.press("f3")
         await chat.shows("step 2")
         await chat.shows("target p  not computed while this was closed")
-        await chat.shows("f3 leaves")
+        await chat.shows("f3 closes")
         await chat.pilot.press("ctrl+u", "left")
         await chat.shows("step 1")
         await chat.pilot.press("f3")
-        await chat.until(lambda: "f3 leaves" not in chat.text)
+        await chat.until(lambda: "f3 closes" not in chat.text)
 
 
 async def test_the_keys_that_step_are_shown_while_they_do() -> None:
