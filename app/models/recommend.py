@@ -183,12 +183,12 @@ def why(proposals: Sequence[Proposal]) -> str:
     best = proposals[0]
     name, pace = best.pair.name, f", {best.pace}" if best.pace else ""
     if best.pair.is_demo:
-        return f"{name} is all that fits into this memory."
+        return f"Only {name} fits into this memory."
     if best.slow:
         return f"Every model that fits is slow here; {name} is the fastest{pace}."
     disk = "; the disk has no room for larger ones" if best.larger_have_no_disk else ""
-    just = ", though only just" if best.fit is Fit.TIGHT else ""
-    return f"{name} is the best choice that fits and answers as fast as people read{pace}{just}{disk}."
+    just = ", with little memory to spare" if best.fit is Fit.TIGHT else ""
+    return f"{name} is the best pair that fits and answers at reading speed{pace}{just}{disk}."
 
 
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:

@@ -66,7 +66,7 @@ def test_an_offer_keeps_the_users_preset() -> None:
 
 def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
     opener = Opener(in_memory(), PAIR, None, Process())
-    ways = (Offer("no draft", 600_000_000, "decoding without drafts", ("--no-draft",), suffices=True),)
+    ways = (Offer("no draft", 600_000_000, "no speedup", ("--no-draft",), suffices=True),)
     error = DoesNotFitError("It does not fit.", "--no-draft", ways)
 
     of_a_load, of_an_answer = (opener.with_fixes(Failed(request, error)) for request in (None, 3))
@@ -74,7 +74,7 @@ def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
     assert isinstance(of_an_answer, Failed)
     assert (of_a_load.error.hint, of_an_answer.error.hint) == (
         "",
-        "Ask again when there is room for it; f6 chooses another pair.",
+        "Free some memory and send the prompt again; f6 chooses another pair.",
     )
     for event in (of_a_load, of_an_answer):
         assert isinstance(event.error, NoRoomError)

@@ -216,7 +216,7 @@ def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None
     assert len(others) == 2
     assert any(p.slow for p in others), "the next one up can be taken still"
     said = why([best, *others])
-    assert said.startswith(f"{best.pair.name} is the best choice that fits and answers as fast as people read")
+    assert said.startswith(f"{best.pair.name} is the best pair that fits and answers at reading speed")
 
 
 def test_a_guessed_speed_is_shown_to_be_one() -> None:

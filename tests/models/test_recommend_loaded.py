@@ -189,7 +189,7 @@ def test_a_pair_without_room_on_the_disk_is_not_the_first() -> None:
     found = propose([large, small], room, lambda pair: pair.name == "small")
 
     assert [one.pair.name for one in found] == ["small"]
-    assert why(found).endswith("as fast as people read; the disk has no room for larger ones.")
+    assert why(found).endswith("at reading speed; the disk has no room for larger ones.")
     assert [one.pair.name for one in propose([large, small], room, lambda _: False)] == ["large", "small"]
     just = propose([large, sized("just", 8.9)], room, lambda pair: pair.name == "just")
-    assert why(just) == "just is the best choice that fits and answers as fast as people read, though only just."
+    assert why(just) == "just is the best pair that fits and answers at reading speed, with little memory to spare."

@@ -55,7 +55,7 @@ def test_what_is_reported_to_be_free_is_what_pairs_are_held_against(here: Here) 
     line, room = machine_room()
 
     assert room.free_bytes == 18 * GB
-    assert line == "8 cores · 16.8 GB of 29.8 GB memory free for models"
+    assert line == "8 cores · 16.8 GB of 29.8 GB RAM free for models"
     here.devices = None
     assert machine_room()[0] == line
 
@@ -120,7 +120,7 @@ def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(h
 
     # Metal itself tells as free whatever its own process has not taken.
     assert (room.free_bytes, room.device, room.bytes_per_s) == (int(0.9 * 6 * GB), "Apple M2", 40e9)
-    assert line == "Apple M2 · 8 cores · 5 GB of 29.8 GB memory free for models"
+    assert line == "Apple M2 · 8 cores · 5 GB of 29.8 GB RAM free for models"
     here.available = 31 * GB
     assert machine_room()[1].free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
 

@@ -88,7 +88,7 @@ async def test_a_comparison_can_continue_after_a_failure() -> None:
 async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
-        await compare.chat.shows("Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)")
+        await compare.chat.shows("Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up,")
         assert "--ctx" not in compare.chat.text
 
 

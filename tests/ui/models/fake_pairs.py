@@ -23,7 +23,7 @@ from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
-MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24.0 GB free for models · 16 cores · 64.0 GB memory"
+MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24 GB free for models · 16 cores · 64 GB RAM"
 ON_CARD = "to spare on RTX 4090"
 
 

@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from app.core.errors import HubError
+from app.models.recommend import why
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check
@@ -93,10 +94,9 @@ async def open_pair(window: Window) -> None:
 
 
 async def recommended(window: Window) -> None:
-    proposal = replace(CODER.proposal, speed=38.0)
-    pace = "coder-32b is the best choice that fits and answers as fast as people read, about 38 tok/s."
-    window.pairs.change("coder-32b", proposal=proposal, why=pace)
-    await window.shows("as fast as people read")
+    proposal = replace(CODER.proposal, speed=34.0, is_measured=True)
+    window.pairs.change("coder-32b", proposal=proposal, why=why([proposal]))
+    await window.shows("at reading speed,")
 
 
 async def beside_the_chat(window: Window) -> None:
