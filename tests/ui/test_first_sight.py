@@ -100,12 +100,6 @@ async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_
         await chat.until(lambda: themes.option_count == 1 and themes.highlighted == 0)
 
 
-async def test_a_narrow_header_spares_the_quantization_and_keeps_both_names() -> None:
-    async with open_chat(size=(54, 20)) as chat:
-        await chat.shows("Qwen2.5-Coder-32B-Instruct + 0.5B")
-        assert "Q4_K_M" not in chat.rows[0]
-
-
 class _Bar(Words):
     @property
     def size(self) -> Size:

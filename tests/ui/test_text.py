@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -122,10 +123,14 @@ def test_native_output_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixt
     before = sys.stderr, sys.__stderr__
     with guarded_stderr(log):
         os.write(2, b"noise\n")
+        logging.getLogger("tandem.worker").warning("it failed")
         assert sys.__stderr__ is not None
         sys.__stderr__.write("drawn\n")
     os.write(2, b"afterwards\n")
-    assert log.read_bytes() == b"noise\n"
+    logging.getLogger("tandem.worker").warning("too late")
+    noise, *warnings = log.read_text().splitlines()
+    assert noise == "noise"
+    assert [line.partition(" tandem.")[2] for line in warnings] == ["worker: it failed"]
     shown = capfd.readouterr()
     assert "drawn" in shown.out + shown.err
     assert "afterwards" in shown.err

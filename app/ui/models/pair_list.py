@@ -25,7 +25,6 @@ _SIZE, _STATUS, _FIT, _SPEED = 8, 11, 8, 15
 _FEWEST_MODELS = 8
 _MEDIUM, _WIDE = 56, 110
 """Widths from which on status and fit have a column each, and the expected speed is shown."""
-_DETAILS_WIDTH, _INDENT = 115, 3
 _GAP = "  "
 _SPACER = "  ·  "
 
@@ -76,29 +75,14 @@ class PairList(ChoiceList[PairCard | None]):
         card = self.rows[max(0, min(len(self.rows) - 1, at))]
         self.choose_pair(card.name if card is not None else "")
 
-    def lines(self, at: int, width: int) -> list[Content]:
-        card, is_chosen = self.rows[at], at == self.index
-        lines = [Content.styled(line and f" {line}", "$quiet") for line in self._above(at)]
-        lines.append(self._line(card, width, chosen=is_chosen).truncate(width, ellipsis=True))
-        if is_chosen:
-            room = max(1, min(width, _DETAILS_WIDTH) - _INDENT - 1)
-            for paragraph in self._details(card, room):
-                lines += [Content(" " * _INDENT) + line for line in paragraph.wrap(room)]
-            if at + 1 < len(self.rows) and not self._above(at + 1):
-                lines.append(Content())
-        return lines
-
-    def n_above(self, at: int) -> int:
-        return len(self._above(at))
-
-    def _above(self, at: int) -> tuple[str, ...]:
-        """Return the lines above a row, such as the title of its section."""
+    def above(self, at: int) -> list[Content]:
         card, before = self.rows[at], self.rows[at - 1] if at else None
+        texts: tuple[str, ...] = ()
         if card is None:
-            return () if self.state.machine else ("", _CHECKING)
-        if before is not None and _section(before) == _section(card):
-            return ()
-        return ("", _section(card)) if at else (_section(card),)
+            texts = () if self.state.machine else ("", _CHECKING)
+        elif before is None or _section(before) != _section(card):
+            texts = ("", _section(card)) if at else (_section(card),)
+        return [Content.styled(text and f" {text}", "$quiet") for text in texts]
 
     def _update(self) -> None:
         """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
@@ -114,7 +98,8 @@ class PairList(ChoiceList[PairCard | None]):
             self.question = ""
         self.show_rows([*cards, None], names.index(chosen))
 
-    def _line(self, card: PairCard | None, width: int, *, chosen: bool) -> Content:
+    def line(self, at: int, width: int) -> Content:
+        card, chosen = self.rows[at], at == self.index
         mark = f" {MARK} " if chosen else "   "
         if card is None:
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
@@ -136,7 +121,8 @@ class PairList(ChoiceList[PairCard | None]):
         line = Content.assemble(*columns)
         return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
-    def _details(self, card: PairCard | None, width: int) -> Iterator[Content]:
+    def details(self, at: int, width: int) -> Iterator[Content]:
+        card = self.rows[at]
         if card is None:
             yield Content.styled("Any two compatible GGUF models, from Hugging Face or from disk.", "$quiet")
             return

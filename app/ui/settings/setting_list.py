@@ -21,12 +21,13 @@ _WIDE = 118
 """Width from which on descriptions are shown, each of them whole."""
 _FEWEST = 12
 """Cells of a value that stay when its origin does not fit."""
-_DETAILS_WIDTH, _INDENT = 110, 5
 _COLORS = {"draft": "$draft", "model": "$target"}
 
 
 class SettingList(ChoiceList[SettingView]):
     """A line per setting below the title of its group; rare ones are shown only by a filter."""
+
+    details_indent = 5
 
     def __init__(self, views: Sequence[SettingView]) -> None:
         super().__init__()
@@ -46,31 +47,26 @@ class SettingList(ChoiceList[SettingView]):
         self._update(self.row.name if self.row is not None and self._words else "")
 
     def lines(self, at: int, width: int) -> list[Content]:
-        view, table = self.rows[at], self.rows[at].setting.table
-        lines = self._title_lines(at)
-        lines.append(_line(view, width, chosen=at == self.index).truncate(width))
+        lines, table = super().lines(at, width), self.rows[at].setting.table
         is_last = at + 1 == len(self.rows) or self.rows[at + 1].setting.table != table
-        if at == self.index:
-            room = max(1, min(width, _DETAILS_WIDTH) - _INDENT - 1)
-            for paragraph in details(view):
-                lines += [Content(" " * _INDENT) + line for line in paragraph.wrap(room)]
-            if not is_last:
-                lines.append(Content())
         n_folded = sum(view.is_rare for view in self._views)
         if is_last and table == "sampling" and n_folded and not self._words:
             more = f"   {n_folded} rarely used settings; type a name to find one"
             lines.append(Content.styled(more, "$quiet").truncate(width))
         return lines
 
-    def n_above(self, at: int) -> int:
-        return len(self._title_lines(at))
-
-    def _title_lines(self, at: int) -> list[Content]:
+    def above(self, at: int) -> list[Content]:
         table = self.rows[at].setting.table
         if at > 0 and self.rows[at - 1].setting.table == table:
             return []
         title = Content.styled(f" {TABLES[table]}", f"bold {_COLORS.get(table, '$quiet')}")
         return [Content(), title] if table else [Content()]
+
+    def line(self, at: int, width: int) -> Content:
+        return _line(self.rows[at], width, chosen=at == self.index)
+
+    def details(self, at: int, width: int) -> Iterator[Content]:
+        return details(self.rows[at])
 
     def _update(self, chosen: str) -> None:
         """Show the settings that match the filter, with one of them chosen, or the first one."""

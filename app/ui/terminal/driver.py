@@ -9,6 +9,7 @@ The parser has two changes:
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -79,6 +80,8 @@ MAX_LOG_BYTES = 1 << 20
 def guarded_stderr(log_file: Path) -> Iterator[None]:
     """Send file descriptor 2 to a file, or nowhere without it, while Python's own standard error keeps the terminal.
 
+    Warnings of the program itself go to the same file.
+
     Textual draws on `sys.__stderr__` (Linux and macOS), so both Python names move to a duplicate: of standard output
     where standard error is not the terminal, so that `tandem 2>file` still has a screen.
     """
@@ -87,6 +90,9 @@ def guarded_stderr(log_file: Path) -> Iterator[None]:
     screen = os.fdopen(os.dup(2 if os.isatty(2) else 1), "w", encoding="utf-8", errors="replace", buffering=1)
     streams = sys.stderr, sys.__stderr__
     log = _open(log_file)
+    handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    logging.getLogger("tandem").addHandler(handler)
     try:
         os.dup2(log, 2)
         sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
@@ -94,6 +100,9 @@ def guarded_stderr(log_file: Path) -> Iterator[None]:
     finally:
         sys.stderr, sys.__stderr__ = streams  # type: ignore[misc]
         os.dup2(saved, 2)
+        logging.getLogger("tandem").removeHandler(handler)
+        with suppress(OSError):
+            handler.stream.close()
         for descriptor in (saved, log):
             os.close(descriptor)
         with suppress(OSError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -17,6 +17,8 @@ from textual.visual import Visual
 
 RowT = TypeVar("RowT")
 _INDENT = 3
+_DETAILS_WIDTH = 115
+"""Most cells of a line of details."""
 
 
 class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
@@ -31,6 +33,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     """
 
     ALLOW_SELECT = False
+    details_indent = _INDENT
     DEFAULT_CSS = """
     ChoiceList {
         width: 100%;
@@ -59,17 +62,32 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self._empty = ""
 
     def lines(self, at: int, width: int) -> list[Content]:
-        """Return the lines of a row, each of at most `width` cells."""
+        """Return the lines of a row, each of at most `width` cells: those above it, its own, and its details."""
+        lines = [*self.above(at), self.line(at, width).truncate(width, ellipsis=True)]
+        if at == self.index:
+            room = max(1, min(width, _DETAILS_WIDTH) - self.details_indent - 1)
+            for paragraph in self.details(at, room):
+                lines += [Content(" " * self.details_indent) + line for line in paragraph.wrap(room)]
+            if at + 1 < len(self.rows) and not self.above(at + 1):
+                lines.append(Content())
+        return lines
+
+    def above(self, at: int) -> Sequence[Content]:
+        """Return the lines above a row, such as the title of its section."""
+        return ()
+
+    def line(self, at: int, width: int) -> Content:
+        """Return a row's own line."""
         raise NotImplementedError
+
+    def details(self, at: int, width: int) -> Iterable[Content]:
+        """Return the paragraphs below the chosen row, for lines of `width` cells."""
+        return ()
 
     def height(self, at: int, width: int) -> int:
         """Return the number of lines of a row."""
         self._drawn[at] = self.lines(at, width)
         return len(self._drawn[at])
-
-    def n_above(self, at: int) -> int:
-        """Return the number of lines above a row's own line, such as a title."""
-        return 0
 
     @property
     def row(self) -> RowT | None:
@@ -154,6 +172,6 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         if self.index < len(self._ends):
             top, end = self._top_of(self.index), self._ends[self.index]
             if end - top > self._height:
-                top += self.n_above(self.index)
+                top += len(self.above(self.index))
             y = min(top, max(self.scroll_offset.y, end - self._height))
             self.scroll_to(y=y, animate=False, immediate=True)

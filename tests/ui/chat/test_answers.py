@@ -232,24 +232,6 @@ async def test_sending_during_an_answer_is_refused_and_typing_is_not() -> None:
         assert len(chat.engine.requests) == 1
 
 
-async def test_ctrl_r_replaces_the_last_answer() -> None:
-    async with open_chat() as chat:
-        await chat.exchange("one", "first")
-        await chat.shows("first")
-        await chat.exchange("two", "second")
-        await chat.shows("second")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 3)
-        assert chat.engine.requests[2].messages == chat.engine.requests[1].messages
-        chat.engine.says("better")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.shows("better")
-        assert "second" not in chat.text
-        await chat.send("three")
-        assert [m.content for m in chat.engine.requests[3].messages] == ["one", "first", "two", "better", "three"]
-
-
 async def test_ctrl_n_begins_again_and_drops_what_a_running_answer_still_shows() -> None:
     async with open_chat() as chat:
         await chat.send("old")

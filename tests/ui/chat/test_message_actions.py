@@ -136,23 +136,6 @@ async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> No
         assert asked(chat) == ["one", "second", "two"]
 
 
-async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await exchange(chat, "two", "second")
-        await press(chat, "ctrl+up", "up", "up")
-        assert chosen(chat) == "first"
-        await next_request(chat, "r")
-        assert asked(chat) == ["one"]
-        assert chat.engine.requests[-1].beside == ("first",)
-        await answer_with(chat, "better")
-        await chat.shows("Answer   ◂ 2 / 2 ▸")
-        assert "second" not in chat.text
-        assert texts(file) == ["one", "better"]
-        await exchange(chat, "three", "third")
-        assert asked(chat) == ["one", "better", "three"]
-
-
 @pytest.mark.usefixtures("near")
 async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:
     store = Store(file)

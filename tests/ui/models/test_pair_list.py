@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.ui.models.pair_list import models_text
 from tests.ui.models.driver import open_setup
-from tests.ui.models.fake_pairs import CODER, DEMO, GENERAL, SMALL, FakePairs
-
-
-async def test_only_the_chosen_pair_shows_more() -> None:
-    async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
-        assert "1.9× on an RTX 3090" in window.text
-        assert "an all-rounder" not in window.text
-        await window.press("down", "down")
-        assert window.chosen == "llama-8b"
-        await window.shows("an all-rounder")
-        assert "license llama3.1" in window.text
-        assert "1.9× on an RTX 3090" not in window.text
+from tests.ui.models.fake_pairs import CODER, DEMO, SMALL, FakePairs
 
 
 async def test_the_open_pair_is_chosen_at_first() -> None:
@@ -32,13 +20,6 @@ async def test_the_open_pair_is_chosen_at_first() -> None:
         assert window.chosen == "llama-8b"
         await window.press("down")
         assert window.chosen == "coder-32b"
-
-
-def test_the_name_of_the_target_is_shortened_before_the_draft() -> None:
-    text = models_text(SMALL, colored=False, room=42).plain
-    assert len(text) <= 42
-    assert text.startswith("Meta-Llama-3")
-    assert text.endswith("Q4_K_M + Llama-3.2-1B Q4_K_M")
 
 
 async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so() -> None:

@@ -66,15 +66,6 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
         assert not chat.screen.query(TokenView)
 
 
-async def test_tokens_of_the_draft_model_and_of_n_grams_look_different() -> None:
-    async with open_chat() as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        says(chat, ("one", D), (" two", N), (" three", T))
-        await chat.shows("one two three")
-        assert colors(chat) == [("one", "$draft"), (" two", "underline $draft"), (" three", "$target")]
-
-
 @pytest.mark.parametrize(
     ("size", "legend"),
     [
@@ -89,12 +80,6 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
         await chat.shows("f3 closes")
         title = next(row for row in chat.rows if "f3 closes" in row)
         assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
-
-
-def test_an_inspected_step_shows_n_grams_from_the_draft_model() -> None:
-    drafted, *_ = step_lines(replace(ROUND, n_model=2), 100)
-    styles = {drafted.plain[span.start : span.end]: str(span.style) for span in drafted.spans}
-    assert (styles["[·=]"], styles["[·items]"]) == ("$draft", "underline $draft")
 
 
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
