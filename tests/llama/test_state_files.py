@@ -25,15 +25,19 @@ from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.params import ContextParams, PairParams
 from app.llama.state_files import StateFiles
+from app.llama.stored_measurements import states_identity
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.llama.conftest import NewContext
-from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_windowed_lfm2
+from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_mamba2, write_qwen35, write_windowed_lfm2
+from tests.llama.tiny_model import write_model
 
 A, B, C = (list(islice(cycle(part), 2 * FEWEST)) for part in ((1, 2, 3), (4, 5), (6, 7, 8, 9)))
 _CAP = 1 << 20
+_BUDGET = 150_000
+"""Bytes of a few states of a tiny model."""
 _GEMMA_BOS = 2
 
 
@@ -48,13 +52,24 @@ def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Process:
-    """One run of a program with a fake model, whose states outlive it."""
+    """One run of a program with a fake model, or another one, whose states outlive it."""
 
-    def __init__(self, states: Path, cap_bytes: int = _CAP, *, can_truncate: bool = True) -> None:
+    def __init__(
+        self,
+        states: Path,
+        cap_bytes: int = _CAP,
+        *,
+        folder: str = "pair",
+        budget_bytes: int = 0,
+        can_truncate: bool = True,
+        context: Context | None = None,
+    ) -> None:
         self.model = FakeModel(mixing(7), n_ctx=4096)
         self.model.can_truncate = can_truncate
-        self.cache = TokenCache(self.model)
-        self.prompts = PromptCache(0, StateFiles(states / "pair", cap_bytes))
+        self.context = context
+        self.cache = TokenCache(context or self.model)
+        self.budget_bytes = budget_bytes
+        self.prompts = PromptCache(budget_bytes, StateFiles(states / folder, cap_bytes))
 
     def read(self, prompt: Sequence[int], name: str = "") -> int:
         """Read a prompt; return the number of its tokens that needed no reading."""
@@ -154,31 +169,84 @@ def test_states_of_deleted_conversations_are_deleted(states: Path) -> None:
     assert {path.stem.partition("-")[0] for path in state_files()} == {"2", "prompt"}
 
 
-@pytest.mark.parametrize("can_truncate", [True, False], ids=["attention", "recurrent"])
-def test_random_switches_edits_restarts_and_damage_never_change_the_text(can_truncate: bool, states: Path) -> None:
+def write_attention(path: Path, seed: int) -> Path:
+    return write_model(path, seed, llama__attention__head_count=1)
+
+
+def operate(n: int, start: Callable[[bool], Process], check: Callable[[Process, list[int]], None]) -> None:
+    """Switch, edit, branch, quit, kill, damage files and change the model file at random; check each prompt.
+
+    Args:
+        n: Number of operations.
+        start: Starts the program, with another model file or not.
+        check: Checks a prompt after it was read.
+    """
     random = Random(3)
-    texts = {str(n): list(random.choices(range(1, 60), k=200)) for n in range(4)}
-    process = Process(states, can_truncate=can_truncate)
-    for _ in range(500):
+    texts = {str(n): list(random.choices(range(2, 60), k=200)) for n in range(4)}
+    is_other, process = False, start(False)
+    for _ in range(n):
         name = random.choice(list(texts))
-        match random.randrange(8):
+        match random.randrange(9):
             case 0:
                 process.end()
-                process = Process(states, can_truncate=can_truncate)
+                process = start(is_other)
             case 1:
-                process = Process(states, can_truncate=can_truncate)
+                process = start(is_other)
             case 2 if files := list(state_files()):
                 path = random.choice(files)
                 data = bytearray(path.read_bytes())
                 data[random.randrange(len(data))] ^= 1 << random.randrange(8)
                 path.write_bytes(data[: random.choice([len(data), len(data) // 2])])
             case 3:
-                texts[name] = [*texts[name][: random.randrange(100, 200)], *random.choices(range(1, 60), k=100)]
+                texts[name] = [*texts[name][: random.randrange(100, 200)], *random.choices(range(2, 60), k=100)]
+            case 4:
+                process.end()
+                is_other = not is_other
+                process = start(is_other)
+            case 5:
+                texts[name] = [*texts[random.choice(list(texts))][:150], *random.choices(range(2, 60), k=60)]
             case _:
-                texts[name] += random.choices(range(1, 60), k=random.randrange(1, 40))
+                texts[name] += random.choices(range(2, 60), k=random.randrange(1, 40))
         process.read(texts[name], name)
-        assert process.model.cells == texts[name]
+        assert process.prompts.n_bytes <= process.budget_bytes
+        check(process, texts[name])
     process.end()
+
+
+@pytest.mark.parametrize("can_truncate", [True, False], ids=["attention", "recurrent"])
+def test_random_operations_never_change_the_cache(can_truncate: bool, states: Path) -> None:
+    def start(is_other: bool) -> Process:
+        return Process(states, folder=str(is_other), budget_bytes=500, can_truncate=can_truncate)
+
+    def check(process: Process, prompt: Sequence[int]) -> None:
+        assert process.model.cells == prompt
+
+    operate(500, start, check)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+@pytest.mark.parametrize("write", [write_attention, write_gemma3, write_qwen35, write_mamba2])
+def test_random_operations_never_change_the_text(
+    write: Callable[[Path, int], Path], kv_type: str, new_context: NewContext, states: Path, tmp_path: Path
+) -> None:
+    models = [Model(open_model_file(write(tmp_path / f"{seed}.gguf", seed))) for seed in range(2)]
+    fresh = [TokenCache(new_context(1024, of=model, kv_type=kv_type)) for model in models]
+
+    def start(is_other: bool) -> Process:
+        context = new_context(1024, of=models[is_other], kv_type=kv_type)
+        folder = states_identity(PairParams(models[is_other].path, None, n_threads=1, kv_type=kv_type))
+        return Process(states, folder=folder, budget_bytes=_BUDGET, context=context)
+
+    def check(process: Process, prompt: Sequence[int]) -> None:
+        assert process.context is not None
+        expected = fresh[models.index(process.context.model)]
+        expected.rollback(0)
+        assert_same_text(process.cache, expected, prompt)
+
+    operate(60, start, check)
+    for model in models:
+        model.close()
 
 
 @pytest.fixture

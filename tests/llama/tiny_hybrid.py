@@ -49,7 +49,7 @@ _RECURRENCE: dict[str, tuple[int, ...]] = {
 }
 
 
-def write_qwen35(path: Path) -> Path:
+def write_qwen35(path: Path, seed: int = 0) -> Path:
     """Gated delta rule, then attention."""
     own: dict[str, Any] = {
         "full_attention_interval": 2,
@@ -77,7 +77,7 @@ def write_qwen35(path: Path) -> Path:
     }
     attention = {"attn_q.weight": (EMBEDDING, 2 * _HEADS * _HEAD), **_ATTENTION, **_NORMED}
     both = {"attn_norm.weight": (EMBEDDING,), "post_attention_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}])
+    return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}], seed)
 
 
 def write_lfm2(path: Path, **own: Any) -> Path:
@@ -101,10 +101,10 @@ def write_granite_hybrid(path: Path) -> Path:
     return _write(path, "granitehybrid", own, "output_norm", [{**both, **_RECURRENCE}, {**both, **attention}])
 
 
-def write_mamba2(path: Path) -> Path:
+def write_mamba2(path: Path, seed: int = 0) -> Path:
     """Recurrence only."""
     layer = {"attn_norm.weight": (EMBEDDING,), **_RECURRENCE}
-    return _write(path, "mamba2", {**_MAMBA_2, "attention.head_count_kv": 0}, "output_norm", [layer, layer])
+    return _write(path, "mamba2", {**_MAMBA_2, "attention.head_count_kv": 0}, "output_norm", [layer, layer], seed)
 
 
 def write_windowed_lfm2(path: Path) -> Path:
@@ -112,7 +112,7 @@ def write_windowed_lfm2(path: Path) -> Path:
     return write_lfm2(path, **{"attention.sliding_window": WINDOW})
 
 
-def write_gemma3(path: Path) -> Path:
+def write_gemma3(path: Path, seed: int = 0) -> Path:
     """Attention within a sliding window, then over everything."""
     own: dict[str, Any] = {
         "attention.sliding_window": WINDOW,
@@ -124,11 +124,16 @@ def write_gemma3(path: Path) -> Path:
     norms = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
     layer = {**{f"{name}.weight": (EMBEDDING,) for name in norms}, **_FEED_FORWARD, **_NORMED, **_ATTENTION}
     layer["attn_q.weight"] = (EMBEDDING, _HEADS * _HEAD)
-    return _write(path, "gemma3", own, "output_norm", [layer, layer])
+    return _write(path, "gemma3", own, "output_norm", [layer, layer], seed)
 
 
 def _write(
-    path: Path, architecture: str, own: dict[str, Any], norm: str, layers: list[dict[str, tuple[int, ...]]]
+    path: Path,
+    architecture: str,
+    own: dict[str, Any],
+    norm: str,
+    layers: list[dict[str, tuple[int, ...]]],
+    seed: int = 0,
 ) -> Path:
     metadata = {key: value for key, value in values().items() if not key.startswith("llama.")}
     metadata["general.architecture"] = architecture
@@ -147,4 +152,4 @@ def _write(
     }
     for number, layer in enumerate(layers):
         shapes.update({f"blk.{number}.{name}": shape for name, shape in layer.items()})
-    return write_tensors(path, metadata, shapes)
+    return write_tensors(path, metadata, shapes, seed)

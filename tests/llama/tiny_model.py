@@ -45,7 +45,7 @@ def values(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def write_model(path: Path, **changes: Any) -> Path:
+def write_model(path: Path, seed: int = 0, **changes: Any) -> Path:
     """Write a whole model. Changed token lists change the size of the embedding with them."""
     metadata = values(**changes)
     n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
@@ -62,12 +62,12 @@ def write_model(path: Path, **changes: Any) -> Path:
     }
     shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
     shapes.update({f"blk.0.{name}.weight": shape for name, shape in layer.items()})
-    return write_tensors(path, metadata, shapes)
+    return write_tensors(path, metadata, shapes, seed)
 
 
-def write_tensors(path: Path, metadata: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> Path:
+def write_tensors(path: Path, metadata: dict[str, Any], shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Path:
     """Write a model of these tensors, all of them random."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     infos, data = b"", b""
     for name, shape in shapes.items():
         infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _F32, len(data))
