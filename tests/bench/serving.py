@@ -5,6 +5,9 @@
 Both programs have the models loaded; the process of one is stopped while the other answers. Prints the ratios of
 streamed tokens per second and of the time to first token, the share of the time that is spent outside the engine, and
 the time of a conversation that grows turn by turn, as an agent's does.
+
+`--long 4000` measures kept states instead: the time to first token of a prompt of about so many tokens when it is read,
+after another conversation, and after a restart, for which llama-server saves and restores its slot by request.
 """
 
 from __future__ import annotations
@@ -31,17 +34,21 @@ from tests.bench.prompts import PROMPTS
 from tests.bench.rivals import rivals
 
 _READY_S = 120.0
+_ROW_TOKENS = 14
+"""Tokens of a row of a long prompt, in the vocabulary of Qwen2.5."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """One answer: seconds to the first token and after it, tokens, text, and the seconds that the engine counted."""
+    """One answer: seconds to the first token and after it, tokens, text, engine seconds, and the prompt."""
 
     first_s: float
     rest_s: float
     n_tokens: int
     text: str
     engine_s: float
+    n_prompt: int
+    n_read: int
 
     @property
     def speed(self) -> float:
@@ -61,11 +68,18 @@ class Program:
     def __init__(self, name: str, command: Sequence[str], environment: dict[str, str], port: int) -> None:
         self.name = name
         self.port = port
-        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._command = command
+        self._environment = environment
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         deadline = time.monotonic() + _READY_S
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"{name} did not start: {' '.join(command)}")
+                raise SystemExit(f"{self.name} did not start: {' '.join(self._command)}")
             time.sleep(0.2)
         self._process.send_signal(signal.SIGSTOP)
 
@@ -105,7 +119,28 @@ class Program:
         ended = time.perf_counter()
         connection.close()
         engine_ms = timings["predicted_ms"] + timings.get("draft_prompt_ms", 0.0)
-        return Streamed(first - began, ended - first, int(timings["predicted_n"]), text, engine_ms / 1000)
+        n_read, n_cached, n_tokens = (int(timings.get(key, 0)) for key in ("prompt_n", "cache_n", "predicted_n"))
+        return Streamed(first - began, ended - first, n_tokens, text, engine_ms / 1000, n_read + n_cached, n_read)
+
+    def restart(self) -> None:
+        """Let the program end by itself, and start it again; llama-server keeps its slot only on request."""
+        self._process.send_signal(signal.SIGCONT)
+        self._keep_slot("save")
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait()
+        self._start()
+        self._process.send_signal(signal.SIGCONT)
+        self._keep_slot("restore")
+        self._process.send_signal(signal.SIGSTOP)
+
+    def _keep_slot(self, action: str) -> None:
+        if self.name == "llama-server":
+            connection = HTTPConnection("127.0.0.1", self.port, timeout=600)
+            body = json.dumps({"filename": "slot.bin"})
+            began = time.perf_counter()
+            connection.request("POST", f"/slots/0?action={action}", body, {"Content-Type": "application/json"})
+            print(f"{action} slot: {connection.getresponse().status}, {time.perf_counter() - began:.2f} s")
+            connection.close()
 
     def close(self) -> None:
         self._process.send_signal(signal.SIGCONT)
@@ -125,12 +160,14 @@ def both(args: argparse.Namespace) -> Iterator[dict[str, Program]]:
         ours += ["--target", str(args.target), "--draft", str(args.draft)]
         theirs = [str(args.server), "-m", str(args.target), "--port", str(ports[1]), "-c", str(args.ctx), "-np", "1"]
         theirs += ["-t", str(os.cpu_count() or 1), "--no-webui", "--jinja"]
-        theirs += map(str, rivals(args.draft)[args.rival])
+        theirs += ["--slot-save-path", home, *map(str, rivals(args.draft)[args.rival])]
         programs = {}
         for name, command, port in (("tandem", ours, ports[0]), ("llama-server", theirs, ports[1])):
             programs[name] = Program(name, command, environment, port)
             stack.callback(programs[name].close)
         yield programs
+        for file in [*Path(home).rglob("*.state"), *Path(home).glob("slot.bin")]:
+            print(f"{file.name}: {file.stat().st_size:,} bytes")
 
 
 def main() -> None:
@@ -141,6 +178,10 @@ def main() -> None:
         for program in programs.values():
             # The first answer calibrates.
             program.answer([{"role": "user", "content": "Count from one to thirty."}], 48)
+            if args.long:
+                _print_return(program, args.long)
+        if args.long:
+            return
         kinds = [texts[0] for texts in PROMPTS.values()]
         rounds = []
         for number in range(args.rounds):
@@ -154,6 +195,22 @@ def main() -> None:
         if rounds:
             _print_ratios(rounds)
         _print_conversation(programs, args, random)
+
+
+def _print_return(program: Program, n_tokens: int) -> None:
+    """Time the first token of a long prompt: read, after another conversation, and after a restart."""
+    rows = "".join(f"Row {n}: the value is {37 * n % 500}. " for n in range(n_tokens // _ROW_TOKENS))
+    talk = [{"role": "user", "content": rows + "Which row has the highest value?"}]
+    read = program.answer(talk, 16)
+    talk += [{"role": "assistant", "content": read.text}, {"role": "user", "content": "And the lowest?"}]
+    program.answer([{"role": "user", "content": PROMPTS["code"][0]}], 16)
+    back = program.answer(talk, 16)
+    talk += [{"role": "assistant", "content": back.text}, {"role": "user", "content": "Are you sure?"}]
+    program.restart()
+    again = program.answer(talk, 16)
+    answers = {"read": read, "from memory": back, "after a restart": again}
+    shown = (f"{name} {one.first_s:.2f} s ({one.n_read:,} of {one.n_prompt:,} read)" for name, one in answers.items())
+    print(f"{program.name}: TTFT {', '.join(shown)}", flush=True)
 
 
 def _print_ratios(rounds: list[dict[str, Streamed]]) -> None:
@@ -193,6 +250,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--turn-tokens", type=int, default=32)
+    parser.add_argument("--long", type=int, default=0, help="measure kept states with a prompt of so many tokens")
     parser.add_argument("--ctx", type=int, default=4096)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
