@@ -170,7 +170,7 @@ def test_states_of_deleted_conversations_are_deleted(states: Path) -> None:
 
 
 def write_attention(path: Path, seed: int) -> Path:
-    return write_model(path, seed, llama__attention__head_count=1)
+    return write_model(path, seed=seed, llama__attention__head_count=1)
 
 
 def operate(n: int, start: Callable[[bool], Process], check: Callable[[Process, list[int]], None]) -> None:

@@ -80,9 +80,10 @@ def write_qwen35(path: Path, seed: int = 0) -> Path:
     return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}], seed)
 
 
-def write_lfm2(path: Path, **own: Any) -> Path:
-    """A short convolution, then attention."""
-    own |= {"attention.head_count_kv": Array(I32, [0, _HEADS]), "shortconv.l_cache": 3}
+def write_lfm2(path: Path, seed: int = 0, *, window: int = 0) -> Path:
+    """A short convolution, then attention, perhaps within a sliding window."""
+    own: dict[str, Any] = {"attention.head_count_kv": Array(I32, [0, _HEADS]), "shortconv.l_cache": 3}
+    own["attention.sliding_window"] = window
     convolution = {
         "shortconv.conv.weight": (3, EMBEDDING),
         "shortconv.in_proj.weight": (EMBEDDING, 3 * EMBEDDING),
@@ -90,15 +91,15 @@ def write_lfm2(path: Path, **own: Any) -> Path:
     }
     attention = {"attn_q.weight": (EMBEDDING, _HEADS * _HEAD), **_ATTENTION, **_NORMED}
     both = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    return _write(path, "lfm2", own, "token_embd_norm", [{**both, **convolution}, {**both, **attention}])
+    return _write(path, "lfm2", own, "token_embd_norm", [{**both, **convolution}, {**both, **attention}], seed)
 
 
-def write_granite_hybrid(path: Path) -> Path:
+def write_granite_hybrid(path: Path, seed: int = 0) -> Path:
     """Mamba 2, then attention."""
     own: dict[str, Any] = {"attention.head_count_kv": Array(I32, [0, _HEADS]), **_MAMBA_2}
     attention = {"attn_q.weight": (EMBEDDING, _HEADS * _HEAD), **_ATTENTION}
     both = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    return _write(path, "granitehybrid", own, "output_norm", [{**both, **_RECURRENCE}, {**both, **attention}])
+    return _write(path, "granitehybrid", own, "output_norm", [{**both, **_RECURRENCE}, {**both, **attention}], seed)
 
 
 def write_mamba2(path: Path, seed: int = 0) -> Path:
@@ -109,7 +110,7 @@ def write_mamba2(path: Path, seed: int = 0) -> Path:
 
 def write_windowed_lfm2(path: Path) -> Path:
     """A short convolution, then attention within a sliding window."""
-    return write_lfm2(path, **{"attention.sliding_window": WINDOW})
+    return write_lfm2(path, window=WINDOW)
 
 
 def write_gemma3(path: Path, seed: int = 0) -> Path:

@@ -45,8 +45,9 @@ def values(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def write_model(path: Path, seed: int = 0, **changes: Any) -> Path:
-    """Write a whole model. Changed token lists change the size of the embedding with them."""
+def write_model(path: Path, **changes: Any) -> Path:
+    """Write a whole model. Changed token lists change the size of the embedding with them; `seed` is of the tensors."""
+    seed = changes.pop("seed", 0)
     metadata = values(**changes)
     n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
     layer = {
