@@ -82,7 +82,8 @@ def serve(args: argparse.Namespace) -> int:
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address, before the models are loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # Without the protocol, asyncio leaves Nagle's algorithm on, and small writes wait for acknowledgments.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, Calls, Delta, End, Part
-from app.server.conversation import Conversation, arranged, read_messages, read_tool, request_for, with_choice
+from app.server.conversation import Conversation, read_messages, read_tool, request_for, with_tools
 from app.server.fields import (
     Fields,
     read_guidance,
@@ -18,7 +18,6 @@ from app.server.fields import (
     read_sampling,
     read_stops,
     read_thinking,
-    refuse,
 )
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
@@ -59,20 +58,13 @@ def with_answer_fields(request: AnswerRequest, fields: Fields, settings: ChatSet
 
 def read_conversation(fields: Fields) -> Conversation:
     """Return messages, tools and their choice."""
-    messages, prefill = arranged(list(read_messages(fields)))
     tools = []
     for one in fields.objects("tools"):
         function = one.object("function")
         # Other types of tools run on the servers of their providers.
         if one.text("type", "function") == "function" and function is not None:
             tools.append(read_tool(function, "parameters"))
-    choice, name = fields.raw("tool_choice"), ""
-    if isinstance(choice, dict):
-        named = Fields.of(choice, "tool_choice").object("function")
-        choice, name = "required", named.text("name") if named is not None else ""
-    if choice not in (None, "auto", "none", "required"):
-        refuse("tool_choice", choice, "auto, none, required or a function")
-    return with_choice(Conversation(messages, prefill, tuple(tools)), choice or "auto", name)
+    return with_tools(list(read_messages(fields)), tools, fields)
 
 
 class ChatFormat(Format):
@@ -154,5 +146,9 @@ def as_logprob(one: TokenProbability) -> dict[str, Any]:
 
 
 def _logprob(piece: bytes, probability: float) -> dict[str, Any]:
-    text = piece.decode(errors="replace")
-    return {"token": text, "logprob": math.log(max(probability, _LEAST)), "bytes": list(piece)}
+    return {"token": piece.decode(errors="replace"), "logprob": log_of(probability), "bytes": list(piece)}
+
+
+def log_of(probability: float) -> float:
+    """Return the logarithm of a probability; JSON has no infinity for that of 0."""
+    return math.log(max(probability, _LEAST))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from app.server.answer import Answer, Calls, Delta, End, Part
-from app.server.chat import DONE, with_answer_fields
+from app.server.chat import DONE, log_of, with_answer_fields
 from app.server.fields import Fields, read_guidance, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
-
-_LEAST = 1e-30
 
 
 def read_completion(fields: Fields, settings: ChatSettings) -> AnswerRequest:
@@ -71,8 +68,6 @@ def _logprobs(probabilities: list[TokenProbability]) -> dict[str, Any] | None:
         return None
     return {
         "tokens": [one.piece.decode(errors="replace") for one in probabilities],
-        "token_logprobs": [math.log(max(one.probability, _LEAST)) for one in probabilities],
-        "top_logprobs": [
-            {piece.decode(errors="replace"): math.log(max(p, _LEAST)) for piece, p in one.top} for one in probabilities
-        ],
+        "token_logprobs": [log_of(one.probability) for one in probabilities],
+        "top_logprobs": [{piece.decode(errors="replace"): log_of(p) for piece, p in one.top} for one in probabilities],
     }

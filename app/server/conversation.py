@@ -20,6 +20,8 @@ from app.worker.request import AnswerRequest
 _ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
+_CHOICES = {"auto": "auto", "none": "none", **dict.fromkeys(("any", "required", "function", "tool"), "required")}
+"""Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 
 
@@ -123,24 +125,30 @@ def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def with_choice(conversation: Conversation, choice: str, name: str = "") -> Conversation:
-    """Return the conversation with the tools that may or must be called.
+def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:
+    """Return the conversation with the tools that the request's `tool_choice` allows, in the shape of any API.
 
-    Args:
-        conversation: With all tools.
-        choice: "auto", "none" or "required".
-        name: The one tool that must be called; "" for any.
+    Raises:
+        RequestError: The choice is wrong, or there are no messages.
     """
+    shown, prefill = arranged(messages)
+    choice, name = fields.raw("tool_choice"), ""
+    if isinstance(choice, dict):
+        chosen = Fields.of(choice, "tool_choice")
+        # Other types of tools run on the servers of their providers.
+        choice = _CHOICES.get(chosen.text("type", "function"), "auto")
+        name = (chosen.object("function") or chosen).text("name") if choice == "required" else ""
+    elif choice not in (None, "auto", "none", "required"):
+        refuse("tool_choice", choice, "auto, none, required or a function")
     if choice == "none":
-        return replace(conversation, tools=())
+        tools = ()
     if name:
-        tools = tuple(one for one in conversation.tools if one["function"]["name"] == name)
+        tools = [one for one in tools if one["function"]["name"] == name]
         if not tools:
             raise RequestError(f'tool_choice names "{name}", which is not one of the tools.', param="tool_choice")
-        return replace(conversation, tools=tools, must_call=True)
-    if choice == "required" and not conversation.tools:
+    if choice == "required" and not tools:
         raise RequestError("tool_choice is required, but there are no tools.", param="tool_choice")
-    return replace(conversation, must_call=choice == "required")
+    return Conversation(shown, prefill, tuple(tools), must_call=choice == "required")
 
 
 def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:

@@ -14,13 +14,12 @@ from app.server.answer import Answer, Calls, Delta, End, Part
 from app.server.conversation import (
     Conversation,
     arguments_of,
-    arranged,
     content_text,
     new_call_id,
     read_tool,
     refuse_media,
     request_for,
-    with_choice,
+    with_tools,
 )
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_max_tokens, read_sampling, read_stops, refuse
@@ -30,7 +29,6 @@ from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
-_CHOICES = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
 
 
 def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
@@ -62,20 +60,13 @@ def _read_conversation(fields: Fields) -> Conversation:
     messages = [Message(Role.SYSTEM, system)] if system else []
     for message in fields.objects("messages"):
         messages += _read_message(message)
-    shown, prefill = arranged(messages)
     tools = [
         read_tool(one, "input_schema")
         for one in fields.objects("tools")
         # Other types of tools run on Anthropic's servers.
         if one.text("type", "custom") == "custom"
     ]
-    choice, name = "auto", ""
-    if (chosen := fields.object("tool_choice")) is not None:
-        kind = chosen.text("type")
-        if kind not in _CHOICES:
-            refuse("tool_choice.type", kind, f"one of {', '.join(_CHOICES)}")
-        choice, name = _CHOICES[kind], chosen.text("name") if kind == "tool" else ""
-    return with_choice(Conversation(shown, prefill, tuple(tools)), choice, name)
+    return with_tools(messages, tools, fields)
 
 
 def _read_message(message: Fields) -> Iterator[Message]:

@@ -13,18 +13,46 @@ from app.server.chat import with_answer_fields
 from app.server.conversation import (
     Conversation,
     arguments_of,
-    arranged,
     content_text,
     new_call_id,
     read_tool,
     request_for,
-    with_choice,
+    with_tools,
 )
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_guidance, read_thinking, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
+
+_ECHOED: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "reasoning": {"effort": None, "summary": None},
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "metadata": {},
+}
+"""Fields of the request that a response repeats, with their defaults."""
+_FIXED: dict[str, Any] = {
+    "error": None,
+    "max_tool_calls": None,
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "store": False,
+    "background": False,
+    "service_tier": "default",
+    "top_logprobs": 0,
+    "truncation": "disabled",
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "user": None,
+}
+"""Fields of services that this server does not offer."""
 
 
 def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
@@ -53,15 +81,8 @@ def _read_conversation(fields: Fields) -> Conversation:
         messages.append(Message(Role.USER, value))
     else:
         messages += _read_items(fields.objects("input"))
-    shown, prefill = arranged(messages)
     tools = [read_tool(one, "parameters") for one in fields.objects("tools") if one.text("type") == "function"]
-    choice, name = fields.raw("tool_choice"), ""
-    if isinstance(choice, dict):
-        chosen = Fields.of(choice, "tool_choice")
-        choice, name = ("required", chosen.text("name")) if chosen.text("type") == "function" else ("auto", "")
-    if choice not in (None, "auto", "none", "required"):
-        refuse("tool_choice", choice, "auto, none, required or a function")
-    return with_choice(Conversation(shown, prefill, tuple(tools)), choice or "auto", name)
+    return with_tools(messages, tools, fields)
 
 
 def _read_items(items: list[Fields]) -> Iterator[Message]:
@@ -199,39 +220,20 @@ class ResponseFormat(Format):
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": end.prompt_tokens + end.stats.predicted_n,
             }
+        echoed = {name: value if (value := fields.raw(name)) is not None else _ECHOED[name] for name in _ECHOED}
         return {
             "id": self._names.id,
             "object": "response",
             "created_at": self._names.created,
             "completed_at": self._names.created if end is not None else None,
             "status": status,
-            "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-            "instructions": fields.raw("instructions"),
-            "max_output_tokens": fields.raw("max_output_tokens"),
-            "max_tool_calls": None,
             "model": self._names.model,
             "output": list(self._items),
-            "parallel_tool_calls": True,
-            "previous_response_id": None,
-            "reasoning": fields.raw("reasoning") or {"effort": None, "summary": None},
-            "store": False,
-            "background": False,
-            "service_tier": "default",
-            "temperature": _or(fields.raw("temperature"), 1.0),
-            "top_p": _or(fields.raw("top_p"), 1.0),
-            "presence_penalty": _or(fields.raw("presence_penalty"), 0.0),
-            "frequency_penalty": _or(fields.raw("frequency_penalty"), 0.0),
-            "top_logprobs": 0,
-            "text": fields.raw("text") or {"format": {"type": "text"}},
-            "tool_choice": fields.raw("tool_choice") or "auto",
             "tools": [{"strict": None, **one} for one in fields.array("tools")],
-            "truncation": "disabled",
             "usage": usage,
-            "metadata": fields.raw("metadata") or {},
-            "safety_identifier": None,
-            "prompt_cache_key": None,
-            "user": None,
+            **echoed,
+            **_FIXED,
         }
 
     def _of_item(self, kind: str, **more: Any) -> str:
@@ -245,10 +247,6 @@ class ResponseFormat(Format):
     def _event(self, kind: str, **more: Any) -> str:
         self._n_events += 1
         return sse({"type": kind, "sequence_number": self._n_events - 1, **more}, kind)
-
-
-def _or(value: Any, default: float) -> Any:
-    return default if value is None else value
 
 
 def _text_part(text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 
 from app.cli import main
 from app.cli.running_server import RunningServer, announced, server_for
-from app.cli.serve import LiveView
+from app.cli.serve import LiveView, bound_socket
 from app.core.paths import server_file
 from app.server.metrics import Metrics
 
@@ -124,3 +125,21 @@ def test_the_view_has_a_line_for_each_number() -> None:
     ]
     view.on_end("POST", "/v1/chat/completions", 200)
     assert stream.getvalue().splitlines()[-1].endswith("POST /v1/chat/completions 200")
+
+
+def test_small_writes_do_not_wait_for_the_client() -> None:
+    async def no_delay() -> int:
+        found: asyncio.Queue[int] = asyncio.Queue()
+
+        def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            found.put_nowait(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listener = bound_socket("127.0.0.1", 0)
+        async with await asyncio.start_server(accept, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.close()
+            return await found.get()
+
+    # Otherwise each of them may wait 40 ms for a delayed acknowledgment.
+    assert asyncio.run(no_delay())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from app.cli.serve import bound_socket
 from app.engine.types import SamplingParams
 from app.server.app import Access, Service, make_app
 from app.server.engine_queue import EngineQueue, Ticket
@@ -103,8 +103,7 @@ def serve() -> Iterator[Serve]:
         queue.listen_before(on_event)
         queue.engine.load(lambda cancel, progress: pair)
         assert loaded.wait(30)
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
+        listener = bound_socket("127.0.0.1", 0)
         listener.listen(128)
         server = Server(pair, listener.getsockname()[1], queue)
         service = Service(

@@ -110,12 +110,33 @@ def test_the_system_prompt_of_the_settings_yields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "n_tools", "must"),
-    [("auto", 1, False), ("none", 0, False), ("required", 1, True), ({"function": {"name": "weather"}}, 1, True)],
+    ("read", "choice", "n_tools", "must"),
+    [
+        (read_chat, "auto", 2, False),
+        (read_chat, "none", 0, False),
+        (read_chat, "required", 2, True),
+        (read_chat, {"function": {"name": "weather"}}, 1, True),
+        (read_response, {"type": "function", "name": "weather"}, 1, True),
+        (read_response, {"type": "web_search"}, 2, False),
+        (read_anthropic, {"type": "auto"}, 2, False),
+        (read_anthropic, {"type": "any"}, 2, True),
+        (read_anthropic, {"type": "tool", "name": "weather"}, 1, True),
+        (read_anthropic, {"type": "none"}, 0, False),
+    ],
 )
-def test_the_choice_of_tools(choice: object, n_tools: int, must: bool) -> None:
-    request = chat(USER, tools=[TOOL], tool_choice=choice)
-    assert (len(request.tools), request.must_call) == (n_tools, must)
+def test_the_choice_of_tools(read: Any, choice: object, n_tools: int, must: bool) -> None:
+    body = {read_chat: CHAT, read_response: RESPONSE, read_anthropic: ANTHROPIC}[read]
+    first = body["tools"][0]
+    function = {**first.get("function", first), "name": "other"}
+    other = {**first, "function": function} if "function" in first else function
+    request, names = read(Fields({**body, "tools": [first, other], "tool_choice": choice}), SETTINGS)
+    assert (len(request.tools), len(names), request.must_call) == (n_tools, n_tools, must)
+
+
+@pytest.mark.parametrize("choice", ["always", 0, ["auto"]])
+def test_a_wrong_choice_is_an_error(choice: object) -> None:
+    with pytest.raises(RequestError, match="auto, none, required or a function"):
+        chat(USER, tools=[TOOL], tool_choice=choice)
 
 
 def test_an_unknown_tool_cannot_be_chosen() -> None:
