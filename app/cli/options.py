@@ -25,7 +25,7 @@ from app.settings.file import SettingsFile
 from app.settings.kinds import Overrides
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, thinking
 from app.settings.live import LiveSettings
-from app.settings.placement import ALL_LAYERS, expert_overrides, needs_flash_attention
+from app.settings.placement import ALL_LAYERS, needs_flash_attention
 from app.settings.table import MODES
 
 AUTO = "auto"
@@ -143,7 +143,8 @@ def read_params(settings: Resolved) -> PairParams:
             now,
             "model",
             tensor_split=now["model.tensor_split"] or (),
-            overrides=(*Overrides().read(now["model.override_tensor"]), *expert_overrides(now["model.n_cpu_moe"])),
+            overrides=Overrides().read(now["model.override_tensor"]),
+            cpu_experts=now["model.n_cpu_moe"],
         ),
         draft_model=_model_params(now, "draft", split=False),
         kv_type=kv_types[0],

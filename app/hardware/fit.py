@@ -6,10 +6,10 @@ device: waiting between two would cost more than it saves.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 from app.core.errors import UsageError
 from app.core.units import counted
@@ -38,6 +38,7 @@ class PlacementRequest:
         gpu_layers: Of the target; `ALL_LAYERS` or a number.
         draft_gpu_layers: Of the draft.
         tensor_split: Share of each device; () goes by their room.
+        cpu_experts: Layers whose experts stay in RAM; None for as few as fit.
     """
 
     devices: tuple[str, ...] = ()
@@ -45,15 +46,17 @@ class PlacementRequest:
     gpu_layers: int = ALL_LAYERS
     draft_gpu_layers: int = ALL_LAYERS
     tensor_split: tuple[float, ...] = ()
+    cpu_experts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Placement of one model: devices, the share of each (() for one), and its layers there."""
+    """Placement of one model: devices, the share of each (() for one), its layers there, and those without experts."""
 
     devices: tuple[str, ...]
     tensor_split: tuple[float, ...] = ()
     gpu_layers: int = ALL_LAYERS
+    cpu_experts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,11 @@ class Plan:
         return sum(load.lacking for load in self.loads)
 
     @property
+    def fits_gpus(self) -> bool:
+        """Every device but RAM has room."""
+        return not any(load.lacking for load in self.loads if load.device != MAIN)
+
+    @property
     def fullness(self) -> float:
         """The highest share of a device's room that is needed; above 1 it does not fit."""
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
@@ -103,6 +111,7 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
     """Place both models: the first placement that fits, else the one that lacks least.
 
     The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room.
+    A mixture that is too large for the devices leaves the experts of as few layers in RAM as fit.
 
     Args:
         target: Memory of the target.
@@ -115,14 +124,35 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
     """
     request = request or PlacementRequest()
     _check(request, rooms)
+    given = request.cpu_experts
+    whole = _best(_placements(target, draft, rooms, replace(request, cpu_experts=given or 0)))
+    if whole.fits or given is not None or not _can_move_experts(target, whole, rooms):
+        return whole
+    counts = [replace(request, cpu_experts=n) for n in range(1, len(target.experts) + 1)]
+
+    def is_enough(counted: PlacementRequest) -> bool:
+        return any(found.fits_gpus for found in _placements(target, draft, rooms, counted))
+
+    fewest = bisect_left(counts, True, key=is_enough)
+    moved = _best(_placements(target, draft, rooms, counts[fewest])) if fewest < len(counts) else whole
+    return moved if moved.fits else whole
+
+
+def _best(placements: Iterator[Plan]) -> Plan:
     best: Plan | None = None
-    for found in _placements(target, draft, rooms, request):
+    for found in placements:
         if found.fits:
             return found
         if best is None or found.lacking < best.lacking:
             best = found
     assert best is not None
     return best
+
+
+def _can_move_experts(target: ModelMemory, whole: Plan, rooms: Rooms) -> bool:
+    """Return whether experts in RAM would give devices room; layers in RAM have theirs there, and so does an iGPU."""
+    own = {room.name for room in rooms if room.has_own_memory}
+    return bool(target.experts) and whole.target.gpu_layers == ALL_LAYERS and own.issuperset(whole.target.devices)
 
 
 def _check(request: PlacementRequest, rooms: Rooms) -> None:
@@ -170,25 +200,35 @@ def _place(
 ) -> tuple[Placed, tuple[float, ...]]:
     """Place the target; several devices get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
+    n_experts = 0 if names == (MAIN,) else min(request.cpu_experts or 0, len(need.experts))
+    placed = Placed(names, gpu_layers=request.gpu_layers, cpu_experts=n_experts)
     if len(devices) == 1:
-        return Placed(names, gpu_layers=request.gpu_layers), (1.0,)
+        return placed, (1.0,)
     shares = request.tensor_split
     if not shares:
-        left = [room.room_bytes - loads.get(room.name, 0) - need.compute for room in devices]
-        shares = _shares(need, left, request.gpu_layers)
-    return Placed(names, shares, request.gpu_layers), tuple(share / sum(shares) for share in shares)
+        left = [room.room_bytes - loads.get(room.name, 0) - _compute(need, placed) for room in devices]
+        shares = _shares(need, left, placed)
+    return replace(placed, tensor_split=shares), tuple(share / sum(shares) for share in shares)
 
 
-def _shares(need: ModelMemory, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:
+def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[float, ...]:
     """Return the share of layers on each device by its room; the output lies on the last one."""
     *others, last = (max(0, n) for n in left)
-    for_blocks = (*others, max(0, last - need.output))
-    if not any(for_blocks):
+    rooms = (*others, max(0, last - need.output))
+    if not any(rooms):
         return (1.0,) * len(left)
-    blocks = _blocks(need, gpu_layers)
-    layers = [blocks * n / sum(for_blocks) for n in for_blocks]
-    layers[-1] += 1
-    return tuple(round(n / (blocks + 1), 4) for n in layers)
+    sizes, margin = _block_sizes(need, placed), _rest(need)
+    goals = [sum(sizes) * n / sum(rooms) for n in accumulate(rooms)]
+    ends, n, done = [0.0], 0, 0.0
+    for room, goal in zip(others, goals, strict=False):
+        used = margin
+        while n < len(sizes) and done < goal and used + sizes[n] <= room:
+            used += sizes[n]
+            done += sizes[n]
+            n += 1
+        # Between two layers, so that rounding moves none.
+        ends.append(max(0.0, (n - 0.5) / (len(sizes) + 1)))
+    return tuple(round(end - start, 6) for start, end in pairwise([*ends, 1.0]))
 
 
 def _add(
@@ -200,40 +240,57 @@ def _add(
 ) -> None:
     """Add a model's bytes to its devices."""
     layers = need.layers
-    moved = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0
+    moved = offloaded(need, placed.gpu_layers, placed.cpu_experts) if placed.devices != (MAIN,) else 0
+    compute = _compute(need, placed)
     main = layers - moved + need.always_ram
     if not moved:
         main += need.compute
-    for name, taken in zip(placed.devices, _spread(need, placed.gpu_layers, shares), strict=True):
+    for name, taken in zip(placed.devices, _spread(need, placed, shares), strict=True):
         if not moved or not taken:
             continue
-        loads[name] = loads.get(name, 0) + taken + need.compute
+        loads[name] = loads.get(name, 0) + taken + compute
         if not by_name[name.lower()].has_own_memory:
-            main += taken + need.compute
+            main += taken + compute
     loads[MAIN] = loads.get(MAIN, 0) + main
 
 
-def _spread(need: ModelMemory, gpu_layers: int, shares: Sequence[float]) -> list[int]:
+def _compute(need: ModelMemory, placed: Placed) -> int:
+    return need.compute + (need.expert_copy if placed.cpu_experts else 0)
+
+
+def _spread(need: ModelMemory, placed: Placed, shares: Sequence[float]) -> list[int]:
     """Return the bytes of the layers on each device, in whole layers as llama.cpp assigns them: the output last."""
     if len(shares) == 1:
-        return [offloaded(need, gpu_layers)]
-    blocks = _blocks(need, gpu_layers)
-    block = (need.layers - need.output) / max(1, need.n_layers)
+        return [offloaded(need, placed.gpu_layers, placed.cpu_experts)]
+    sizes = [*_block_sizes(need, placed), need.output]
     ends = list(accumulate(shares))
     taken = [0.0] * len(shares)
-    for layer in range(blocks + 1):
-        device = min(bisect_right(ends, layer / (blocks + 1)), len(shares) - 1)
-        taken[device] += block if layer < blocks else need.output
+    for layer, size in enumerate(sizes):
+        taken[min(bisect_right(ends, layer / len(sizes)), len(shares) - 1)] += size
     # Most quantizations make some layers of a model larger than others.
-    return [int(n + block) if n else 0 for n in taken]
+    return [int(n + _rest(need)) if n else 0 for n in taken]
 
 
-def offloaded(need: ModelMemory, gpu_layers: int) -> int:
-    """Return the bytes of weights and KV cache in so many layers; llama.cpp offloads the output first."""
+def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
+    """Return the bytes of weights and KV cache in so many layers; llama.cpp offloads the output and the last first."""
     if gpu_layers == 0:
         return 0
     blocks = _blocks(need, gpu_layers)
-    return need.output + (need.layers - need.output) * blocks // max(1, need.n_layers)
+    experts = sum(need.experts[max(cpu_experts, need.n_layers - blocks) :])
+    rest = need.layers - need.output - sum(need.experts)
+    return need.output + rest * blocks // max(1, need.n_layers) + experts
+
+
+def _block_sizes(need: ModelMemory, placed: Placed) -> list[float]:
+    """Return the bytes of each block on a device; the experts of the first ones may be in RAM."""
+    first = need.n_layers - _blocks(need, placed.gpu_layers)
+    experts = need.experts or (0,) * need.n_layers
+    return [_rest(need) + (n if i >= placed.cpu_experts else 0) for i, n in enumerate(experts) if i >= first]
+
+
+def _rest(need: ModelMemory) -> float:
+    """Return the bytes of a block without its experts."""
+    return (need.layers - need.output - sum(need.experts)) / max(1, need.n_layers)
 
 
 def _blocks(need: ModelMemory, gpu_layers: int) -> int:

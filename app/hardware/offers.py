@@ -10,7 +10,7 @@ from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, PlacementRequest, Rooms, offloaded, plan
 from app.models.memory_estimate import ModelMemory
 from app.models.recommend import Proposal
-from app.settings.placement import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS, experts_in_ram
 
 _SHORTEST = 1024
 """Tokens; a shorter context holds no conversation."""
@@ -92,25 +92,19 @@ def offers(
 
 
 def _experts_in_ram(problem: _Problem) -> Offer | None:
-    """Offer the experts of as few layers in RAM as fit, or of all."""
+    """Offer the experts of all layers in RAM; fewer would fit without an offer, unless their number was chosen."""
     target, request = problem.target, problem.request
-    in_ram = plan(target, problem.draft, problem.rooms, request).target.devices == (MAIN,) or request.gpu_layers == 0
-    if in_ram or not any(target.experts):
+    now = plan(target, problem.draft, problem.rooms, request).target
+    if now.devices == (MAIN,) or request.gpu_layers == 0 or not target.experts:
         return None
-
-    def moved(n: int) -> ModelMemory:
-        n_bytes = sum(target.experts[:n])
-        return replace(target, weights=target.weights - n_bytes, host=target.host + n_bytes)
-
-    layers = range(1, len(target.experts) + 1)
-    fitting = next((n for n in layers if problem.fits(target=moved(n))), None)
-    n = fitting or layers[-1]
+    fewer = plan(target, problem.draft, problem.rooms, replace(request, cpu_experts=None))
+    n = fewer.target.cpu_experts if fewer.fits else len(target.experts)
     return Offer(
-        f"{n} of {len(layers)} layers' experts in RAM",
-        sum(target.experts[:n]),
+        experts_in_ram(n, len(target.experts)),
+        offloaded(target, request.gpu_layers, now.cpu_experts) - offloaded(target, request.gpu_layers, n),
         "the CPU computes these experts, more slowly",
         ("--n-cpu-moe", str(n)),
-        fitting is not None,
+        problem.fits(request=replace(request, cpu_experts=n)),
     )
 
 

@@ -15,7 +15,7 @@ from app.hardware.fit import MAIN, Load, Placed
 from app.models.memory_estimate import ModelMemory
 from app.settings.checking import in_one_line
 from app.settings.layers import Layer
-from app.settings.placement import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS, experts_in_ram
 
 TARGET, DRAFT = "target", "draft"
 
@@ -30,6 +30,7 @@ class ModelPlace:
         device: llama.cpp's names, or `MAIN`.
         layers_offloaded: Layers on the devices; as in llama.cpp, the output counts as one.
         compute: Compute buffers, and what is always in RAM.
+        cpu_experts: Layers whose experts are in RAM.
     """
 
     role: str
@@ -42,6 +43,7 @@ class ModelPlace:
     compute: int
     n_ctx: int
     kv_type: str
+    cpu_experts: int = 0
 
     @property
     def on_cpu(self) -> bool:
@@ -169,6 +171,7 @@ def model_place(role: str, need: ModelMemory, placed: Placed) -> ModelPlace:
         compute=need.compute + need.always_ram,
         n_ctx=need.n_ctx,
         kv_type=need.kv_type,
+        cpu_experts=placed.cpu_experts,
     )
 
 
@@ -191,6 +194,8 @@ def _model_text(model: ModelPlace) -> str:
     if model.in_part:
         left = model.layers - model.layers_offloaded
         where = f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the CPU"
+    if model.cpu_experts:
+        where += f", {experts_in_ram(model.cpu_experts, model.layers - 1)}"
     return (
         f"{model.name}, {where}: weights {memory_size(model.weights)}, KV cache {memory_size(model.kv)} "
         f"({model.n_ctx:,} tokens, {model.kv_type}), buffers {memory_size(model.compute)}"

@@ -54,7 +54,7 @@ class Situation:
     @property
     def uses_cpu(self) -> bool:
         """Any layer is on the CPU."""
-        return any(model.layers_offloaded < model.layers for model in self.pair.models)
+        return any(model.layers_offloaded < model.layers or model.cpu_experts for model in self.pair.models)
 
     @property
     def find_command(self) -> str:

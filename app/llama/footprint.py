@@ -39,9 +39,11 @@ def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextP
     Takes a quarter of a second and reads no weights.
     """
     try:
-        return corrected(need, ask("footprint.log_of_load", path, model, context))
+        found = corrected(need, ask("footprint.log_of_load", path, model, context))
     except (AppError, ChildError):
         return need
+    # The buffers of such a load have the copy.
+    return replace(found, expert_copy=0) if found is not need and model.cpu_experts else found
 
 
 def corrected(need: ModelMemory, log: str) -> ModelMemory:

@@ -50,7 +50,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         shares = (ctypes.c_float * max(MAX_DEVICES, native.llama_max_devices()))(*params.tensor_split)
         raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         kept.append(shares)
-    if params.overrides:
+    if params.all_overrides:
         table = _overrides(params)
         raw.tensor_buft_overrides = ctypes.addressof(table)
         kept.append(table)
@@ -75,7 +75,7 @@ def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
     memory = {name.lower(): memory_type(known[name.lower()]) for name in used if name.lower() in known}
     memory[CPU] = memory_type(None)
     rows = []
-    for pattern, device in map(split_override, params.overrides):
+    for pattern, device in map(split_override, params.all_overrides):
         if not memory.get(device.lower()):
             raise UsageError(
                 f"--override-tensor names {device}, which holds no layers of the target.",

@@ -13,7 +13,7 @@ from app.core.units import counted
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
-from app.settings.placement import ALL_LAYERS, CPU
+from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
@@ -32,6 +32,7 @@ class ModelParams:
         tensor_split: Share of the layers for each device; () goes by their free memory.
         split: Whether several devices may share the layers.
         overrides: Devices of tensors as PATTERN=DEVICE; the first matching pattern decides.
+        cpu_experts: Layers whose experts stay in RAM; None for as many as memory needs.
         load_mtp: Whether to load the layers for multi-token prediction (MTP) and draft with them.
     """
 
@@ -41,6 +42,7 @@ class ModelParams:
     split: bool = True
     load_mtp: bool = False
     overrides: tuple[str, ...] = ()
+    cpu_experts: int | None = None
 
     def __post_init__(self) -> None:
         devices, shares = self.devices, self.tensor_split
@@ -60,6 +62,11 @@ class ModelParams:
     def on_cpu(self) -> bool:
         """Return whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
+
+    @property
+    def all_overrides(self) -> tuple[str, ...]:
+        """Return `overrides` with those of the experts in RAM."""
+        return (*self.overrides, *expert_overrides(self.cpu_experts or 0))
 
 
 @dataclass(frozen=True, slots=True)

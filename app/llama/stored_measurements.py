@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,8 @@ from app.settings.table import MAX_THREADS
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS_FOLDER = "threads"
+_STEPS_OF_EXPERTS = 4
+"""Steps per doubling of the layers whose experts are in RAM; the CPU's share of a token grows with them."""
 
 
 def memory_file(params: PairParams) -> Path | None:
@@ -64,7 +67,7 @@ def cpu_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # The number of layers is unknown here; with an explicit number some may be left to the CPU.
-    if model.overrides:
+    if model.all_overrides:
         return True
     return _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
@@ -136,8 +139,14 @@ def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
         from app.llama.loading import kinds_of
 
         kinds = kinds_of(model)
-    shares = ",".join(f"{share:g}" for share in model.tensor_split)
-    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides
+    # Planned shares follow the memory that is free.
+    shares = ",".join(f"{share / sum(model.tensor_split):.1f}" for share in model.tensor_split)
+    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides, *_experts(model.cpu_experts or 0)
+
+
+def _experts(n_layers: int) -> tuple[str, ...]:
+    """Return a rough number of layers, in steps of a fifth: an automatic one follows the memory that is free."""
+    return (f"experts 2^{round(_STEPS_OF_EXPERTS * math.log2(n_layers))}",) if n_layers else ()
 
 
 def _name(parts: Iterable[str]) -> str:

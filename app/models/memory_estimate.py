@@ -16,7 +16,7 @@ from pathlib import Path
 from app.models.gguf import read_header
 from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.model_names import parts_here
-from app.settings.placement import CPU, EXPERTS, KV_TYPES, split_override
+from app.settings.placement import CPU, EXPERTS, KV_TYPES, MAX_LAYERS, split_override
 from app.settings.table import MAX_CONTEXT
 
 DEFAULT_CONTEXT = 8192
@@ -80,6 +80,7 @@ class ModelMemory:
         snapshots: Earlier states, kept beside it to roll back drafts.
         saved: Copies of states in RAM, for earlier prompts.
         experts: Weights of the experts of each layer that can move to RAM; () if none can.
+        expert_copy: The largest tensor of experts; a device has a copy of one that is in RAM, for long batches.
         can_quantize_cache: `kv_type` may have fewer bits.
     """
 
@@ -100,6 +101,7 @@ class ModelMemory:
     saved: int = 0
     can_quantize_cache: bool = True
     experts: tuple[int, ...] = ()
+    expert_copy: int = 0
 
     @property
     def total(self) -> int:
@@ -123,32 +125,31 @@ class ModelMemory:
         return replace(self, kv_type=kv_type, kv=kv)
 
 
-def bytes_in_ram(path: Path, overrides: Sequence[str]) -> int:
-    """Return the bytes of the tensors that overrides keep in RAM; the first matching pattern decides.
+def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -> ModelMemory:
+    """Count the tensors that overrides keep in RAM, and the experts of each layer that can move there.
 
     Raises:
         ModelFileError: A file is missing or not a model.
     """
     places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
-    in_ram = 0
+    in_ram, copy, experts = 0, 0, [0] * min(need.n_layers, MAX_LAYERS)
     for name, n_bytes in _tensor_bytes(path):
-        if next((device for pattern, device in places if pattern.search(name)), "") == CPU:
-            in_ram += n_bytes
-    return in_ram
-
-
-def expert_bytes(path: Path, n_layers: int) -> tuple[int, ...]:
-    """Return the bytes of each layer's experts.
-
-    Raises:
-        ModelFileError: A file is missing or not a model.
-    """
-    found = [0] * n_layers
-    for name, n_bytes in _tensor_bytes(path):
+        # The first matching pattern decides.
+        device = next((device for pattern, device in places if pattern.search(name)), None)
         match = _EXPERT.match(name)
-        if match and int(match[1]) < n_layers:
-            found[int(match[1])] += n_bytes
-    return tuple(found)
+        if device == CPU:
+            in_ram += n_bytes
+        elif device is None and match and int(match[1]) < len(experts):
+            experts[int(match[1])] += n_bytes
+            copy = max(copy, n_bytes)
+    in_ram = min(in_ram, need.weights - need.output)
+    return replace(
+        need,
+        weights=need.weights - in_ram,
+        host=need.host + in_ram,
+        experts=tuple(experts) if copy else (),
+        expert_copy=copy,
+    )
 
 
 def _tensor_bytes(path: Path) -> Iterator[tuple[str, int]]:

@@ -48,6 +48,11 @@ def expert_overrides(n_layers: int) -> tuple[str, ...]:
     return tuple(rf"blk\.{layer}{EXPERTS}={CPU}" for layer in range(n_layers))
 
 
+def experts_in_ram(n: int, n_layers: int) -> str:
+    """Return a phrase for the placement of experts."""
+    return f"{n} of {n_layers} layers' experts in RAM"
+
+
 def split_override(text: str) -> tuple[str, str]:
     """Split PATTERN=DEVICE at its first equals sign, as llama.cpp does."""
     pattern, _, device = text.partition("=")

@@ -307,10 +307,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _placed(
         "model.n_cpu_moe",
-        Number(0, MAX_LAYERS, whole=True),
-        0,
+        Number(0, MAX_LAYERS, whole=True, word="auto"),
+        None,
         "layers of the target whose experts stay in RAM",
         "N",
+        "as few as fit",
     ),
     _placed(
         "model.override_tensor",

@@ -8,15 +8,16 @@ import pytest
 
 from app.core.errors import UsageError
 from app.hardware.devices import Device, fast_devices
-from app.hardware.fit import MAIN, PlacementRequest, Plan, plan
+from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, plan
 from app.hardware.offers import Offer, offers
 from app.llama.fitting.machine_room import memory_rooms
 from app.models.catalog import Pair
-from app.models.memory_estimate import ModelMemory
+from app.models.memory_estimate import ModelMemory, estimate_memory
 from app.models.recommend import Fit, Proposal
 from app.models.source import DemoModel
+from tests.shapes import facts_of_shape
 
-GB = 1_000_000_000
+GB, MB = 1_000_000_000, 1_000_000
 
 
 def card(name: str = "CUDA0", gigabytes: float = 24, backend: str = "CUDA") -> Device:
@@ -244,6 +245,113 @@ def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
         plan(need(5), None, (card(), main()), PlacementRequest(tensor_split=(1, 1)))
     with pytest.raises(UsageError, match="1 share for 2 devices"):
         plan(need(5), None, (card(), card("CUDA1"), main()), PlacementRequest(tensor_split=(1,)))
+
+
+# Experts
+
+
+def mixture(n_ctx: int = 8192) -> ModelMemory:
+    """Qwen3-30B-A3B in Q4_K_M; half of the layers have larger tensors."""
+    made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), n_ctx)
+    return replace(made, experts=(398 * MB, 340 * MB) * 24, expert_copy=165 * MB, output=255 * MB)
+
+
+def by_layer(target: ModelMemory, found: Plan) -> dict[str, float]:
+    """Return the bytes of weights and cache on each device, as llama.cpp's load_tensors assigns the layers."""
+    placed, n = found.target, target.n_layers
+    on_gpu = min(placed.gpu_layers if placed.gpu_layers >= 0 else n + 1, n + 1)
+    shares = placed.tensor_split or (1.0,)
+    ends = [sum(shares[: i + 1]) / sum(shares) for i in range(len(shares))]
+    rest = (target.layers - target.output - sum(target.experts)) / n
+    taken = dict.fromkeys(placed.devices, 0.0)
+    for layer in range(n + 1 - on_gpu, n + 1):
+        device = next((i for i, end in enumerate(ends) if end > (layer - (n + 1 - on_gpu)) / on_gpu), len(ends) - 1)
+        size = target.output if layer == n else rest + target.experts[layer] * (layer >= placed.cpu_experts)
+        taken[placed.devices[device]] += size
+    return taken
+
+
+@pytest.mark.parametrize(("gigabytes", "expected"), [(8, 37), (12, 26), (16, 14), (24, 0)])
+def test_a_mixture_fills_the_card_and_leaves_the_experts_of_as_few_layers_as_possible(
+    gigabytes: int, expected: int
+) -> None:
+    target, draft = mixture(), estimate_memory(facts_of_shape("Qwen3-0.6B", 400 * MB), 8192)
+    rooms = (card(gigabytes=gigabytes * 1.024**3 - 0.4), main(32))
+    found = plan(target, draft, rooms)
+
+    assert found.fits
+    assert where(found) == (("CUDA0",), ("CUDA0",))
+    assert found.target == Placed(("CUDA0",), cpu_experts=expected)
+    if expected:
+        assert not plan(target, draft, rooms, PlacementRequest(cpu_experts=expected - 1)).fits
+        # Everything else is on the card, with both caches and a copy for long batches.
+        left = by_layer(target, found)["CUDA0"] + target.compute + target.expert_copy
+        assert loaded(found)["CUDA0"] == pytest.approx(left + draft.total - draft.always_ram)
+        assert loaded(found)[MAIN] == pytest.approx(
+            sum(target.experts[:expected]) + target.always_ram + draft.always_ram
+        )
+    # Too little RAM for them is no reason to begin.
+    assert plan(target, draft, (rooms[0], main(1))).target.cpu_experts == 0
+
+
+@pytest.mark.parametrize(("gigabytes", "fits"), [(8, False), (12, False), (16, False), (24, True)])
+def test_a_dense_model_keeps_its_layers_together(gigabytes: int, fits: bool) -> None:
+    target = estimate_memory(facts_of_shape("Qwen3-32B", 19_762_149_024), 8192)
+    rooms = (card(gigabytes=gigabytes * 1.024**3 - 0.4), main(64))
+    found = plan(target, None, rooms)
+
+    assert (found.fits, found.target.cpu_experts) == (fits, 0)
+    offered = by_flag(offers(target, None, rooms))
+    assert "--n-cpu-moe" not in offered
+    assert ("--gpu-layers" in offered) is not fits
+
+
+def test_all_devices_are_filled_before_experts_go_to_ram() -> None:
+    target = mixture(65_536)
+    two = (card("CUDA0", 12), card("CUDA1", 8), main(64))
+    alone, both = plan(target, None, (two[0], two[2])), plan(target, None, two)
+
+    assert both.fits
+    assert both.target.devices == ("CUDA0", "CUDA1")
+    assert 0 < both.target.cpu_experts < alone.target.cpu_experts
+    # As llama.cpp reads the shares, no device has more than was planned, nor much less.
+    for name, taken in by_layer(target, both).items():
+        planned = loaded(both)[name] - target.compute - target.expert_copy
+        assert 0 <= planned - taken < 0.2 * GB
+    assert not plan(target, None, two, PlacementRequest(cpu_experts=both.target.cpu_experts - 1)).fits
+
+
+@pytest.mark.parametrize("shares", [(), (1, 1)])
+@pytest.mark.parametrize("n", [10, 30])
+def test_experts_in_ram_lighten_the_device_of_the_first_layers(shares: tuple[float, ...], n: int) -> None:
+    target = mixture()
+    rooms = (card("CUDA0"), card("CUDA1"), main(64))
+    request = PlacementRequest(devices=("CUDA0", "CUDA1"), tensor_split=shares, cpu_experts=n)
+    found = plan(target, None, rooms, request)
+
+    for name, taken in by_layer(target, found).items():
+        assert loaded(found)[name] == pytest.approx(taken + target.compute + target.expert_copy, abs=0.1 * GB)
+
+
+@pytest.mark.parametrize(("gpu_layers", "n"), [(20, 10), (20, 28), (20, 40), (49, 10), (1, 48)])
+def test_experts_of_layers_in_ram_are_counted_once(gpu_layers: int, n: int) -> None:
+    target = mixture()
+    request = PlacementRequest(gpu_layers=gpu_layers, cpu_experts=n)
+    found = plan(target, None, (card(), main(64)), request)
+
+    on_card = by_layer(target, found)["CUDA0"]
+    assert loaded(found)["CUDA0"] == pytest.approx(on_card + target.compute + target.expert_copy)
+    assert loaded(found)[MAIN] == pytest.approx(target.layers - on_card + target.always_ram)
+
+
+def test_layers_in_ram_and_memory_that_is_shared_keep_their_experts() -> None:
+    for rooms, request in (
+        ((card(gigabytes=8), main(64)), PlacementRequest(gpu_layers=40)),
+        ((card(gigabytes=8), main(64)), PlacementRequest(devices=(MAIN,))),
+        ((shared(12), main(12)), PlacementRequest()),
+        ((main(8),), PlacementRequest()),
+    ):
+        assert plan(mixture(), None, rooms, request).target.cpu_experts == 0
 
 
 def test_what_does_not_fit_anywhere_shows_how_much_is_lacking() -> None:

@@ -14,9 +14,9 @@ from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.hardware.offers import offers
 from app.llama import loading
-from app.llama.fitting.fit_pair import needs
+from app.llama.fitting import fit_pair
+from app.llama.fitting.fit_pair import context_room, needs, weighed
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place
@@ -31,6 +31,8 @@ pytestmark = pytest.mark.native
 N_EXPERTS = 4
 EXPERTS = 3 * EMBEDDING * FORWARD * N_EXPERTS * 4
 """Bytes of one layer's experts, in f32."""
+LEAST = EXPERTS - EXPERTS // 3
+"""Bytes that a device gains by the first layer whose experts are in RAM: it has a copy of one of three tensors."""
 
 
 @pytest.fixture
@@ -38,9 +40,13 @@ def mixture(tmp_path: Path) -> Path:
     return write_mixture(tmp_path / "mixture.gguf", n_layers=2, n_experts=N_EXPERTS)
 
 
-def overrides(*flags: str) -> tuple[str, ...]:
+def model_of(*flags: str) -> ModelParams:
     given = read_flags(parse_args(["run", "hello", *flags]))
-    return read_params(Resolved({Origin.FLAG: given})).model.overrides
+    return read_params(Resolved({Origin.FLAG: given})).model
+
+
+def overrides(*flags: str) -> tuple[str, ...]:
+    return model_of(*flags).all_overrides
 
 
 def test_flags_become_patterns_in_llama_cpps_order() -> None:
@@ -51,6 +57,12 @@ def test_flags_become_patterns_in_llama_cpps_order() -> None:
     both = overrides("-ot", "attn_(q|k)=CUDA0,output=CPU", "-ot", "norm=cuda1", "--n-cpu-moe", "1")
     assert both[:3] == ("attn_(q|k)=CUDA0", "output=cpu", "norm=cuda1")
     assert both[3] == first
+
+
+def test_no_layers_differ_from_as_few_as_fit() -> None:
+    assert model_of().cpu_experts is None
+    assert model_of("--n-cpu-moe", "auto").cpu_experts is None
+    assert model_of("--n-cpu-moe", "0").cpu_experts == 0
 
 
 @pytest.mark.parametrize("wrong", ["exps", "=CPU", "ffn_(=CPU", "exps=", "(?i)exps=CPU", "(?<=a)b=CPU", "a++=CPU"])
@@ -84,11 +96,13 @@ def test_llama_cpp_is_given_each_pattern_with_the_memory_of_its_device(monkeypat
 def test_the_estimate_counts_the_experts_in_ram(mixture: Path) -> None:
     plain = PairParams(mixture, None, 1, 256)
     before, _ = needs(plain)
-    for n_layers, expected in ((1, EXPERTS), (MAX_LAYERS, 2 * EXPERTS)):
+    assert (before.experts, before.expert_copy) == ((EXPERTS, EXPERTS), EXPERTS // 3)
+    for n_layers, left in ((1, (0, EXPERTS)), (MAX_LAYERS, ())):
         params = replace(plain, model=ModelParams(overrides=expert_overrides(n_layers)))
         after, _ = needs(params)
-        assert before.weights - after.weights == after.host - before.host == expected
+        assert before.weights - after.weights == after.host - before.host == 2 * EXPERTS - sum(left)
         assert before.total == after.total
+        assert after.experts == left
 
 
 def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:
@@ -102,18 +116,54 @@ def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:
     native.llama_model_free(handle)
 
 
-def test_measurements_are_kept_apart(mixture: Path) -> None:
+def test_measurements_are_kept_apart_in_coarse_steps(mixture: Path) -> None:
     plain = PairParams(mixture, None, 1, 256, model=ModelParams(devices=("cpu",)))
-    moved = replace(plain, model=replace(plain.model, overrides=expert_overrides(1)))
-    assert pair_identity(plain) != pair_identity(moved)
+    places = (ModelParams(cpu_experts=n) for n in (0, 1, 24))
+    by_name = replace(plain.model, overrides=expert_overrides(1))
+    identities = [pair_identity(replace(plain, model=model)) for model in (plain.model, *places, by_name)]
+    assert len(set(identities)) == 4
+    assert identities[0] == identities[1]
+    # The free memory differs a little at each start, and with it an automatic number.
+    assert identities[3] == pair_identity(replace(plain, model=replace(plain.model, cpu_experts=23)))
 
 
-@pytest.mark.parametrize(("lacking", "expected"), [(1, 1), (EXPERTS, 1), (EXPERTS + 1, 2)])
-def test_experts_in_ram_are_the_first_option(mixture: Path, lacking: int, expected: int) -> None:
-    target, _ = needs(PairParams(mixture, None, 1, 256))
-    assert target.experts == (EXPERTS, EXPERTS)
+@pytest.mark.parametrize(("lacking", "expected"), [(0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)])
+def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
+    mixture: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, expected: int
+) -> None:
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    params = PairParams(mixture, None, 1, 256)
+    target, _ = needs(params)
     ram = Device("cpu", "cpu", "CPU", 64 << 30)
-    card = Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking)
-    first = offers(target, None, (card, ram))[0]
-    assert first.what == f"{expected} of 2 layers' experts in RAM"
-    assert (first.flags, first.suffices) == (("--n-cpu-moe", str(expected)), True)
+    rooms = (Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking), ram)
+    found = weighed(params, rooms)
+    assert found.plan.fits
+    assert found.params.model.cpu_experts == expected
+    assert found.params.model.all_overrides == expert_overrides(expected)
+    assert found.measures == ((f"{expected} of 2 layers' experts in RAM.",) if expected else ())
+
+    def offered(**changes: object) -> list[tuple[tuple[str, ...], bool]]:
+        model = replace(params.model, **changes)  # type: ignore[arg-type]
+        options = weighed(replace(params, model=model), rooms).offers(())
+        return [(offer.flags, offer.suffices) for offer in options if offer.flags[:1] == ("--n-cpu-moe",)]
+
+    # A number that was chosen stays, and so do tensors that were placed by name.
+    right = [(("--n-cpu-moe", str(expected)), True)] if expected else []
+    assert offered(cpu_experts=0) == right
+    if expected:
+        assert weighed(replace(params, model=ModelParams(overrides=("norm=cpu",))), rooms).plan.target.cpu_experts == 0
+
+
+def test_a_longer_context_moves_no_experts_that_are_on_a_gpu(mixture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    params = PairParams(mixture, None, 1, 256)
+    target = replace(needs(params)[0], n_ctx_train=4096, compute=0)
+    monkeypatch.setattr(fit_pair, "needs", lambda _: (target, None))
+    ram = Device("cpu", "cpu", "CPU", 64 << 30)
+
+    def room(n_bytes: int) -> int:
+        card = Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(n_bytes)
+        return context_room(weighed(params, (card, ram)))
+
+    assert room(target.layers) == 256
+    assert room(target.layers - 1) > 256

@@ -19,16 +19,15 @@ from app.models.memory_estimate import (
     CELLS,
     DEFAULT_CONTEXT,
     ModelMemory,
-    bytes_in_ram,
     draft_memory,
     estimate_memory,
-    expert_bytes,
     longest_trained,
+    with_tensors,
 )
 from app.models.model_facts import read_facts
 from app.models.pair_info import DeviceMemory
 from app.models.recommend import Fit, Room, weigh
-from app.settings.placement import MAX_LAYERS
+from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -87,6 +86,12 @@ class Fitting:
         return offers(self.target, self.draft, self.rooms, self.request, smaller=best, flash_attention=flash_attention)
 
     @property
+    def measures(self) -> tuple[str, ...]:
+        """Return what was done to fit the pair, in a sentence each."""
+        n = self.plan.target.cpu_experts if self.request.cpu_experts is None else 0
+        return (f"{experts_in_ram(n, self.target.n_layers)}.",) if n else ()
+
+    @property
     def _room(self) -> Room:
         """The memory of the target's devices, for pairs with the same context."""
         devices = [room for room in self.rooms if room.name in self.plan.target.devices]
@@ -142,7 +147,8 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     found = weighed(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
-    return replace(found.params, n_ctx_room=context_room(found))
+    notices = (*params.notices, *found.measures)
+    return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
 
 def ran_out(
@@ -161,11 +167,13 @@ def ran_out(
     except AppError:
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}
+    # What was free for them is not.
+    request = replace(params.model, cpu_experts=found.plan.target.cpu_experts)
     short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
     rooms = tuple(
         room.with_room(int(_LESS * short.need_bytes)) if room.name == short.device else room for room in found.rooms
     )
-    again = weighed(params, rooms)
+    again = weighed(replace(params, model=request), rooms)
     return error if again.plan.fits else again.refusal(pairs, error.message)
 
 
@@ -186,10 +194,14 @@ def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fittin
     planned = plan(target, draft, rooms, request)
     measured = False
     if planned.fullness > certain:
-        by_header = target, draft
-        target, draft = measured_needs(_placed(params, planned, rooms), target, draft)
-        measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
+        by_header, without = (target, draft), not planned.target.cpu_experts
+        target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
         planned = plan(target, draft, rooms, request)
+        if without and planned.target.cpu_experts:
+            # The buffers of the first measurement have no copies of experts.
+            target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
+            planned = plan(target, draft, rooms, request)
+        measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
     placed = replace(_placed(params, planned, rooms), memory=tuple(memory))
@@ -204,6 +216,8 @@ def _placement_request(params: PairParams) -> PlacementRequest:
         gpu_layers=model.n_gpu_layers,
         draft_gpu_layers=draft.n_gpu_layers,
         tensor_split=model.tensor_split,
+        # Whoever places tensors by name places all of them.
+        cpu_experts=0 if model.overrides and model.cpu_experts is None else model.cpu_experts,
     )
 
 
@@ -212,7 +226,13 @@ def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
         return params
 
     def put(model: ModelParams, placed: Placed) -> ModelParams:
-        return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
+        return replace(
+            model,
+            devices=placed.devices,
+            tensor_split=placed.tensor_split,
+            n_gpu_layers=placed.gpu_layers,
+            cpu_experts=placed.cpu_experts,
+        )
 
     draft = put(params.draft_model, planned.draft) if planned.draft is not None else params.draft_model
     return replace(params, model=put(params.model, planned.target), draft_model=draft)
@@ -250,11 +270,8 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             flash_attention=own.flash_attention != "off",
         )
     target = estimate(context)
-    if params.model.overrides:
-        moved = min(bytes_in_ram(params.target, params.model.overrides), target.weights - target.output)
-        target = replace(target, weights=target.weights - moved, host=target.host + moved)
-    elif facts.expert_share < 1:
-        target = replace(target, experts=expert_bytes(params.target, min(facts.n_layers, MAX_LAYERS)))
+    if params.model.overrides or facts.expert_share < 1:
+        target = with_tensors(target, params.target, params.model.overrides)
     return target, draft
 
 
@@ -282,14 +299,17 @@ def measured_needs(
 def context_room(found: Fitting) -> int:
     """Return the longest context that fits, up to the target's training context, in tokens.
 
-    KV caches and buffers grow linearly here. Buffers grow less, so the result may be a little short, and fits.
+    KV caches and buffers grow linearly here. Buffers grow less, so the result may be a little short, and fits. Experts
+    that are on a GPU stay there; where some are in RAM, more may follow.
     """
-    target, draft = found.target, found.draft
+    target, draft, request = found.target, found.draft, found.request
+    if not found.plan.target.cpu_experts:
+        request = replace(request, cpu_experts=0)
     longest = max(target.n_ctx, longest_trained(target.n_ctx_train))
 
     def exceeds(n_ctx: int) -> bool:
         small = _grown(draft, n_ctx) if draft is not None else None
-        return not plan(_grown(target, n_ctx), small, found.rooms, found.request).fits
+        return not plan(_grown(target, n_ctx), small, found.rooms, request).fits
 
     lengths = range(target.n_ctx, longest + 1, CELLS)
     return lengths[max(1, bisect_left(lengths, True, key=exceeds)) - 1]
