@@ -126,8 +126,8 @@ class HiddenDrafter:
         if not self.follows:
             n_known = self._n_known(tokens)
             self._target.follower = self
-            # If the last row is not kept any more, the target computes it again.
-            yield self._target.rollback(n_known - (n_known < len(tokens) - 1 and not self.can_follow_from(n_known)))
+            # The last known token is evaluated again: its row may not be kept, and the memory may be further on.
+            yield self._target.rollback(max(0, n_known - 1))
             yield from self._target.process(tokens[len(self._target) : -1], cancelled)
         yield len(tokens) - 1
 
@@ -189,7 +189,7 @@ class HiddenDrafter:
         """Drop rows of rejected tokens."""
         n_read = self._n_read = min(self._n_read, len(tokens))
         excess = max(0, self._n_rows - (len(tokens) - 1))
-        self._rows = self._rows[: len(self._rows) - excess]
+        self._rows = self._rows[: max(0, len(self._rows) - excess)]
         self._n_rows -= excess
         self._tokens[n_read:] = tokens[n_read:]
 

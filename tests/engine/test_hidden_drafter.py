@@ -181,6 +181,18 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return batches
 
 
+@pytest.mark.parametrize("right", [None, 0.5])
+def test_layers_at_rest_catch_up_with_a_text_that_was_read_before(at_once: bool, right: float | None) -> None:
+    rig = Rig(at_once=at_once)
+    first = rig.answer(PROMPT, 90, right)
+    rig.drafter.rest()
+    rig.target.rollback(0)
+
+    assert rig.answer(PROMPT, 60, 0.5) == first[:60]
+    assert rig.lost == []
+    rig.head.check([*PROMPT, *first[:60]])
+
+
 @pytest.mark.parametrize("can_truncate", [True, False])
 def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
     rig = Rig(at_once=at_once, can_truncate=can_truncate)
