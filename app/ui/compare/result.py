@@ -86,8 +86,9 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
         yield from _texts(comparison, m)
     yield from _bars(comparison.measured, width)
     for m in others:
-        figures = median_figures(m, comparison.rounds[-1][m.name])
-        yield Content.styled(", ".join(filter(None, figures[1:])), "$quiet")
+        figures = ", ".join(filter(None, median_figures(m, comparison.rounds[-1][m.name])[1:]))
+        name = f"{printable(m.name)}: " if len(others) > 1 else ""
+        yield Content.styled(name + figures, "$quiet")
     for note in comparison.notes:
         yield Content.styled(printable(note), "$quiet")
 
