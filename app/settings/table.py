@@ -249,8 +249,8 @@ SETTINGS: tuple[Setting, ...] = (
         "answer.titles",
         Switch(),
         True,
-        "conversation titles written by the model",
-        more="after the first answer",
+        "conversation titles by the model",
+        more="written after the first answer",
     ),
     _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
     _setting(
@@ -266,7 +266,7 @@ SETTINGS: tuple[Setting, ...] = (
         Choice(("auto", *EFFORTS)),
         "auto",
         "reasoning effort",
-        more="for models whose template has one",
+        more="only for models whose template has one",
         metavar="EFFORT",
     ),
     _placed(
@@ -294,7 +294,7 @@ SETTINGS: tuple[Setting, ...] = (
         "devices of the target",
         "NAMES",
         "the fastest",
-        more="such as CUDA0,CUDA1 or cpu",
+        more="for example CUDA0,CUDA1 or cpu",
     ),
     _placed(
         "model.gpu_layers",
