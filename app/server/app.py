@@ -38,6 +38,8 @@ log.addHandler(logging.NullHandler())
 
 _LONGEST_BODY = 8 << 20
 """Bytes; more than any context holds as text."""
+_LONGEST_PATH = 60
+"""Characters of an unknown path in the log."""
 _OPEN_PATHS = ("/health",)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _KEEP_ALIVE = ": keep-alive\n\n"
@@ -138,6 +140,8 @@ def make_app(service: Service) -> Starlette:
             405: f"{request.url.path} does not accept {request.method}.",
         }
         text = message.get(error.status_code, "The request is refused.")
+        # A client with a wrong base URL shows here.
+        service.on_end(request.method, request.url.path[:_LONGEST_PATH], error.status_code)
         return _error_response(RequestError(text, status=error.status_code), request.url.path)
 
     cors = Middleware(

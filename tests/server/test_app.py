@@ -231,6 +231,7 @@ def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
     status, answer = server.post("/v1/messages", {"messages": ASKED})
     assert (status, answer["type"], answer["error"]["type"]) == (400, "error", "invalid_request_error")
     assert server.get("/v1/nothing")[0] == 404
+    assert ("GET", "/v1/nothing", 404) in server.ended
     assert server.get("/v1/chat/completions")[0] == 405
 
 
