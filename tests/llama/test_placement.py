@@ -206,6 +206,15 @@ def memory(gigabytes: float) -> Device:
     return Device("cpu", "cpu", "CPU", int(gigabytes * GB))
 
 
+def test_measurements_follow_planned_shares_in_coarse_steps(cards: None, demo_target: Path) -> None:
+    def identity(*shares: float) -> str:
+        model = ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=shares)
+        return pair_identity(PairParams(demo_target, None, 1, model=model))
+
+    assert identity(0.6021, 0.3979) == identity(0.5987, 0.4013) == identity(3, 2)
+    assert identity(3, 2) != identity(1, 1)
+
+
 def test_without_a_gpu_the_parameters_stay(rooms: Callable[..., None], demo_target: Path) -> None:
     rooms(memory(32))
     wanted = PairParams(demo_target, None, 1)
@@ -243,7 +252,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_flags(
     rooms(memory(0.42))
     small = Pair("small", "A small one", LocalModel(demo_draft), None)
 
-    with pytest.raises(DoesNotFitError, match=r"does not fit: it takes .* in RAM") as caught:
+    with pytest.raises(DoesNotFitError, match=r"does not fit: it needs .* in RAM") as caught:
         fitted(PairParams(demo_target, demo_draft, 1, 8192), (small,))
 
     error = caught.value
