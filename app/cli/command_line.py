@@ -64,7 +64,7 @@ _DRAFTS = Option(
     aliases=["--model-draft"],
     metavar="MODEL",
     section="Models",
-    help="draft model: a GGUF file or owner/repo:QUANT (repeatable: names the best)",
+    help="draft model: a GGUF file or owner/repo:QUANT (repeat to find the best)",
 )
 _CHAT_OPTIONS = [*_PAIR, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
 
@@ -105,7 +105,7 @@ _SERVE = Command(
         ),
         *_CHAT_OPTIONS,
     ],
-    notes="Tandem answers one request at a time with the loaded pair, whatever model it names. "
+    notes="Tandem answers one request at a time with the loaded pair, whatever model the request names. "
     "Fields of a request override the settings.",
     examples="""
 tandem serve                               http://127.0.0.1:8087/v1
@@ -168,11 +168,9 @@ tandem bench --card result --save result.jsonl    result.md and result.svg
 )
 _TUNE = Command(
     "tune",
-    "measure what a verify step costs here, or which draft is best",
+    "measure the cost of a verify step, or find the best draft",
     [
-        Option(
-            "--prompts", type=FilePath(), metavar="FILE", help="compare drafts on other prompts: TOML or one a line"
-        ),
+        Option("--prompts", type=FilePath(), metavar="FILE", help="prompts to compare drafts on: TOML or one per line"),
         _JSON,
         *(_DRAFTS if option.name == "draft" else option for option in _PAIR),
     ],
@@ -180,7 +178,7 @@ _TUNE = Command(
     examples="""
 tandem tune
 tandem tune -m big.gguf -md small.gguf
-tandem tune -m big.gguf -md small-Q8_0.gguf -md small-Q4_0.gguf    which draft?
+tandem tune -m big.gguf -md small-Q8_0.gguf -md small-Q4_0.gguf    find the best draft
 """,
 )
 _DOCTOR = Command(

@@ -32,9 +32,11 @@ _NOT_FITTED = (
 
 
 def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """Place the pair that the flags name, without loading it, or say what is wrong with it.
+    """Check the pair that the flags name, without loading it.
 
-    Return also what its speed depends on, if its files can be read.
+    Returns:
+        Its placement, memory and measurements, or its problem; and what its speed depends on, None if its files cannot
+        be read.
     """
     name, why, chosen = _chosen_pair(args)
     options = None

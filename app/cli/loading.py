@@ -22,7 +22,7 @@ from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, Rooms
-from app.hardware.rpc import RpcServer, ask
+from app.hardware.rpc import RpcServer, query_server
 from app.hardware.system import System
 from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
@@ -30,7 +30,7 @@ from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.models.catalog import Pair
-from app.models.compatibility import chosen
+from app.models.compatibility import select_draft
 from app.models.gguf import read_header
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
@@ -81,7 +81,7 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
             "This llama.cpp is built without RPC and cannot use --rpc.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
         )
-    return tuple(map(ask, options.process.rpc))
+    return tuple(map(query_server, options.process.rpc))
 
 
 def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:
@@ -106,7 +106,7 @@ def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[R
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
-    """Return what to load for a kind of draft: the draft's file, the MTP layers of the target, or neither."""
+    """Apply the setting `draft.type`: load the draft's file, the MTP layers of the target, or neither."""
     wanted = params.draft_type if drafts else "none"
     if params.draft is not None and wanted == "auto":
         return params
@@ -119,7 +119,7 @@ def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
         # The load says what is wrong with the file.
         return params
     assert target is not None
-    uses_file, uses_mtp, notice = chosen(wanted, target, draft)
+    uses_file, uses_mtp, notice = select_draft(wanted, target, draft)
     return replace(
         params,
         draft=params.draft if uses_file else None,

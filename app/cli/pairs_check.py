@@ -86,7 +86,7 @@ def find_models(args: argparse.Namespace) -> int:
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        found = [_own_layer(source)] if check_pair(target).draft_kind == "mtp" else []
+        found = [_mtp_row(source)] if check_pair(target).draft_kind == "mtp" else []
         try:
             found += find_drafts(target, pairs, watch)
         except HubError:
@@ -131,8 +131,8 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_m
     return compare_drafts(args, here)
 
 
-def _own_layer(target: ModelSource) -> dict[str, Any]:
-    """Return the MTP layer in a target's file as a draft that was found."""
+def _mtp_row(target: ModelSource) -> dict[str, Any]:
+    """Return the table row of the MTP layer in a target's file."""
     return {"model": str(target), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
 
 

@@ -94,7 +94,14 @@ def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: StatusLin
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One file of a removed pair: where it came from, if not from a complete download, and why it is kept, if it is."""
+    """A file of a removed pair.
+
+    Attributes:
+        path: The file.
+        size: Its bytes.
+        note: Its origin, unless it is a complete download.
+        kept: Why it is kept; "" if it is deleted.
+    """
 
     path: Path
     size: int
@@ -155,7 +162,7 @@ def _delete_partial(path: Path) -> int:
 
 
 def delete_file(path: Path) -> int:
-    """Delete a file, with its content unless another name leads to it; return the bytes freed. Raises CacheError."""
+    """Delete a file, and its blob unless another name links to it; return the bytes freed. Raises CacheError."""
     with cache.disk_errors():
         repo = _repo_of(path)
         content = path.resolve() if repo is not None and path.is_symlink() else path

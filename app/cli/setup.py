@@ -154,7 +154,11 @@ def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
 
 
 def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> tuple[SetUp, str] | None:
-    """Check the pair, ask, and download and try it; return it and a line about the trial, None if the user declines."""
+    """Check a pair, ask, download it and try it.
+
+    Returns:
+        The pair and a line about the trial; None if the user declines.
+    """
     steps = Setup(registry(), demo_file)
     status.show(f"Looking at {pair.title}")
     with cancel_on_interrupt(steps.cancel):

@@ -37,11 +37,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well a draft model predicts the samples.
+    """Agreement of a draft with the target on the samples.
 
     Attributes:
         n_tokens: Tokens of the samples.
-        acceptance: Share of them that the draft model ranks first.
+        acceptance: Share of these tokens that the draft ranks first.
         divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1.
     """
 
@@ -88,9 +88,9 @@ def write_samples(
 def agreement(
     drafter: ModelDrafter | HiddenDrafter, target: TokenCache, samples: Sequence[Sample], cancelled: Cancelled
 ) -> Generator[float, None, Agreement]:
-    """Let a draft predict every token of the samples; yields the share done.
+    """Let a draft predict every token of the samples; yields the share done. Raises Interrupted.
 
-    Draft layers need the target's hidden rows, so the target reads the samples with them. Raises Interrupted.
+    Draft layers need the target's hidden rows, so the target evaluates the samples again.
     """
     follows = drafter.cache is None
     n_agreed = n_done = 0
@@ -141,7 +141,7 @@ def _softmax(logits: Logits) -> Logits:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What automatic drafting should gain with a draft model.
+    """Expected gain of automatic drafting with a draft.
 
     Attributes:
         draft_ns: Nanoseconds of a draft of one token.
@@ -157,8 +157,10 @@ class Expected:
 def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expected:
     """Return the gain of the best draft length at this acceptance.
 
-    `target` is one cost curve for all drafts, so that its noise does not choose the winner; `measured` says what this
-    draft's token costs relative to the target's.
+    Args:
+        target: One cost curve for all drafts, so that its noise does not choose the winner.
+        measured: Measurement with this draft; only its costs relative to a single target token are used.
+        acceptance: Accepted over drafted tokens.
     """
     profile, own = target.profile, measured.profile
     ratio = profile.batch_ns[1] / own.batch_ns[1]

@@ -22,7 +22,7 @@ class ConversationGoneError(StoreError):
     """A conversation or message is not in the store."""
 
     def __init__(self) -> None:
-        super().__init__("This conversation, or this message, is no longer there.", "Start a new conversation.")
+        super().__init__("This conversation or message no longer exists.", "Start a new conversation.")
 
 
 class Database:

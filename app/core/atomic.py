@@ -19,7 +19,7 @@ from app.core.errors import AppError
 
 T = TypeVar("T")
 _UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""What broken content of a cache can raise."""
+"""Errors that broken content of a cache can raise."""
 
 
 @contextmanager
@@ -117,14 +117,14 @@ def is_valid_name(name: str) -> bool:
 # Caches: discarded if they are broken
 
 
-def read_json(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
-    """Read an object from a JSON file; return None if it is missing, broken, or its "format" is another one.
+def read_json(path: Path, version: int, convert: Callable[[Any], T]) -> T | None:
+    """Read an object from a JSON file; return None if it is missing, broken, or has another "format" than `version`.
 
-    `made` converts the object; its errors discard the file.
+    If `convert` raises an error for the object, the result is None, too.
     """
     try:
         raw = json.loads(regular_file.read_text(path))
-        return made(raw) if raw["format"] == form else None
+        return convert(raw) if raw["format"] == version else None
     except _UNUSABLE:
         return None
 

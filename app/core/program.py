@@ -1,4 +1,4 @@
-"""Run programs with a time limit, also this one in a fresh Python, and threads; describe how a process ended."""
+"""Run programs with a time limit, this one in a new process, or daemon threads; describe how a process ended."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
-    """Run something on a daemon thread: other threads would keep the program from ending while a disk hangs."""
+    """Run a function on a daemon thread, which does not keep the program from ending while a disk hangs."""
     future: Future[_T] = Future()
-    # A future that runs cannot be canceled, so that it always takes the result.
+    # A running future cannot be canceled, so its result can always be set.
     future.set_running_or_notify_cancel()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Read regular files, also those that the user names; pipes, devices and folders are refused instead of waited for."""
+"""Read regular files, and refuse pipes, devices and folders, on which a read could block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_BYTES = 16 << 20
 _LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
 """Parsing a dotted key takes time and memory cubic in its parts."""
 MAX_TEXT_BYTES = 8 << 20
-"""Limit of a text that the user names."""
+"""Largest text file that a user may include."""
 _LOOK = 8192
 """Bytes that decide whether a file is text."""
 _MARKS = (

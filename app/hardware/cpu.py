@@ -134,7 +134,7 @@ def busy_cpus(processors: int) -> float | None:
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str:
-    """Format the CPU use of other programs; "" if it is ordinary."""
+    """Format the CPU use of other programs; "" if it is low."""
     if cpus < _MUCH * processors:
         return ""
     return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
@@ -149,7 +149,7 @@ class Conditions:
         quota: CPU limit of a container, in CPUs; None without one.
         others: CPUs that other programs use now; None if unknown.
         throttled: Share of a container's periods that its quota cut short; None without a quota.
-        clock_cap: Allowed clock over the CPU's maximum; None if unknown.
+        clock_cap: Allowed clock as a share of the CPU's maximum; None if unknown.
     """
 
     usable: int = 1

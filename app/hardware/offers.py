@@ -92,7 +92,7 @@ def offers(
 
 
 def _experts_in_ram(problem: _Problem) -> Offer | None:
-    """Offer the experts of all layers in RAM; fewer would fit without an offer, unless their number was chosen."""
+    """Offer to keep the experts of all layers in RAM, or of fewer if the user chose a number that does not fit."""
     target, request = problem.target, problem.request
     now = plan(target, problem.draft, problem.rooms, request).target
     if now.devices == (MAIN,) or request.gpu_layers == 0 or not target.experts:

@@ -29,7 +29,7 @@ _NOT_RPC = "does not answer like a ggml-rpc-server of this llama.cpp"
 
 @dataclass(frozen=True, slots=True)
 class RpcServer:
-    """A server that answers.
+    """An RPC server that has answered.
 
     Attributes:
         address: IPv4 address and port, so that llama.cpp needs no second name lookup.
@@ -55,7 +55,7 @@ def parse_endpoint(text: str) -> str:
     return found[0]
 
 
-def ask(endpoint: str, seconds: float = _SECONDS) -> RpcServer:
+def query_server(endpoint: str, seconds: float = _SECONDS) -> RpcServer:
     """Ask a server for its version and the memory of its devices.
 
     Args:

@@ -29,7 +29,7 @@ _WORTHWHILE = 0.5
 """A draft above this share of its target's size is too slow."""
 
 
-_MTP = frozenset(
+_MTP_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
         "cohere2moe",
@@ -46,7 +46,7 @@ _MTP = frozenset(
     }
 )
 """Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
-_LAYER_INPUTS = frozenset(
+_LAYER_INPUT_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
         "deepseek4",
@@ -100,7 +100,7 @@ class PairCheck:
 
     @property
     def draft_kind(self) -> DraftKind | None:
-        """What drafts: the draft's kind, or the MTP layer of the target; None if nothing can."""
+        """Kind of the draft, "mtp" for the target's own MTP layer; None if the pair cannot draft."""
         if self.problems:
             return None
         if self.draft is not None:
@@ -154,10 +154,10 @@ def mtp_problem(target: ModelFacts) -> str:
     if not n:
         return ""
     name, what = target.name, "MTP layer" if n == 1 else f"{n} MTP layers"
-    if target.architecture not in _MTP:
-        return f"The {what} of {name} cannot draft: Tandem knows no way for the architecture {target.architecture}."
+    if target.architecture not in _MTP_ARCHITECTURES:
+        return f"The {what} of {name} cannot draft: Tandem supports no MTP for the architecture {target.architecture}."
     if n > 1:
-        return f"The {what} of {name} cannot draft: Tandem can use one, and chained layers not yet."
+        return f"The {what} of {name} cannot draft: Tandem supports one layer, not yet a chain of them."
     return ""
 
 
@@ -175,7 +175,7 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
             return f"{refused}: it is an MTP layer for {made_for}; the architecture of {target.name} is another."
         if not head.shares_memory and (problem := mtp_problem(draft)):
             return problem
-    elif target.architecture not in _LAYER_INPUTS:
+    elif target.architecture not in _LAYER_INPUT_ARCHITECTURES:
         known = f"llama.cpp does not output the hidden rows of the architecture {target.architecture}"
         return f"{refused}: {known}, which {WITH_ARTICLE[head.kind]} needs."
     n_layers = target.n_layers - target.n_mtp_layers
@@ -194,11 +194,11 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
     return incompatibility(target.vocab, draft.vocab) or ""
 
 
-def chosen(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> tuple[bool, bool, str]:
-    """Return which draft of a pair a setting of `draft.type` means.
+def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> tuple[bool, bool, str]:
+    """Choose the draft of a pair by the setting `draft.type`.
 
     Returns:
-        Whether to load the draft's file, whether to load MTP layers, and a notice if the wanted kind is missing.
+        Whether to load the draft file, whether to load MTP layers, and a notice if the wanted kind is missing, else "".
     """
     if wanted in ("ngram", "none"):
         return False, False, ""

@@ -1,7 +1,7 @@
-"""Kinds of drafts, and what the headers of EAGLE-3 heads and DFlash blocks say.
+"""Kinds of drafts, and checks of the headers of EAGLE-3 heads and DFlash blocks.
 
-llama.cpp trusts these files, and ends the process on much of what does not fit. So every condition is checked first;
-those that concern the target are in `app.models.compatibility`.
+llama.cpp trusts these files and aborts the process on many inconsistencies. So every condition is checked first;
+`app.models.compatibility` has the checks against the target.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _VARIANTS = {
     "selector_hidden.weight": "it is a DFlash2 block, which Tandem cannot use yet",
     "markov_w1.weight": "it is a DSpark block, which Tandem cannot use yet",
 }
-"""Tensors of variants of DFlash."""
+"""Faults of unsupported DFlash variants, by a tensor that only the variant has."""
 _FIRST_BLOCK = "blk.0.attn_norm.weight"
-"""Missing in a file that holds MTP layers alone."""
+"""A tensor that a file with only MTP layers lacks."""
 D2T = "d2t"
 _D2T_TYPE = 27
 """GGML_TYPE_I64."""
@@ -46,14 +46,14 @@ _D2T_TYPE = 27
 
 @dataclass(frozen=True, slots=True)
 class HeadFacts:
-    """What the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a file of its own says.
+    """Facts from the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a file of its own.
 
     Attributes:
         kind: Its kind.
         target_layers: Layers of the target whose inputs it reads.
         target_width: Width of the target's hidden rows.
-        block_size: Tokens of a DFlash block, with the last token before it.
-        mask_token: Token in place of those that a DFlash block computes.
+        block_size: Tokens of a DFlash block, including the last token of the text before it.
+        mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause; "" if it can.
         shares_memory: It attends to the KV cache of its target and has none of its own.
     """
@@ -111,7 +111,7 @@ _MASK_KEY = "tokenizer.ggml.mask_token_id"
 
 
 def d2t_fault(path: Path, n_vocab: int) -> str:
-    """Return what is wrong with a draft's table of target tokens, as a clause; "" for nothing or no table."""
+    """Return the fault of a draft's table of target tokens (`d2t`) as a clause; "" if it is valid or absent."""
     header = read_header(path, tensors=True, vocabulary=False)
     tensor = header.tensors.get(D2T)
     if tensor is None:
@@ -122,7 +122,7 @@ def d2t_fault(path: Path, n_vocab: int) -> str:
         return "its table of tokens has another type than llama.cpp expects"
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if start + 8 * n > len(data):
-            return "its table of tokens lies behind the end of the file"
+            return "its table of tokens extends beyond the end of the file"
         ids = struct.unpack_from(f"<{n}q", data, start)
     wrong = next((token for token in ids if not 0 <= token < n_vocab), None)
     return f"its table of tokens has the token {wrong}, of {n_vocab:,}" if wrong is not None else ""

@@ -67,7 +67,7 @@ class HeaderIncompleteError(HeaderError):
 
 
 class Tensor(NamedTuple):
-    """A tensor as the header lists it: dimensions, GGML type, and offset in the data."""
+    """A tensor as the header lists it: dimensions, GGML type, and byte offset from the start of the data."""
 
     shape: tuple[int, ...]
     kind: int
@@ -92,7 +92,7 @@ class GgufHeader:
 
     @property
     def data_start(self) -> int:
-        """Return where the data of the tensors begins."""
+        """Return the byte offset of the tensor data in the file."""
         alignment = self.metadata.get("general.alignment")
         size = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
         return -(-self.n_bytes // size) * size

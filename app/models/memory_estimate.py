@@ -79,8 +79,8 @@ class ModelMemory:
         states: The recurrent state, beside the KV cache.
         snapshots: Earlier states, kept beside it to roll back drafts.
         saved: Copies of states in RAM, for earlier prompts.
-        experts: Weights of the experts of each layer that can move to RAM; () if none can.
-        expert_copy: The largest tensor of experts; a device has a copy of one that is in RAM, for long batches.
+        experts: Bytes of the experts of each layer that can move to RAM; () if none can.
+        expert_copy: Bytes of the largest expert tensor; for long batches, a device holds a copy of one that is in RAM.
         can_quantize_cache: `kv_type` may have fewer bits.
     """
 
@@ -126,7 +126,7 @@ class ModelMemory:
 
 
 def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -> ModelMemory:
-    """Count the tensors that overrides keep in RAM, and the experts of each layer that can move there.
+    """Return the memory with the tensors that `overrides` keep in RAM, and the experts that can move there.
 
     Raises:
         ModelFileError: A file is missing or not a model.
@@ -211,9 +211,9 @@ def draft_memory(
     n_batch: int = 512,
     flash_attention: bool = True,
 ) -> ModelMemory:
-    """Estimate the memory of a draft's file, or without one of the MTP layer in the target's file.
+    """Estimate the memory of a draft file, or of the target's MTP layer if `draft` is None.
 
-    The MTP layer's weights count with the target. Draft layers that read hidden rows also keep those of a batch in RAM.
+    The weights of an MTP layer count with the target. Draft layers also keep the hidden rows of a batch in RAM.
     """
     made = estimate_memory(draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention)
     head = draft.head if draft is not None else None
@@ -222,7 +222,7 @@ def draft_memory(
     n_rows = len(head.target_layers) or 1 if head is not None else 1
     host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
     if draft is not None and head is not None:
-        # What the file shares with its target, its graph computes as well.
+        # The graph computes logits even if the file shares the target's output weights.
         logits = _logits_bytes(target.graph, head.block_size or 1)
         kv = 0 if head.shares_memory else made.kv
         return replace(made, host=host + logits, compute=made.compute + logits, kv=kv)

@@ -105,8 +105,8 @@ class ModelFacts:
         keeps_snapshots: llama.cpp can keep earlier states, so it can verify drafts.
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
-        n_mtp_layers: Layers for multi-token prediction among its blocks.
-        head: What it says as a draft that reads hidden rows of a target; None for any other model.
+        n_mtp_layers: Number of MTP layers among its blocks.
+        head: Facts of an EAGLE-3 head or DFlash block; None for any other model.
     """
 
     name: str
@@ -177,7 +177,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
 
 
 def _mtp_layers(header: GgufHeader) -> int:
-    """Return the layers for multi-token prediction; conversions may leave them out, whatever the metadata says."""
+    """Return the number of MTP layers; some conversions drop the layers and keep the metadata."""
     is_whole = header.tensors and "split.count" not in header.metadata
     if is_whole and not any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors):
         return 0

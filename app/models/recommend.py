@@ -97,7 +97,7 @@ class Proposal:
 
     @property
     def word(self) -> str:
-        """The fit in one word; "" before it is weighed. Speed counts first: free memory changes."""
+        """The fit in one word; "" while free memory is unknown. "slow" comes first, because free memory changes."""
         return "slow" if self.slow else self.fit.value
 
     @property

@@ -136,8 +136,8 @@ class Registry:
         """Register a pair, in place of one of the same name.
 
         Args:
-            default: It becomes the default pair; the demo replaces no other one. None: only if there is none but a demo
-                that came first.
+            default: Whether it becomes the default pair; the demo never replaces another pair. With None, it becomes
+                the default if there is no default pair, or only the demo.
         """
 
         def change(now: Registered) -> Registered:

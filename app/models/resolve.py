@@ -20,7 +20,7 @@ from app.models.gguf import (
     read_header,
 )
 from app.models.hub import cache, choose
-from app.models.hub.client import bytes_behind, repository
+from app.models.hub.client import repository, stream_from
 from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, look_up
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import parts_here
@@ -37,8 +37,8 @@ class Resolved:
     """A model whose files are known.
 
     Attributes:
-        source: As it was asked for.
-        files: In the repository, first part first; () for a file on this machine.
+        source: The requested source.
+        files: Files in the repository, in the order of a split model's parts; () for a file on this machine.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
         gated: Its terms must be accepted first.
@@ -53,7 +53,7 @@ class Resolved:
 
     @property
     def name(self) -> str:
-        """The file to load, without folders."""
+        """Name of the file to load, without folders."""
         return self.path.name if self.path is not None else self.files[0].name
 
 
@@ -132,7 +132,7 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
         """Request the missing bytes; hang up once the header is complete."""
         # Every parse begins at the first byte, so the next one waits for twice as many.
         next_parse = _FIRST_PARSE
-        with closing(bytes_behind(file, len(data), end)) as pieces:
+        with closing(stream_from(file, len(data), end)) as pieces:
             for piece in pieces:
                 watcher.check_cancelled()
                 data.extend(piece)

@@ -66,7 +66,7 @@ class Access:
         Raises:
             RequestError: It is refused.
         """
-        # DNS rebinding: a page that points its own name at this address still sends that name.
+        # DNS rebinding: a web page can point its own host name at this address, but its requests still carry that name.
         if not self.key and _host_name(request) not in (*_LOCAL, self.host.lower()):
             raise RequestError(
                 f'The Host header "{_host_name(request)}" is not this server.',

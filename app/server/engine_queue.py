@@ -100,7 +100,7 @@ class EngineQueue:
             self.engine.cancel(ticket.number)
         elif ticket in self._waiting:
             self._waiting.remove(ticket)
-            # A new error each time: one that is raised again keeps all its tracebacks, and so their requests.
+            # A new error each time: one that is raised again keeps all its tracebacks and their requests in memory.
             ticket.put(Failed(None, RequestError("The request was stopped before its turn.", status=503)))
             self._count()
 

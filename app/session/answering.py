@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
 _LONGEST_TITLE = 24
-"""Tokens."""
+"""Most tokens of a title."""
 _ANSWER_TOKENS = 1024
 """Room in the context for an answer without a limit."""
 _COMPARED_TOKENS = 256

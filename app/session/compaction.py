@@ -1,4 +1,4 @@
-"""A full context: which earlier messages the model no longer reads, and the summary in their place."""
+"""Compact a full context: choose the earlier messages to leave out, and request a summary of them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ _SUMMARIZE = (
     "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
     "and what you answered. Keep names and numbers."
 )
-"""Of four wordings, the one with which a model of 1.5 billion parameters kept every fact and the cached prefix."""
+"""Best of four wordings: with it, a model of 1.5 billion parameters kept every fact and the cached prefix."""
 _LONGEST_SUMMARY = 512
-"""Tokens."""
+"""Most tokens of a summary."""
 _COMPACTED = ("conversation", "answer")
-"""What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
+"""Values of `ContextOverflowError.whose` for which leaving out earlier messages helps."""
 
 
 def n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:
-    """Return how many of the messages before a prompt stay after an error; None if leaving some out does not help.
+    """Return how many of the last messages before a prompt stay; None if leaving out the others does not help.
 
-    They fill about half of the context. `written` counts the characters of the prompt and of the answer so far.
+    They fill about half of the context.
+
+    Args:
+        error: Error of the answer; only a full context is compacted.
+        before: Messages before the prompt.
+        written: Characters of the prompt and of the answer so far.
+        n_ctx: Context size in tokens.
     """
     if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
         return None
@@ -42,9 +48,9 @@ def n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: i
 
 
 def summary_request(settings: ChatSettings, left_out: Sequence[Node], summary: str, name: str) -> AnswerRequest:
-    """Return the request for a summary of messages and of an earlier summary.
+    """Return the request for a summary of `left_out` and of an earlier summary.
 
-    It begins like the conversation, whose cache it uses.
+    It begins like the conversation, so the KV cache is reused.
     """
     request = answer_request(settings, _SUMMARIZE, as_messages(left_out), summary, name)
     return shortened(request, _LONGEST_SUMMARY)

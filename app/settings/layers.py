@@ -1,4 +1,4 @@
-"""Precedence of settings: flag, conversation, preset, file, pair, model file, default; and what answers get of them."""
+"""Precedence of settings (flag, conversation, preset, file, pair, model file, default), and their use by the engine."""
 
 from __future__ import annotations
 
@@ -88,14 +88,25 @@ AS_TRAINED = Thinking()
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSupport:
-    """What a model supports: a switch, an effort without thinking turned on, and an effort with it on."""
+    """Reasoning controls that a model supports.
+
+    Attributes:
+        switchable: Thinking can be turned on or off.
+        effort: A reasoning effort works unless thinking is turned on.
+        effort_on: A reasoning effort works with thinking turned on.
+    """
 
     switchable: bool = True
     effort: bool = True
     effort_on: bool = True
 
     def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """Return which requests by flags a model ignores, as sentences; `now` are those by flags and settings."""
+        """Return a sentence for each flag that the model ignores.
+
+        Args:
+            typed: Reasoning requested by flags.
+            now: Reasoning requested by flags and settings.
+        """
         notices = []
         if typed.enabled is not None and not self.switchable:
             notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")

@@ -85,7 +85,7 @@ class LiveSettings:
         )
 
     def sentences(self) -> Sequence[str]:
-        """Return what is ignored of the file, as sentences."""
+        """Return a sentence for each part of the settings file that is ignored."""
         if self.content.unreadable:
             return (f"{self.content.unreadable} Its settings are ignored, and Tandem does not write to it.",)
         return tuple(map(self.file.sentence, self.content.problems))

@@ -27,7 +27,7 @@ TABLES = {
 
 MODES = ("auto", "fixed", "off")
 EFFORTS = ("low", "medium", "high", "max")
-"""How hard a model thinks."""
+"""Reasoning efforts, lowest first."""
 DRAFT_TYPES = ("auto", "model", "mtp", "eagle3", "dflash", "ngram", "none")
 """Kinds of drafts: a draft model, layers that read the target's hidden rows, n-grams alone, or nothing."""
 _KV_TYPES = ("auto", *KV_TYPES)

@@ -78,7 +78,7 @@ class Commands:
         self.known: Mapping[str, Command] = {command.name: command for command in known}
 
     def matching(self, line: str) -> Sequence[Command]:
-        """Return the commands that a name may become while it is typed; prefixes come first."""
+        """Return the commands that match a partly typed name; those that begin with it come first."""
         if not _BEGUN.fullmatch(line):
             return ()
         typed = line[1:].casefold()
@@ -212,7 +212,7 @@ def _write_conversation(conversation: Conversation, file: Path) -> str:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
     n = 0 if as_json else n_left_out(conversation)
-    left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
+    left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; .json keeps them." if n else ""
     return f"Saved as {file}.{left_out}"
 
 

@@ -104,7 +104,7 @@ class CommandQueue:
             return self._last_number
 
     def _begin(self, command: Command) -> None:
-        """Make a command the running one, and forget earlier ones; the caller holds the lock."""
+        """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
         self._current = command.number
         self._cancelled = {number for number in self._cancelled if number >= self._current}
 

@@ -199,7 +199,7 @@ def _failed(command: Command, error: AppError) -> Failed:
 
 
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
-    """Return the event that ends a command as stopped without its process, after these steps of an answer."""
+    """Return the last event of a stopped command whose process does not send it; `steps` are those of its answer."""
     if isinstance(command, Load) or not isinstance(command.job, AnswerJob):
         text = "Loading was stopped." if isinstance(command, Load) else "It was stopped."
         return _failed(command, StoppedError(text))

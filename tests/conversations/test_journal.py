@@ -157,7 +157,7 @@ def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> Non
     talk.store.database.connection.execute("DELETE FROM conversations")
     journal.finish(State.COMPLETE)
     assert journal.error is not None
-    assert "no longer there" in journal.error.message
+    assert "no longer exists" in journal.error.message
     assert journal.ended
 
 

@@ -61,7 +61,7 @@ def test_a_conversation_that_is_not_there_is_an_error(store: Store) -> None:
         lambda: store.load(99),
         lambda: store.resume(99),
     ):
-        with pytest.raises(StoreError, match="no longer there"):
+        with pytest.raises(StoreError, match="no longer exists"):
             use()
     assert store.summaries() == ()
 
@@ -82,7 +82,7 @@ def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, file: Pa
     assert store.deleted() == ()
     store.close()
     with closing(Store(file)) as later:
-        with pytest.raises(StoreError, match="no longer there"):
+        with pytest.raises(StoreError, match="no longer exists"):
             later.load(conversation)
         for table, n in (("conversations", 1), ("messages", 2)):
             assert later.database.rows(f"SELECT count(*) FROM {table}") == [(n,)]

@@ -20,7 +20,7 @@ from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN
-from app.hardware.rpc import RpcServer, ask, parse_endpoint
+from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
 from tests.settings.in_memory import in_memory
 
@@ -98,7 +98,7 @@ def says(*parts: bytes) -> Behavior:
 def test_a_server_shows_its_devices_and_its_name_becomes_an_address(listen: Callable[[Behavior], str]) -> None:
     address = listen(answering())
 
-    assert ask(address.replace("127.0.0.1", "localhost")) == RpcServer(address, (GB, 2 * GB))
+    assert query_server(address.replace("127.0.0.1", "localhost")) == RpcServer(address, (GB, 2 * GB))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_is_no_such_server_is_an_error(listen: Callable[[Behavior], str], b
     endpoint = listen(behavior)
 
     with pytest.raises(RemoteError, match=told) as caught:
-        ask(endpoint)
+        query_server(endpoint)
 
     assert caught.value.message.startswith(f"{endpoint} ")
     assert caught.value.hint.endswith("Without --rpc the models are loaded on this machine alone.")
@@ -127,7 +127,7 @@ def test_what_is_no_such_server_is_an_error(listen: Callable[[Behavior], str], b
 
 def test_a_silent_server_is_an_error(listen: Callable[[Behavior], str]) -> None:
     with pytest.raises(RemoteError, match=r"does not answer within 0\.2 seconds") as caught:
-        ask(listen(silent), 0.2)
+        query_server(listen(silent), 0.2)
     assert "one program at a time" in caught.value.hint
 
 
@@ -141,7 +141,7 @@ def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Be
             never.wait(0.05)
 
     with pytest.raises(RemoteError, match="does not answer within"):
-        ask(listen(drip), 0.3)
+        query_server(listen(drip), 0.3)
     # Not at the end of the greeting, but in the middle.
     assert len(sent) < len(HELLO)
 
@@ -150,12 +150,12 @@ def test_an_endpoint_that_no_one_listens_on_is_an_error(listen: Callable[[Behavi
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(RemoteError, match="cannot be reached: Connection refused"):
-        ask(f"127.0.0.1:{port}")
+        query_server(f"127.0.0.1:{port}")
 
 
 def test_a_name_that_is_not_known() -> None:
     with pytest.raises(RemoteError, match=r"no-such-host\.invalid:5 cannot be reached: "):
-        ask("no-such-host.invalid:5")
+        query_server("no-such-host.invalid:5")
 
 
 @pytest.mark.parametrize("text", ["192.168.1.20:50052", " workstation:1 ", "gpu_box.local.:65535"])

@@ -446,7 +446,7 @@ def test_an_unknown_architecture_is_never_given_to_the_library(tmp_path: Path) -
     from app.models import compatibility
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compatibility, "_LAYER_INPUTS", frozenset())
+        patch.setattr(compatibility, "_LAYER_INPUT_ARCHITECTURES", frozenset())
         pair = load(target, write_eagle3(tmp_path / "draft.gguf"))
     assert pair.drafter is None
     assert "does not output the hidden rows of the architecture llama, which an EAGLE-3 head needs" in pair.notices[0]

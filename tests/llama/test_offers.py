@@ -83,8 +83,8 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
     assert chat.with_fixes(Notice("a")) == Notice("a")
 
     way = next(way for way in told.error.options if way.offer.what.startswith("a context"))
-    assert way.take is not None
-    choice = way.take()
+    assert way.apply is not None
+    choice = way.apply()
     assert choice.settings == first.settings
     # What was taken stays for whatever is loaded next.
     assert chat.live.resolved()["model.ctx"] is not None

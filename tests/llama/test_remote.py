@@ -23,7 +23,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
-from app.hardware.rpc import ask
+from app.hardware.rpc import query_server
 from app.llama import devices
 from app.llama.params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Step
@@ -48,7 +48,7 @@ class Server:
         """Wait until it does."""
         for _ in range(_TRIES):
             try:
-                ask(self.endpoint)
+                query_server(self.endpoint)
             except RemoteError:
                 assert self._process.poll() is None
                 time.sleep(0.05)

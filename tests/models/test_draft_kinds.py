@@ -1,4 +1,4 @@
-"""Kinds of drafts from headers: what is found, what is chosen, and what is refused in one sentence."""
+"""Kinds of drafts from headers: what is found, what is select_draft, and what is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.models import draft_kinds
-from app.models.compatibility import check_pair, chosen, head_problem, kind_of, mtp_problem
+from app.models.compatibility import check_pair, head_problem, kind_of, mtp_problem, select_draft
 from app.models.draft_kinds import d2t_fault, kind_of_file
 from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
@@ -63,8 +63,8 @@ def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -
     for main, layers in ((gemma, sidecar), (dense, alone)):
         assert (kind_of(main), kind_of(layers)) == ("model", "mtp")
         assert check_pair(main, layers).draft_kind == "mtp"
-        assert chosen("mtp", main, layers) == (True, False, "")
-        assert chosen("auto", main, layers) == (True, False, "")
+        assert select_draft("mtp", main, layers) == (True, False, "")
+        assert select_draft("auto", main, layers) == (True, False, "")
         assert head_problem(target, layers) == (
             f"{layers.name} cannot be used as a draft: it is an MTP layer for {main.architecture}; the architecture of "
             "target is another."
@@ -83,9 +83,9 @@ def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None
 def test_what_cannot_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
     unknown = replace(mtp, architecture="newest")
     assert mtp_problem(unknown) == (
-        "The MTP layer of mtp cannot draft: Tandem knows no way for the architecture newest."
+        "The MTP layer of mtp cannot draft: Tandem supports no MTP for the architecture newest."
     )
-    assert mtp_problem(replace(mtp, n_mtp_layers=3)).endswith("Tandem can use one, and chained layers not yet.")
+    assert mtp_problem(replace(mtp, n_mtp_layers=3)).endswith("Tandem supports one layer, not yet a chain of them.")
     assert check_pair(unknown).draft_kind is None
     assert mtp_problem(unknown) in check_pair(unknown).warnings
     assert head_problem(replace(target, architecture="qwen2"), eagle) == (
@@ -104,7 +104,7 @@ def test_the_table_of_a_reduced_vocabulary_is_checked(tmp_path: Path) -> None:
     assert d2t_fault(write_eagle3(tmp_path / "bad.gguf", d2t=[3, -1]), N_VOCAB).startswith("its table of tokens has")
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(good.read_bytes()[:-40])
-    assert "behind the end" in d2t_fault(cut, N_VOCAB)
+    assert "beyond the end" in d2t_fault(cut, N_VOCAB)
     assert d2t_fault(write_eagle3(tmp_path / "none.gguf"), N_VOCAB) == ""
 
 
@@ -124,17 +124,17 @@ def test_the_table_of_a_reduced_vocabulary_is_checked(tmp_path: Path) -> None:
 def test_the_setting_chooses(
     mtp: ModelFacts, eagle: ModelFacts, wanted: str, draft: bool, expected: tuple[bool, bool]
 ) -> None:
-    uses_file, uses_mtp, notice = chosen(wanted, mtp, eagle if draft else None)
+    uses_file, uses_mtp, notice = select_draft(wanted, mtp, eagle if draft else None)
     assert (uses_file, uses_mtp) == expected
     assert bool(notice) is (wanted in ("dflash", "model"))
 
 
 def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: ModelFacts) -> None:
-    assert chosen("mtp", target, None)[2] == "Running without a draft. target has no MTP layer."
-    assert chosen("dflash", target, eagle)[2] == (
+    assert select_draft("mtp", target, None)[2] == "Running without a draft. target has no MTP layer."
+    assert select_draft("dflash", target, eagle)[2] == (
         "Running without a draft: no DFlash block was found; eagle is an EAGLE-3 head."
     )
-    assert chosen("auto", target, None) == (False, False, "")
+    assert select_draft("auto", target, None) == (False, False, "")
 
 
 def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:

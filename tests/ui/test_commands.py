@@ -218,7 +218,7 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         chat.engine.says("good evening")
         chat.engine.finishes()
         await chat.ready()
-        for name, told in (("both.md", "1 message of other branches left out; a .json takes all."), ("both.json", "")):
+        for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
             await chat.type(f"/save {name}")
             await chat.pilot.press("enter")
             await chat.shows(f"Saved as {name}. {told}".rstrip())

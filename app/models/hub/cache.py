@@ -65,16 +65,16 @@ def _repo_folder(repo: str) -> Path:
     return folder() / f"models--{repo.replace('/', '--')}"
 
 
-def blob(file: RemoteFile) -> Path:
+def blob_path(file: RemoteFile) -> Path:
     """Return the path of a file's content, present or not."""
     if file.sha256 is None:
         raise HubError(f"Hugging Face sends no checksum of {file.path}.", "It may not be a Hugging Face server.")
     return _repo_folder(file.repo) / "blobs" / file.sha256
 
 
-def partial(file: RemoteFile) -> Path:
+def partial_path(file: RemoteFile) -> Path:
     """Return the path of an incomplete download."""
-    content = blob(file)
+    content = blob_path(file)
     return content.with_name(content.name + PARTIAL)
 
 
@@ -138,14 +138,14 @@ def complete(file: RemoteFile) -> Path | None:
     """Return a complete file, by its name or its content; None if there is none."""
     if (named := cached(file.repo, file.commit, file.path, file.size)) is not None:
         return named
-    content = blob(file)
+    content = blob_path(file)
     return content if content.exists() and content.stat().st_size == file.size else None
 
 
 def partial_bytes(file: RemoteFile) -> int:
     """Return the bytes of an incomplete download."""
     try:
-        return min(file.size, partial(file).stat().st_size)
+        return min(file.size, partial_path(file).stat().st_size)
     except (FileNotFoundError, NotADirectoryError):
         return 0
 
@@ -214,7 +214,7 @@ def place(file: RemoteFile) -> Path:
     """Give content under `blobs` its name, as the client does; return the path to load. Raises CacheError."""
     from huggingface_hub.file_download import are_symlinks_supported
 
-    content, named = blob(file), _repo_folder(file.repo) / "snapshots" / file.commit / file.path
+    content, named = blob_path(file), _repo_folder(file.repo) / "snapshots" / file.commit / file.path
     with disk_errors():
         named.parent.mkdir(parents=True, exist_ok=True)
         if not are_symlinks_supported(folder()):

@@ -13,7 +13,7 @@ from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
-"""A file that begins with "mtp" holds that layer alone; one with it in its name is usually a whole model."""
+"""A file whose name begins with "mtp" holds only that layer; "mtp" later in a name usually marks a whole model."""
 _HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash)([/._-]|$)", re.IGNORECASE)
 """Draft layers that need a target."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
@@ -29,7 +29,7 @@ _COMPARED = 200
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file of a repository at a commit: its path there, bytes, and SHA-256 if Hugging Face says so."""
+    """A file of a repository at a commit: path, size in bytes, and SHA-256 if Hugging Face gives one."""
 
     path: str
     size: int
@@ -39,7 +39,7 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """The file without folders."""
+        """File name without folders."""
         return self.path.rpartition("/")[2]
 
 
@@ -94,7 +94,7 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:
     """Return the model that a source means among all files of its repository.
 
-    Use as a draft decides the quantization if none is named.
+    If none is named, `draft` decides which quantization is preferred.
 
     Raises:
         HubError: There is none, or more than one, or its checksum is not the known one.

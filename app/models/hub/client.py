@@ -36,7 +36,7 @@ _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Files of a repository, without impossible names; `gated` if its terms must be accepted first."""
+    """Files of a repository, without unsafe names; `gated` if its terms must be accepted first."""
 
     files: tuple[RemoteFile, ...]
     license: str = ""
@@ -140,11 +140,11 @@ def _repository(name: str, info: Mapping[str, Any]) -> Repository:
     return Repository(tuple(files), identifier if isinstance(identifier, str) else "", bool(info.get("gated")))
 
 
-def bytes_behind(file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
-    """Yield the bytes of a file behind those that are here, as they arrive.
+def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a file from offset `had` on, as they arrive.
 
     Args:
-        had: Bytes that are here. If the server sends those too, the pieces for them are empty.
+        had: Number of bytes that were received earlier. If the server sends them again, their chunks are empty.
         end: End of the range; None for the rest of the file.
 
     Raises:

@@ -22,7 +22,7 @@ from app.core.errors import HubError, WaitError
 from app.core.shell import command
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
-from app.models.hub.client import bytes_behind
+from app.models.hub.client import stream_from
 from app.models.hub.request import Retries, translated
 from app.models.progress import Watcher
 
@@ -33,10 +33,10 @@ _REPORT_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One file of a repository to be brought into the cache.
+    """Download one file of a repository into the cache; resume an incomplete download.
 
     Attributes:
-        file: Of a commit, so that all requests mean the same bytes.
+        file: The file at a fixed commit, so that every request gets the same bytes.
         watcher: Receives the progress, and cancels the download between two chunks.
     """
 
@@ -82,7 +82,7 @@ class Download:
                 self._transfer()
             else:
                 self.watcher.found(file.size)
-                if here != cache.blob(file):
+                if here != cache.blob_path(file):
                     return here
             return cache.place(file)
 
@@ -90,7 +90,7 @@ class Download:
     def _lock(self) -> Iterator[None]:
         """Wait until no other program downloads the same content."""
         while True:
-            with cache.locked_content(cache.blob(self.file)) as is_locked:
+            with cache.locked_content(cache.blob_path(self.file)) as is_locked:
                 if is_locked:
                     self.watcher.waiting("", 0)
                     yield
@@ -100,7 +100,7 @@ class Download:
 
     def _transfer(self) -> None:
         """Download the missing bytes; start over once if the checksum is wrong."""
-        path = cache.partial(self.file)
+        path = cache.partial_path(self.file)
         path.parent.mkdir(parents=True, exist_ok=True)
         for again in (True, False):
             with path.open("a+b", buffering=0) as out:
@@ -108,7 +108,7 @@ class Download:
                 # The name must not outlive a power cut without its bytes.
                 os.fsync(out.fileno())
             if digest == self.file.sha256:
-                return atomic.replace(path, cache.blob(self.file))
+                return atomic.replace(path, cache.blob_path(self.file))
             path.unlink(missing_ok=True)
             self.watcher.found(-self.file.size)
             if again:
@@ -128,7 +128,7 @@ class Download:
         while have < self.file.size:
             self.watcher.check_cancelled()
             try:
-                with closing(bytes_behind(self.file, have)) as chunks:
+                with closing(stream_from(self.file, have)) as chunks:
                     for chunk in chunks:
                         self.watcher.check_cancelled()
                         while chunk:

@@ -259,7 +259,7 @@ def _collect() -> None:
 
 
 def with_keys(error: AppError, pair: PairInfo | None) -> AppError:
-    """Return an error with keys in place of a command's flags.
+    """Return an error whose fix names keys of the chat instead of flags.
 
     Args:
         error: What failed.

@@ -27,12 +27,12 @@ class FitOption:
     """One change that makes a pair fit.
 
     Attributes:
-        take: Applies it and returns the pair to load; None if something must be downloaded first.
+        apply: Applies it and returns the pair to load; None if something must be downloaded first.
         command: Command for that download.
     """
 
     offer: Offer
-    take: Callable[[], LoadRequest] | None = None
+    apply: Callable[[], LoadRequest] | None = None
     command: str = ""
 
 
@@ -76,12 +76,12 @@ class FitOptionList(VerticalGroup, can_focus=True):
     def __init__(self, options: Sequence[FitOption]) -> None:
         super().__init__()
         self._options = options
-        self._by_key = dict(zip(_KEYS, (one for one in options if one.take is not None), strict=False))
+        self._by_key = dict(zip(_KEYS, (one for one in options if one.apply is not None), strict=False))
 
     def compose(self) -> ComposeResult:
         keys = iter(self._by_key)
         for option in self._options:
-            yield FitOptionLine(option, next(keys, "") if option.take is not None else "")
+            yield FitOptionLine(option, next(keys, "") if option.apply is not None else "")
         if n := len(self._by_key):
             which = {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
             yield Static(f"Press {which} or click to apply; esc returns to the prompt", classes="keys")
@@ -100,9 +100,9 @@ class FitOptionList(VerticalGroup, can_focus=True):
 
 
 def _take(widget: Widget, option: FitOption) -> None:
-    if option.take is None:
+    if option.apply is None:
         return
     try:
-        widget.post_message(FitOptionList.Selected(option, option.take()))
+        widget.post_message(FitOptionList.Selected(option, option.apply()))
     except AppError as error:
         widget.post_message(Hint.Requested(error.sentences))

@@ -26,7 +26,7 @@ _HALF_FENCE = re.compile(r"(?:^|\n)[ >]*[`~]{1,3}$")
 
 @dataclass(slots=True)
 class _Position:
-    """What is above the next block.
+    """Context of the next block: what is above it.
 
     Attributes:
         list: Kind of the list that the last block is an item of; "" for other blocks.

@@ -16,11 +16,11 @@ _GAP = " · "
 _MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
 _UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
 _CONTEXT_FROM = 0.5
-"""Share of the context from which on its use is shown."""
+"""Share of the context in use from which on it is shown."""
 
 
 class StatusLine(Widget):
-    """As many readouts as fit, each of them whole, the most important first."""
+    """Show as many whole readouts as fit, the most important first."""
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What stands between Textual and the terminal: a parser of its input, and native output kept off the screen.
+"""Changes to Textual's terminal driver: a parser of terminal input, and native output kept off the screen.
 
 The parser has two changes:
 
@@ -78,12 +78,12 @@ MAX_LOG_BYTES = 1 << 20
 
 @contextmanager
 def guarded_stderr(log_file: Path) -> Iterator[None]:
-    """Send file descriptor 2 to a file, or nowhere without it, while Python's own standard error keeps the terminal.
+    """Send file descriptor 2, which native code writes to, to a log file; Python's standard error keeps the terminal.
 
-    Warnings of the program itself go to the same file.
+    Warnings of Tandem go to the same file. If it cannot be opened, the output is discarded.
 
-    Textual draws on `sys.__stderr__` (Linux and macOS), so both Python names move to a duplicate: of standard output
-    where standard error is not the terminal, so that `tandem 2>file` still has a screen.
+    Textual draws on `sys.__stderr__` (Linux and macOS), so `sys.stderr` and `sys.__stderr__` become a duplicate of the
+    terminal's descriptor. If standard error is not a terminal, as in `tandem 2>file`, that is standard output.
     """
     sys.stderr.flush()
     saved = os.dup(2)

@@ -206,7 +206,7 @@ _AROUND, _FEWEST = 8, 3
 
 
 class Welcome(Widget):
-    """What the two colors mean, and where to go from here."""
+    """Legend of the two colors, and the next steps."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh(layout=self.display))

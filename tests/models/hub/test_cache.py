@@ -29,7 +29,7 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
 
     path = Watched().fetch(file)
 
-    assert path.is_symlink() is cache.blob(file).exists() is links
+    assert path.is_symlink() is cache.blob_path(file).exists() is links
     assert path.read_bytes() == CONTENT
     assert cache.missing_bytes(file) == 0
     # Every other client finds it there.
@@ -37,12 +37,12 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
 
     assert delete_file(path) == len(CONTENT)
     assert not list(cache.folder().rglob("*.gguf"))
-    assert not (cache.blob(file).parents[1] / "snapshots").exists()
+    assert not (cache.blob_path(file).parents[1] / "snapshots").exists()
 
 
 def test_content_without_a_name_is_not_downloaded_again(hub: LoopbackHub) -> None:
     file = publish(hub, name=NAME)
-    content = cache.blob(file)
+    content = cache.blob_path(file)
     content.parent.mkdir(parents=True)
     content.write_bytes(CONTENT)
     watched = Watched()

@@ -60,7 +60,7 @@ def test_no_request_follows_the_last_byte(hub: LoopbackHub) -> None:
     assert [request.method for request in hub.requests if request.file] == ["GET", "GET"], "the hub's, and the CDN's"
     link = path.readlink()
     assert not link.is_absolute(), "the whole cache can be moved"
-    assert (path.parent / link).resolve() == cache.blob(file).resolve()
+    assert (path.parent / link).resolve() == cache.blob_path(file).resolve()
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -82,7 +82,7 @@ def test_a_file_that_a_power_cut_has_shortened_comes_again(
 
 def test_the_disk_has_the_bytes_before_they_get_their_name(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     file = publish(hub)
-    content, kept, fsync = cache.blob(file), [], os.fsync
+    content, kept, fsync = cache.blob_path(file), [], os.fsync
 
     def keep(descriptor: int) -> None:
         fsync(descriptor)
@@ -116,7 +116,7 @@ def test_a_stop_keeps_what_came_and_the_next_time_continues(hub: LoopbackHub, af
     if after < len(CONTENT):
         with pytest.raises(Interrupted):
             first.fetch(file)
-        assert cache.partial(file).stat().st_size == first.came
+        assert cache.partial_path(file).stat().st_size == first.came
     second = Watched()
 
     assert second.fetch(file).read_bytes() == CONTENT
@@ -134,7 +134,7 @@ def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
         watched.fetch(file)
 
     assert "Try again to continue" in failed.value.hint
-    assert cache.partial(file).stat().st_size == watched.came > 0
+    assert cache.partial_path(file).stat().st_size == watched.came > 0
     assert watched.pauses == [1.0] * (1 + 2 + 4 + 8 + 16 + 32 + 60)
 
 
@@ -184,7 +184,7 @@ def test_a_network_that_is_gone_is_waited_for_one_night(
 @pytest.mark.parametrize("left", [b"x" * 1000, CONTENT + b"more"], ids=["wrong", "too long"])
 def test_a_damaged_partial_file_is_downloaded_again(hub: LoopbackHub, left: bytes) -> None:
     file = publish(hub)
-    part = cache.partial(file)
+    part = cache.partial_path(file)
     part.parent.mkdir(parents=True)
     part.write_bytes(left)
 
@@ -206,7 +206,7 @@ def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> N
     file = publish(hub)
     with pytest.raises(Interrupted):
         Watched(stop_after=1 << 20).fetch(file)
-    had = cache.partial(file).stat().st_size
+    had = cache.partial_path(file).stat().st_size
     hub.faults.add(IgnoreRange(), NAME, origin="cdn", times=None)
     hub.faults.add(Cut(1000), NAME, origin="cdn", times=1)
     watched = Watched()
@@ -231,8 +231,8 @@ def test_bytes_that_stay_wrong_are_refused_and_not_kept(hub: LoopbackHub) -> Non
     with pytest.raises(HubError, match="arrives damaged"):
         Watched().fetch(file)
 
-    assert not cache.partial(file).exists()
-    assert not cache.blob(file).exists()
+    assert not cache.partial_path(file).exists()
+    assert not cache.blob_path(file).exists()
 
 
 @pytest.mark.parametrize("at", [0, 700_000, len(CONTENT) - 10])
@@ -243,7 +243,7 @@ def test_a_disk_full_at_any_byte_keeps_what_fits(hub: LoopbackHub, at: int, monk
         with pytest.raises(CacheError, match="is full"):
             Watched().fetch(file)
 
-    assert cache.partial(file).stat().st_size == at
+    assert cache.partial_path(file).stat().st_size == at
     assert Watched().fetch(file).read_bytes() == CONTENT
 
 
@@ -297,7 +297,7 @@ def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
     taken, release = threading.Event(), threading.Event()
 
     def other() -> None:
-        with cache.locked_content(cache.blob(file)) as ours:
+        with cache.locked_content(cache.blob_path(file)) as ours:
             assert ours
             taken.set()
             release.wait()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub.file_download import repo_folder_name
 
-from app.models.hub.cache import blob, folder
+from app.models.hub.cache import blob_path, folder
 from app.models.hub.choose import RemoteFile
 
 _HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
@@ -48,4 +48,4 @@ def test_repository_folders_are_those_of_the_client(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert folder() == tmp_path
     theirs = tmp_path / repo_folder_name(repo_id="owner/small-GGUF", repo_type="model")
-    assert blob(RemoteFile("m.gguf", 1, "a" * 64, "owner/small-GGUF")).is_relative_to(theirs)
+    assert blob_path(RemoteFile("m.gguf", 1, "a" * 64, "owner/small-GGUF")).is_relative_to(theirs)

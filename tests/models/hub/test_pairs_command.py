@@ -225,7 +225,7 @@ def test_partial_downloads_are_removed_with_their_pair(
     (home / "config" / "models.toml").write_text(
         f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
     )
-    part = cache.partial(file)
+    part = cache.partial_path(file)
     assert main(["pairs", "remove", "mine", "--yes"]) == 2
     part.parent.mkdir(parents=True)
     part.write_bytes(bytes(2_000_000))
@@ -233,7 +233,7 @@ def test_partial_downloads_are_removed_with_their_pair(
     theirs.touch()
     other.touch()
 
-    with cache.locked_content(cache.blob(file)) as ours:
+    with cache.locked_content(cache.blob_path(file)) as ours:
         assert ours
         assert main(["pairs", "remove", "mine", "--yes"]) == (2 if known else 0)
     assert part.exists(), "it still comes"
