@@ -33,13 +33,13 @@ _LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_lookup", "cpu_moe
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A running server.
+    """Address, models and key of a running server.
 
     Attributes:
-        url: Of its chat completions.
-        target: Its target, as `models_of` names it.
-        draft: Its draft model; "" for none.
-        key: Its API key; "" for none.
+        url: URL of its chat completions.
+        target: Target, as `models_of` names it.
+        draft: Draft model; "" for none.
+        key: API key; "" for none.
     """
 
     url: str

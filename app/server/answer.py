@@ -1,4 +1,4 @@
-"""Follow one answer: from the engine's events to text, reasoning, calls of tools and an end."""
+"""Turn the engine's events of one answer into text, reasoning, tool calls and an end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Delta:
     """New text of an answer.
 
     Attributes:
-        text: Of the answer, or of its reasoning.
-        reasoning: Which of the two.
-        probabilities: Of the tokens of this step, if requested.
+        text: Text of the answer, or of its reasoning.
+        reasoning: Whether it is reasoning.
+        probabilities: Probabilities of the tokens of this step, if requested.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of tools, after all text."""
+    """Tool calls, after all text."""
 
     calls: tuple[ToolCall, ...]
 
