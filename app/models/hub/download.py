@@ -104,7 +104,7 @@ class Download:
         path.parent.mkdir(parents=True, exist_ok=True)
         for again in (True, False):
             with path.open("a+b", buffering=0) as out:
-                digest = self._complete(out)
+                digest = self._resume(out)
                 # The name must not outlive a power cut without its bytes.
                 os.fsync(out.fileno())
             if digest == self.file.sha256:
@@ -118,7 +118,7 @@ class Download:
             "A proxy or a failing disk may change it. Try another network.",
         )
 
-    def _complete(self, out: BinaryIO) -> str:
+    def _resume(self, out: BinaryIO) -> str:
         """Request the missing bytes until all are here; return the checksum of the file."""
         have = out.seek(0, os.SEEK_END)
         if have > self.file.size:
