@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
+from app.cli.output import LOOKING, ProgressLine, clear_status, obeys_codes
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
 
@@ -37,7 +37,7 @@ _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 def doctor(args: argparse.Namespace) -> int:
     """Run all checks and print them; return 1 if there is a problem, else 0."""
     # Imports take a moment, too.
-    StatusLine(sys.stderr).show(LOOKING)
+    ProgressLine(sys.stderr).show(LOOKING)
     check_usage(args)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
     from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst

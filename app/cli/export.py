@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.output import StatusLine, check_writable, exists_already
+from app.cli.output import ProgressLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import read_file
 from app.conversations.store import Store
@@ -36,7 +36,7 @@ def export(args: argparse.Namespace) -> int:
     if output is not None:
         check_writable(output)
     form = getattr(args, "format", None) or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     with closing(_open()) as store:
         if "list" in args:
             what, text, note = _listed(store, form)

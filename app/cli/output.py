@@ -64,10 +64,10 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
     return "\n".join(lines)
 
 
-class StatusLine:
+class ProgressLine:
     """One line on stderr that overwrites itself; silent without a terminal."""
 
-    last: ClassVar[StatusLine | None] = None
+    last: ClassVar[ProgressLine | None] = None
     """The one that was shown last in this process, if any."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -83,7 +83,7 @@ class StatusLine:
             self._stream.write(_CLEAR_LINE + printable(text)[:width])
             self._stream.flush()
             self._shown = text
-            StatusLine.last = self
+            ProgressLine.last = self
 
     def clear(self) -> None:
         if self._shown:
@@ -115,8 +115,8 @@ class StatusLine:
 
 def clear_status() -> None:
     """Clear the status line, whichever command wrote it."""
-    if StatusLine.last is not None:
-        StatusLine.last.clear()
+    if ProgressLine.last is not None:
+        ProgressLine.last.clear()
 
 
 class AnswerPrinter:

@@ -10,7 +10,7 @@ from typing import Any
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_here, left_out, named_pair, registry
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all
-from app.cli.output import LOOKING, StatusLine, columns_of, for_reading, json_for
+from app.cli.output import LOOKING, ProgressLine, columns_of, for_reading, json_for
 from app.conversations.titles import fit, in_brief, width
 from app.core.errors import UsageError
 from app.core.printable import printable
@@ -31,7 +31,7 @@ _LABEL = 12
 
 def list_pairs(args: argparse.Namespace) -> int:
     """Print every pair."""
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     known, here, room = catalog(), registry().read(), _room()
     standings = [_standing(pair, here, room) for pair in every_pair(known.pairs, here).values()]
@@ -106,7 +106,7 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
 
 def show_pair(args: argparse.Namespace) -> int:
     """Print one pair."""
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     pair, files = named_pair(args.pair)
     room = _room()
@@ -155,5 +155,5 @@ def make_default(args: argparse.Namespace) -> int:
         pair, _ = named_pair(args.pair)
         raise UsageError(f"{pair.name} is not set up yet.", f"Set it up: tandem setup {quoted(pair.name)}")
     registry().set_default(args.pair)
-    StatusLine(sys.stderr).say(f"{args.pair} is the default pair now.")
+    ProgressLine(sys.stderr).say(f"{args.pair} is the default pair now.")
     return 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, file_here, registry
-from app.cli.output import StatusLine, for_reading, json_for
+from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
 from app.core.printable import printable
@@ -45,9 +45,9 @@ _FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
 
 
 @contextmanager
-def _reading() -> Iterator[tuple[Callable[[str], Watcher], StatusLine]]:
+def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
     """Read headers, with the progress of each request on the status line. Raises Interrupted after Ctrl+C."""
-    stop, status = threading.Event(), StatusLine(sys.stderr)
+    stop, status = threading.Event(), ProgressLine(sys.stderr)
     with cancel_on_interrupt(stop.set):
         yield lambda subject: HeaderWatcher(subject, status.show, stop), status
     status.clear()
@@ -124,7 +124,7 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_m
         try:
             here.append(str(file_here(parse_source(row["model"]))))
         except PairError as error:
-            StatusLine(sys.stderr).say(error.message)
+            ProgressLine(sys.stderr).say(error.message)
     if not here and not has_mtp:
         fix = command(["tandem", "setup", *model_flags(args.target, found[0]["model"])])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")

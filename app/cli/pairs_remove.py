@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.cli.known_pairs import DEFAULT_PAIR, named_pair, registry
-from app.cli.output import StatusLine
+from app.cli.output import ProgressLine
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes
@@ -25,7 +25,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     keep, everything = "keep_files" in args, "all_files" in args
     if keep and everything:
         raise UsageError("--keep-files and --all-files exclude each other.")
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     if "unused" in args:
         return _remove_unused(args, status)
     if "pair" not in args:
@@ -55,7 +55,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     return 0
 
 
-def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
+def _remove_unused(args: argparse.Namespace, status: ProgressLine) -> int:
     """Delete downloaded files that no pair uses, after asking."""
     if "pair" in args or "keep_files" in args or "all_files" in args:
         raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
@@ -71,7 +71,7 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
     return 0
 
 
-def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: StatusLine) -> int | None:
+def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: ProgressLine) -> int | None:
     """List files and delete those that are not kept; return the bytes freed, or None if the user declines."""
     for removal in sorted(plan, key=lambda removal: bool(removal.kept)):
         what, why = "keep  " if removal.kept else "delete", removal.kept or removal.note

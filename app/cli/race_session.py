@@ -13,7 +13,7 @@ from typing import Any
 from app import __version__
 from app.cli.loading import pair_params
 from app.cli.options import Options
-from app.cli.output import LOADING, StatusLine
+from app.cli.output import LOADING, ProgressLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
@@ -47,13 +47,13 @@ class Session:
     pair: NativePair
     params: PairParams
     cancel: CancelFlag
-    status: StatusLine
+    status: ProgressLine
     notices: tuple[str, ...]
 
 
 def with_pair(options: Options, job: Callable[[Session], int]) -> int:
     """Load the pair, run the job on this thread, and free the pair; returns the exit code."""
-    status, cancel = StatusLine(sys.stderr), CancelFlag()
+    status, cancel = ProgressLine(sys.stderr), CancelFlag()
 
     def progress(_: str, share: float) -> bool:
         status.show(f"{LOADING} {share:4.0%}")

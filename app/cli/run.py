@@ -13,7 +13,7 @@ from pathlib import Path
 from app.cli.command import STDIN
 from app.cli.engine import PairLoader, make_engine
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
+from app.cli.output import LOADING, AnswerPrinter, ProgressLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
@@ -79,7 +79,7 @@ class Listener:
         self._options = options
         self._prefill = prefill
         self._as_json = as_json
-        self._status = StatusLine(sys.stderr)
+        self._status = ProgressLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
@@ -166,7 +166,7 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
     """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text."""
     if STDIN not in files and has_unread_input():
-        StatusLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
+        ProgressLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
     attached = (
         ("standard input", read_input()) if file == STDIN else (str(file), read_user_text(file, str(file)))
         for file in files

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.cli.options import Options
-from app.cli.output import AnswerPrinter, StatusLine, json_for
+from app.cli.output import AnswerPrinter, ProgressLine, json_for
 from app.cli.setting_flags import PAIR_TABLES, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
@@ -94,7 +94,7 @@ class ServerAnswer:
     def __init__(self, server: RunningServer, *, as_json: bool) -> None:
         self._server = server
         self._as_json = as_json
-        self._status = StatusLine(sys.stderr)
+        self._status = ProgressLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
 
     def print(self, request: AnswerRequest) -> int | None:

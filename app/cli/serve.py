@@ -23,7 +23,7 @@ import uvicorn
 from app.cli.engine import PairLoader, make_engine
 from app.cli.known_pairs import FILES
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, StatusLine
+from app.cli.output import LOADING, ProgressLine
 from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of
 from app.cli.streams import cancel_on_interrupt
@@ -58,7 +58,7 @@ def serve(args: argparse.Namespace) -> int:
         origins=tuple(getattr(args, "cors", ())),
     )
     listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     with listener:
         requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics())
         try:
@@ -95,7 +95,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _load(requests: EngineQueue, options: Options, status: StatusLine) -> PairInfo:
+def _load(requests: EngineQueue, options: Options, status: ProgressLine) -> PairInfo:
     """Load the pair; show the progress and the notices."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     requests.listen_before(events.put)
@@ -197,7 +197,7 @@ class LiveView:
     def __init__(self, stream: TextIO, metrics: Metrics, address: str) -> None:
         self._stream = stream
         self._metrics = metrics
-        self._is_live = StatusLine(stream).is_live
+        self._is_live = ProgressLine(stream).is_live
         self._recent: deque[str] = deque(maxlen=_LISTED)
         self._address = address
         self._drawn: list[str] = []

@@ -10,7 +10,7 @@ from dataclasses import replace
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all, open_settings, options_of
-from app.cli.output import LOOKING, StatusLine, json_for
+from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.pairs_check import LABEL, check_lines
 from app.cli.report import pace
 from app.cli.streams import cancel_on_interrupt
@@ -40,7 +40,7 @@ _TOKENS = 48
 
 def setup(args: argparse.Namespace) -> int:
     """Set a pair up; see the module."""
-    status = StatusLine(sys.stderr)
+    status = ProgressLine(sys.stderr)
     pair = _chosen(args, status)
     try:
         done = _run(pair, args, status) if pair is not None else None
@@ -68,7 +68,7 @@ def _without_download() -> str:
     return f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
 
 
-def _chosen(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Return the pair to set up: named, given by its models, or proposed."""
     given = vars(args)
     name = given.get("pair")
@@ -108,7 +108,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     return replace(pair, name=name)
 
 
-def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
+def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
     (machine, room), known, free = machine_room(), catalog(), cache.free_bytes()
@@ -141,7 +141,7 @@ def _card(number: int, proposal: Proposal, gain: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
+def _ask_which(proposals: list[Proposal], status: ProgressLine) -> Pair | None:
     while True:
         reply = status.ask(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ")
         if reply is None or reply in ("q", "n", "no", "none"):
@@ -153,7 +153,7 @@ def _ask_which(proposals: list[Proposal], status: StatusLine) -> Pair | None:
         status.say(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
-def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> tuple[SetUp, str] | None:
+def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str] | None:
     """Check a pair, ask, download it and try it.
 
     Returns:
@@ -176,7 +176,7 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> tuple[SetU
     return _install(steps, prepared, args, status)
 
 
-def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> tuple[SetUp, str]:
+def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str]:
     """Download and try a pair, showing the progress.
 
     It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
@@ -242,7 +242,7 @@ def _download_line(prepared: Prepared) -> str:
     return f"{to_download} to download into {cache.folder()}, {free} free."
 
 
-def _report(pair: SetUp, trial_line: str, status: StatusLine) -> None:
+def _report(pair: SetUp, trial_line: str, status: ProgressLine) -> None:
     name = pair.pair.name
     status.say(f"{name} is set up.{f' Tried: {trial_line}.' if trial_line else ''}")
     if registry().read().default == name:

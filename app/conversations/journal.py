@@ -20,10 +20,10 @@ _NOT_BEGUN = Ending(failure=AppError("Tandem ended before the answer began.", "S
 
 
 class Journal:
-    """Save an answer while it is written. The caller adds text and ticks; there is no thread.
+    """Save an answer while it is written. The caller adds text and calls `save_due`; there is no thread.
 
-    A disk that refuses never stops an answer: its text stays in memory, `error` says why, and `tick` tries again, or
-    `retry` after the end.
+    A disk that refuses never stops an answer: its text stays in memory, `error` says why, and `save_due` tries again,
+    or `retry` after the end.
 
     Args:
         node: The message as it was before; one that is continued has an ended state.
@@ -83,8 +83,8 @@ class Journal:
         (self._reasoning if reasoning else self._text).append(text)
         self._pending.append((reasoning, text))
 
-    def tick(self, next_s: float) -> None:
-        """Write the pieces that cannot wait for the next tick, in so many seconds."""
+    def save_due(self, next_s: float) -> None:
+        """Write the pieces that cannot wait for the next call, `next_s` seconds from now."""
         if self._pending and self._clock() - self._pending_since + next_s >= ON_DISK_S:
             self.flush()
 

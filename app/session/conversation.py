@@ -157,10 +157,10 @@ class Conversation:
             for segment in segments:
                 self._running.add(segment.text, reasoning=segment.reasoning)
 
-    def tick(self, next_s: float) -> None:
+    def save_due(self, next_s: float) -> None:
         """Write text that has waited long enough, if the next call comes in `next_s` seconds."""
         if self._running is not None:
-            self._running.tick(next_s)
+            self._running.save_due(next_s)
             self._report_saving(self._running)
 
     def finish(self, event: Finished) -> Outcome:

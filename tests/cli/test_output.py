@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from app.cli import main
-from app.cli.output import AnswerPrinter, StatusLine, columns_of, for_reading
+from app.cli.output import AnswerPrinter, ProgressLine, columns_of, for_reading
 from app.core.errors import HubError
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
@@ -41,7 +41,7 @@ def test_only_terminals_that_support_codes_get_them(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     screen = Screen()
-    status = StatusLine(screen)
+    status = ProgressLine(screen)
     status.show("Loading")
     status.say("Loaded")
     AnswerPrinter(screen, screen).print([THOUGHT])
@@ -53,7 +53,7 @@ def test_no_color_keeps_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     screen, reasoning = Screen(), Screen()
-    StatusLine(screen).show("Loading")
+    ProgressLine(screen).show("Loading")
     AnswerPrinter(screen, reasoning).print([THOUGHT])
     assert "Loading" in screen.getvalue()
     assert reasoning.getvalue() == "so"
@@ -92,11 +92,11 @@ def test_ctrl_c_clears_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_questions_go_to_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", Screen(" Yes\n"))
-    status = StatusLine(screen := Screen())
+    status = ProgressLine(screen := Screen())
     status.show("Looking")
 
     assert status.can_ask
-    assert not StatusLine(io.StringIO()).can_ask
+    assert not ProgressLine(io.StringIO()).can_ask
     assert (status.ask("Download? "), status.ask("And now? ")) == ("yes", None)
 
     assert screen.getvalue().endswith("\x1b[KDownload? And now? ")
@@ -126,5 +126,5 @@ def test_errors_and_the_status_line_fit_the_terminal(monkeypatch: pytest.MonkeyP
     assert others[0].startswith(" " * 8)
     assert len(others[0]) <= 40
 
-    StatusLine(screen).show(SENTENCE)
+    ProgressLine(screen).show(SENTENCE)
     assert screen.getvalue().endswith(SENTENCE[:39]), "a wrapped status line could not be cleared"

@@ -57,14 +57,14 @@ def test_pieces_are_written_within_a_second(talk: Talk) -> None:
     journal.add("one ")
     talk.clock.now = ON_DISK_S / 2
     journal.add("two ")
-    journal.tick(0.2)
+    journal.save_due(0.2)
     assert talk.pieces() == []
 
     talk.clock.now = ON_DISK_S - 0.1
-    journal.tick(0.2)
+    journal.save_due(0.2)
     assert talk.pieces() == [("one two ", 0)]
     journal.add("three")
-    journal.tick(ON_DISK_S)
+    journal.save_due(ON_DISK_S)
     assert talk.pieces() == [("one two ", 0), ("three", 0)]
 
 
@@ -138,16 +138,16 @@ def test_refused_pieces_are_written_later(talk: Talk) -> None:
     talk.store.database.connection.execute("PRAGMA query_only = ON")
     journal.add("one ")
     talk.clock.now += ON_DISK_S
-    journal.tick(0.2)
+    journal.save_due(0.2)
     assert journal.error is not None
     assert "cannot be written" in journal.error.message
 
     talk.store.database.connection.execute("PRAGMA query_only = OFF")
     journal.add("two")
-    journal.tick(0.2)
+    journal.save_due(0.2)
     assert talk.pieces() == []
     talk.clock.now += ON_DISK_S
-    journal.tick(0.2)
+    journal.save_due(0.2)
     assert journal.error is None
     assert talk.pieces() == [("one two", 0)]
 

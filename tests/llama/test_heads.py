@@ -308,8 +308,6 @@ def test_automatic_drafting_measures_and_stays_lossless(new_pair: NewPair) -> No
         pass
     assert pair.memory is not None
     profile = pair.memory.costs.profile
-    is_block = pair.info.draft_kind == "dflash"
-    assert (profile.draft_start_ns > profile.draft_ns) is is_block
     assert profile.draft_ns + profile.draft_start_ns > 0
 
     tokens, _ = answer(pair, AutomaticDrafting(pair.memory, pair.drafter, None), n_tokens=60)

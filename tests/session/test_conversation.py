@@ -68,13 +68,13 @@ def test_repeats_and_the_context_limit_are_stored(chat: ScriptedSession) -> None
 def test_shown_text_is_on_disk_within_a_second(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.session.send("Count.")
     chat.says("one")
-    chat.session.conversation.tick(0.2)
+    chat.session.conversation.save_due(0.2)
     assert chat.texts()[-1] == ""
-    chat.session.conversation.tick(1.0)
+    chat.session.conversation.save_due(1.0)
     assert chat.path()[-1] == ("one", "", State.WRITING)
     monkeypatch.setattr("app.conversations.journal.ON_DISK_S", 0.2)
     chat.says(" two")
-    chat.session.conversation.tick(0.2)
+    chat.session.conversation.save_due(0.2)
     assert chat.texts()[-1] == "one two"
 
 

@@ -143,7 +143,7 @@ class Renderer:
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
         self._note_activity()
-        self._session.conversation.tick(next_s)
+        self._session.conversation.save_due(next_s)
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
