@@ -48,8 +48,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
 def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
-    monkeypatch.setattr("app.cli.output.StatusLine.ask", lambda *_: "n")
+    monkeypatch.setattr("app.cli.output.ProgressLine.can_ask", True)
+    monkeypatch.setattr("app.cli.output.ProgressLine.ask", lambda *_: "n")
     room(1000)
     assert main(["setup", *BOTH]) == 0
     said = " ".join(capsys.readouterr().err.split())
@@ -96,7 +96,7 @@ def test_a_pair_that_does_not_fit_stays_set_up(
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 1
 
     said = capsys.readouterr().err
-    assert "big with small does not fit: it takes" in said
+    assert "big with small does not fit: it needs" in said
     assert "--no-draft: no draft" in said
     assert "mine is set up; to open it: tandem --pair mine; to remove it: tandem pairs remove mine" in said
     known = registry().read()
