@@ -1,4 +1,4 @@
-"""Output to a terminal, a pipe or a file: answers without control characters, a status line, result files."""
+"""Output to a terminal, a pipe or a file: answers without control characters, a progress line, result files."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ProgressLine:
 
 
 def clear_status() -> None:
-    """Clear the status line, whichever command wrote it."""
+    """Clear the progress line, whichever command wrote it."""
     if ProgressLine.last is not None:
         ProgressLine.last.clear()
 

@@ -46,7 +46,7 @@ _FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
 
 @contextmanager
 def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
-    """Read headers, with the progress of each request on the status line. Raises Interrupted after Ctrl+C."""
+    """Read headers, with the progress of each request on the progress line. Raises Interrupted after Ctrl+C."""
     stop, status = threading.Event(), ProgressLine(sys.stderr)
     with cancel_on_interrupt(stop.set):
         yield lambda subject: HeaderWatcher(subject, status.show, stop), status

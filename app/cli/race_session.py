@@ -142,7 +142,7 @@ class RaceStatus:
         self._side = ""
 
     def line(self, event: RaceEvent) -> str:
-        """Return the status line after an event; "" leaves it as it is."""
+        """Return the progress line after an event; "" leaves it as it is."""
         match event:
             case JobProgressed(what=RunBegan(side, number)) | RunBegan(side, number):
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"

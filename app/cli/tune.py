@@ -26,7 +26,7 @@ from app.core.units import counted, gigabytes
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
-from app.engine.drafting_report import NO_SPEEDUP, drafter_off, sentence, times
+from app.engine.drafting_report import NO_SPEEDUP, capitalized, drafter_off, sentence, times
 from app.engine.types import MAX_DRAFT, SOURCE_NAMES, AutoDraft, Source
 from app.hardware.cpu import thread_candidates
 from app.llama.checks import open_model_file
@@ -311,7 +311,7 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
         what, ns = ("block of drafted tokens", start) if start > draft else ("drafted token", draft)
         lines.append(f"A {what} costs {ns / 1e6:.1f} ms, {ns / single:.2f}× a token without draft.")
         off = drafter_off(costs, kinds[0])
-        lines.append(sentence(off) if off else f"{name[:1].upper()}{name[1:]}: {_at_best(costs, draft)}")
+        lines.append(sentence(off) if off else f"{capitalized(name)}: {_at_best(costs, draft)}")
     if "ngram" in sources:
         if ceiling(costs, 0, MAX_DRAFT, 0.0) > _LITTLE:
             lines.append(f"N-gram: {_at_best(costs, 0.0)}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from app.compare import AUTOMATIC, PLAIN
 from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache
+from app.engine.drafting_report import capitalized
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, failed
@@ -195,10 +196,8 @@ def answer_as(
     assert finished is not None
     if finished.lost and pair.drafter is not None and pair.drafter.is_broken:
         # Without its draft model, further rounds would measure nothing.
-        what = failed(pair.drafter.kind)
-        raise ComputeError(
-            f"{what[:1].upper()}{what[1:]}: {finished.lost}", "It is left out until the models are loaded again."
-        )
+        what = capitalized(failed(pair.drafter.kind))
+        raise ComputeError(f"{what}: {finished.lost}", "It is left out until the models are loaded again.")
     if finished.reason is FinishReason.CANCELLED:
         return None
     return Run(

@@ -135,9 +135,14 @@ def pair_drafting(speedup: Speedup | None, off: str) -> str:
     return off or (NO_SPEEDUP if speedup is not None else "")
 
 
+def capitalized(clause: str) -> str:
+    """Return a clause as the beginning of a sentence."""
+    return f"{clause[:1].upper()}{clause[1:]}"
+
+
 def sentence(clause: str) -> str:
     """Return a clause as a sentence."""
-    return f"{clause[:1].upper()}{clause[1:]}."
+    return f"{capitalized(clause)}."
 
 
 def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str:

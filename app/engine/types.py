@@ -127,7 +127,7 @@ class DraftingStatus:
             None with no drafts or too few.
         measured: Whether recent single-token steps of this answer measured the time without drafts; False if the cost
             curve predicted it.
-        drafter: What drafts besides n-grams.
+        drafter: Source of drafts other than n-grams.
     """
 
     source: Source | Literal["off"]

@@ -102,7 +102,7 @@ class Measured:
 
     Attributes:
         costs: Costs of batches and drafted tokens.
-        drafter: What drafts besides n-grams; None for nothing.
+        drafter: Source of drafts other than n-grams; None for nothing.
         acceptance: Accepted over its drafted tokens; None before enough were judged.
         speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
         has_lost: Automatic drafting turned it off after trying it.

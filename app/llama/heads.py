@@ -175,7 +175,7 @@ class HeadContext(Context):
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
         ctypes.memmove(self._head_batch.rows.ctypes.data, address, self._head_batch.rows[0].nbytes)
-        # Without a memory, every drafted token stands in for the last one.
+        # Layers that share the target's KV cache evaluate each drafted token at the last position.
         self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def block(self, position: int, token: int, n: int) -> None:

@@ -262,7 +262,7 @@ class NativePair:
         """Create the context of draft layers and attach them to the target; None, with a notice, if that fails."""
         n_ctx = self._context.n_ctx
         if facts is not None and facts.shares_memory:
-            # llama.cpp empties the memory that the layers share.
+            # llama.cpp empties the KV cache that such layers share with the target.
             self.target.rollback(0)
         shape = params.draft_context(n_ctx) if facts is None else params.block_context(n_ctx, facts.block_size or 1)
         try:

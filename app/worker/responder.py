@@ -13,6 +13,7 @@ from app.core.errors import Interrupted
 from app.engine import types as engine
 from app.engine.auto.curve import CostModel
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.drafting_report import capitalized
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
@@ -142,8 +143,8 @@ def _generate(
                 yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
             case engine.DraftLost(reason=why):
                 lost = why
-                what = failed(pair.info.draft_kind or "model")
-                yield Notice(f"{what[:1].upper()}{what[1:]}, the answer goes on without it: {why}")
+                what = capitalized(failed(pair.info.draft_kind or "model"))
+                yield Notice(f"{what}, the answer goes on without it: {why}")
     reason = generator.finish or FinishReason.STOP
     is_loop = reason is FinishReason.REPETITION
     collector.flush(ended=reason is FinishReason.STOP)

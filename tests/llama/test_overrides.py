@@ -140,7 +140,7 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     assert found.plan.fits
     assert found.params.model.cpu_experts == expected
     assert found.params.model.all_overrides == expert_overrides(expected)
-    assert found.measures == ((f"{expected} of 2 layers' experts in RAM.",) if expected else ())
+    assert found.notices == ((f"{expected} of 2 layers' experts in RAM.",) if expected else ())
 
     def offered(**changes: object) -> list[tuple[tuple[str, ...], bool]]:
         model = replace(params.model, **changes)  # type: ignore[arg-type]

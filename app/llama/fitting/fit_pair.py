@@ -86,8 +86,8 @@ class Fitting:
         return offers(self.target, self.draft, self.rooms, self.request, smaller=best, flash_attention=flash_attention)
 
     @property
-    def measures(self) -> tuple[str, ...]:
-        """Return what was done to fit the pair, in a sentence each."""
+    def notices(self) -> tuple[str, ...]:
+        """Return a sentence for each change that made the pair fit."""
         n = self.plan.target.cpu_experts if self.request.cpu_experts is None else 0
         return (f"{experts_in_ram(n, self.target.n_layers)}.",) if n else ()
 
@@ -147,7 +147,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     found = weighed(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
-    notices = (*params.notices, *found.measures)
+    notices = (*params.notices, *found.notices)
     return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
 
@@ -167,7 +167,7 @@ def ran_out(
     except AppError:
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}
-    # What was free for them is not.
+    # Keep the planned count: moving more experts now would hide the refusal and its options.
     request = replace(params.model, cpu_experts=found.plan.target.cpu_experts)
     short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
     rooms = tuple(
@@ -216,7 +216,7 @@ def _placement_request(params: PairParams) -> PlacementRequest:
         gpu_layers=model.n_gpu_layers,
         draft_gpu_layers=draft.n_gpu_layers,
         tensor_split=model.tensor_split,
-        # Whoever places tensors by name places all of them.
+        # With --override-tensor alone, no experts are placed automatically.
         cpu_experts=0 if model.overrides and model.cpu_experts is None else model.cpu_experts,
     )
 

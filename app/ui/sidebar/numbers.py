@@ -23,7 +23,7 @@ class Numbers:
         reason: Draft source and reason, briefly.
         per_step: Tokens per verify step.
         model_share: Share of the drafted tokens that the drafter proposed.
-        drafter: What drafts besides n-grams.
+        drafter: Source of drafts other than n-grams.
         first_s: Seconds to the first token, including the benchmark of a new pair.
         prompt_speed: Prefill speed of the target.
     """
