@@ -23,7 +23,7 @@ from app.cli.race_session import (
     save_result,
     with_pair,
 )
-from app.compare import AUTOMATIC
+from app.compare import AUTOMATIC, shown_name
 from app.compare.benchmark import Plan, Prompt, Results, RoundEnded, Row, benchmark, choose, load_suite, read_suite
 from app.compare.card import markdown, svg, table_lines
 from app.compare.measure import speeds
@@ -129,7 +129,7 @@ class _Benchmark:
     def _announce(self) -> None:
         """Print what will run, and how long it takes if the pair's costs are known."""
         plan, memory = self._plan, self._session.pair.memory
-        names, most = [side.name for side in plan.sides], plan.request.max_tokens
+        names, most = [shown_name(side.name) for side in plan.sides], plan.request.max_tokens
         text = f"{counted(len(plan.prompts), 'prompt')} x {counted(plan.repeat, 'round')} "
         text += f"x {len(names)} sides ({', '.join(names)}), and {len(names)} to warm up: "
         text += f"{plan.n_runs} answers of {most} tokens at most"

@@ -119,7 +119,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "draft": str(pair.draft) if pair.draft is not None else None,
         "family": pair.family,
         "good_at": pair.good_at,
-        "licence": pair.license,
+        "license": pair.license,
         "context": pair.context,
         "tested_with": pair.tested_with,
         "fit": proposal.summary,
@@ -130,7 +130,8 @@ def show_pair(args: argparse.Namespace) -> int:
     }
     status.clear()
     if "json" in args:
-        print(json_for(sys.stdout, facts))
+        # Scripts may read the earlier spelling.
+        print(json_for(sys.stdout, facts | {"licence": pair.license}))
         return 0
     for key, value in facts.items():
         lines = value if isinstance(value, list) else [value]

@@ -23,7 +23,7 @@ from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE
 from app.models.hub.client import search
-from app.models.hub.request import LOOKUP_S, look_up
+from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import model_flags
@@ -273,7 +273,7 @@ def _likely(
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
             yield pair.draft, "catalogue"
-    searched = look_up(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
+    searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 
     # The most downloaded come first.

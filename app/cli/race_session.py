@@ -17,6 +17,7 @@ from app.cli.output import LOADING, ProgressLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
+from app.compare import shown_name
 from app.compare.history import Speeds, save
 from app.compare.race import WARM_UP, RaceEvent, RunBegan
 from app.conversations.message import Message, Role
@@ -146,7 +147,7 @@ class RaceStatus:
         match event:
             case JobProgressed(what=RunBegan(side, number)) | RunBegan(side, number):
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
-                self._side = f"{side}, {turn}"
+                self._side = f"{shown_name(side)}, {turn}"
             case Measuring():
                 return f"{event.what.capitalize()} {event.share:4.0%}"
             case PromptProgress():

@@ -10,8 +10,8 @@ from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
+from app.worker.context_overflow import why_no_longer
 from app.worker.events import Finished
-from app.worker.prompt_length import why_no_longer
 
 _MS = 1e-6
 _TENTH_S = 0.095

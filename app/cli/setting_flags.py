@@ -34,6 +34,7 @@ _ALIASES = {
     "draft.kv_type": ("-ctkd", "--cache-type-k-draft"),
     "draft.n_max": ("--draft-max",),
     "draft.n_min": ("--draft-min",),
+    "draft.ngram_min_match": ("--draft-lookup-min-match",),
     "model.cache_ram": ("-cram",),
     "model.ctx": ("-c", "--ctx-size", "--num-ctx"),
     "model.device": ("-dev",),
@@ -47,10 +48,10 @@ _ALIASES = {
     "sampling.seed": ("-s",),
     "sampling.temp": ("--temperature",),
 }
-"""llama.cpp's names of the same settings."""
+"""llama.cpp's names of the same settings, and earlier ones of Tandem."""
 _SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
     ("no_draft", "draft.mode", "off"),
-    ("no_lookup", "draft.source", "model"),
+    ("no_ngram", "draft.source", "model"),
     ("cpu_moe", "model.n_cpu_moe", MAX_LAYERS),
 )
 
@@ -89,7 +90,7 @@ def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = 
         section = TABLES["draft"]
         options.append(switch("--no-draft", section=section, help="decode without drafts; short for --drafting off"))
         text = "draft with the draft model only, without n-grams"
-        options.append(switch("--no-lookup", section=section, rare=True, help=text))
+        options.append(switch("--no-ngram", aliases=["--no-lookup"], section=section, rare=True, help=text))
     if "model" in tables:
         text = "keep the experts of all layers in RAM, the rest on the GPU"
         options.append(switch("--cpu-moe", section=TABLES["model"], rare=True, help=text))

@@ -10,5 +10,12 @@ report       a comparison as text, JSON and Markdown; `card` a benchmark
 history      earlier results on this machine
 """
 
+from app.engine.drafting_report import NO_DRAFT
+
 PLAIN, AUTOMATIC = "plain", "automatic"
-"""Names of two sides: no draft and automatic drafting."""
+"""Names of two sides in files and JSON: no draft and automatic drafting."""
+
+
+def shown_name(side: str) -> str:
+    """Return the name of a side as people read it."""
+    return NO_DRAFT if side == PLAIN else side

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from app.compare import AUTOMATIC
+from app.compare import AUTOMATIC, shown_name
 from app.compare.benchmark import Row
 from app.compare.measure import NOISE, UNCLEAR, factor
 from app.compare.report import escaped, markdown_table, one_line, text_table
@@ -47,7 +47,7 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
 
 def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
     """Return the share card of a pair for a forum or an issue: table, facts by name, and notes."""
-    names = [m.name for m in rows[0].measured]
+    names = [shown_name(m.name) for m in rows[0].measured]
     cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *_MORE]]
     for row in rows:
         speeds = (m.texts[0].removesuffix(" tok/s") for m in row.measured)

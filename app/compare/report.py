@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from app.compare import shown_name
 from app.compare.difference import Difference
 from app.compare.measure import Measured, measure
 from app.compare.race import Round, Run
@@ -114,7 +115,7 @@ def pair_title(info: PairInfo) -> str:
 
 def _cells(m: Measured, *, spreads: bool) -> tuple[str, ...]:
     speed, *others = m.texts
-    return m.name, speed, m.ratio_text(spreads=spreads), *others
+    return shown_name(m.name), speed, m.ratio_text(spreads=spreads), *others
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
@@ -170,7 +171,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     lines += [f"- {escaped(note)}" for note in (rounds, seen(request), *comparison.notes)]
     for m in comparison.measured:
         first = comparison.runs(m.name)[0]
-        lines += ["", f"#### {escaped(m.name)}", ""]
+        lines += ["", f"#### {escaped(shown_name(m.name))}", ""]
         lines += ["Reasoning:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
         lines += [fenced(first.text)]
     return "\n".join(lines) + "\n"

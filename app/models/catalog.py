@@ -25,8 +25,9 @@ from app.models.source import (
 )
 from app.settings.table import nearest
 
-_TEXTS = {key: key for key in ("title", "family", "good_at", "tested_with")} | {"licence": "license"}
-"""Fields of `Pair` by their keys."""
+_TEXTS = ("title", "family", "good_at", "license", "tested_with")
+_FORMER = {"licence": "license"}
+"""Earlier spellings of keys, still read."""
 _NUMBERS = ("memory_gb", "bytes_per_token", "context")
 _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
 _FIX = "Fix it, or move it away; no pair in it is known until then."
@@ -130,13 +131,15 @@ def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
     """Read one entry of a catalog file. Raises CatalogError that names file, entry and key."""
     where = f"{file}: pairs.{name}"
+    if isinstance(entry, dict):
+        entry = {_FORMER.get(key, key): value for key, value in entry.items()}
     check_table(entry, _PAIR_KEYS, where, "Write [pairs.NAME].")
     if "target" not in entry:
         raise CatalogError(
             f"{where} has no target.",
             'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
         )
-    fields: dict[str, Any] = {field: text(entry, key, where) or "" for key, field in _TEXTS.items()}
+    fields: dict[str, Any] = {key: text(entry, key, where) or "" for key in _TEXTS}
     fields |= {key: whole(entry, key, where) or 0 for key in _NUMBERS}
     fields["title"] = fields["title"] or name
     sampling, drafting = entry.get("sampling", {}), entry.get("drafting")
@@ -154,8 +157,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
 
 def write_pair(pair: Pair) -> dict[str, Any]:
     """Return the entry that `read_pair` reads as this pair; paths are absolute."""
-    fields = _TEXTS | {key: key for key in _NUMBERS}
-    entry: dict[str, Any] = {key: value for key, field in fields.items() if (value := getattr(pair, field))}
+    entry: dict[str, Any] = {key: value for key in (*_TEXTS, *_NUMBERS) if (value := getattr(pair, key))}
     if pair.working is not None:
         entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
     entry["target"] = _write_source(pair.target)

@@ -21,7 +21,7 @@ from app.models.gguf import (
 )
 from app.models.hub import cache, choose
 from app.models.hub.client import repository, stream_from
-from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, look_up
+from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, interruptible_lookup
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import parts_here
 from app.models.progress import Watcher
@@ -83,7 +83,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
     here = cache.cached_file(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = look_up(ask, watcher, LOOKUP_S if here is None else CACHED_S)
+        listed = interruptible_lookup(ask, watcher, LOOKUP_S if here is None else CACHED_S)
         files = choose.choose(source, listed.files, draft=draft).files
     except HubError:
         if here is None or source.file is None:
@@ -144,6 +144,6 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
         raise HubError(f"{file.path} of {file.repo} is damaged: it ends inside its header.", "Choose another file.")
 
     try:
-        return look_up(request, watcher, HEADER_S)
+        return interruptible_lookup(request, watcher, HEADER_S)
     except HeaderError as error:
         raise HubError(f"{file.path} of {file.repo} is not a GGUF model: {error}.", "Choose another file.") from None

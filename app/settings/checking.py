@@ -9,7 +9,7 @@ from typing import Any
 from app.core.printable import printable
 from app.engine.types import SAMPLING_BOUNDS
 from app.settings.kinds import Value
-from app.settings.table import BY_NAME, TABLES, Setting, nearest
+from app.settings.table import BY_NAME, FORMER, TABLES, Setting, nearest
 
 _LONGEST = 300
 _RECOMMENDED = "general.sampling."
@@ -44,6 +44,7 @@ def check(
     values: dict[str, Value] = {}
     problems: list[Problem] = []
     for name, raw in _entries(table, problems):
+        name = FORMER.get(name, name)
         setting = BY_NAME.get(name)
         if setting is None:
             problems.append(_problem(name, f"{name} is no setting.{nearest(name)}"))

@@ -18,7 +18,7 @@ from app.core.errors import SettingsError
 from app.settings.checking import Problem, check, check_keys, check_presets, put
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer, unknown_preset
-from app.settings.table import BY_NAME
+from app.settings.table import BY_NAME, FORMER
 
 PRESETS = "presets"
 KEYS = "keys"
@@ -76,12 +76,13 @@ class SettingsFile:
     def set(self, name: str, value: Value, preset: str = "") -> None:
         """Store a setting, in a preset if one is named."""
         with self._changed_table() as table:
+            _remove_former(table, name, preset)
             put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
     def unset(self, name: str, preset: str = "") -> bool:
         """Remove a setting, also an unknown one; return whether it was there."""
         with self._changed_table() as table:
-            return _remove(table, _path(name, preset))
+            return _remove_former(table, name, preset) | _remove(table, _path(name, preset))
 
     def save_preset(self, name: str, values: Layer) -> None:
         """Store a preset, replacing one of the same name."""
@@ -134,6 +135,11 @@ class SettingsFile:
 
 def _path(name: str, preset: str) -> list[str]:
     return [*([PRESETS, preset] if preset else []), *name.split(".")]
+
+
+def _remove_former(table: Table, name: str, preset: str) -> bool:
+    """Remove a setting under its earlier names; return whether it was there."""
+    return any(_remove(table, _path(former, preset)) for former, now in FORMER.items() if now == name)
 
 
 def _remove(table: Table, path: list[str]) -> bool:

@@ -151,7 +151,7 @@ def drafting(settings: Resolved) -> Drafting:
 
 def automatic(settings: Resolved) -> AutoDraft:
     """Return the parameters of automatic drafting in any mode."""
-    source, match = settings["draft.source"], settings["draft.lookup_min_match"]
+    source, match = settings["draft.source"], settings["draft.ngram_min_match"]
     assert isinstance(match, int)
     is_ngram = settings["draft.type"] == "ngram"
     return AutoDraft(source != "ngram" and not is_ngram, source != "model" or is_ngram, match)

@@ -183,7 +183,7 @@ SETTINGS: tuple[Setting, ...] = (
     _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify", metavar="N"),
     _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token", metavar="P"),
     _setting(
-        "draft.lookup_min_match",
+        "draft.ngram_min_match",
         Number(2, 16, whole=True),
         MIN_MATCH,
         "shortest n-gram match, in tokens",
@@ -369,6 +369,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("appearance.reduced_motion", Switch(), True, "disable smooth scrolling"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+FORMER = {"draft.lookup_min_match": "draft.ngram_min_match"}
+"""Earlier names of settings, still read."""
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """Parameters of fixed drafting; as flags they imply it."""
@@ -377,6 +379,7 @@ OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 _SPELLINGS = {
     **{setting.key: setting.name for setting in SETTINGS},
     **{name: name for name in BY_NAME},
+    **{name.rpartition(".")[2]: now for name, now in FORMER.items()},
     "temperature": "sampling.temp",
     "drafting.mode": "draft.mode",
     "context": "model.ctx",
@@ -388,6 +391,7 @@ _SPELLINGS = {
 def find(name: str) -> Setting | None:
     """Find a setting by its name, its flag, or its key where that is unambiguous."""
     word = name.strip().lstrip("-").replace("-", "_")
+    word = FORMER.get(word, word)
     if word in BY_NAME or word in BY_DEST:
         return BY_NAME.get(word) or BY_DEST[word]
     found = [setting for setting in SETTINGS if setting.key == word]

@@ -5,7 +5,7 @@ isolated_engine  the same worker in a child process, which a native crash cannot
 engine_process   that child: the parent's handle on it, and its main loop
 jobs             answer a conversation, name it, count the tokens of a prompt
 responder        one answer: conversation in, events out
-prompt_length    refuse a prompt that is longer than the context
+context_overflow refuse a prompt that is longer than the context
 request          requests for answers, and helpers for the pair that answers them
 events           frozen values that leave the worker's thread
 """

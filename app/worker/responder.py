@@ -23,8 +23,8 @@ from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin, failed
 from app.models.pair_info import context_limit
+from app.worker.context_overflow import refuse_overflow
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
-from app.worker.prompt_length import refuse_overflow
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress
 
 if TYPE_CHECKING:

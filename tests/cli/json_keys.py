@@ -25,8 +25,8 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
         *("expected_tokens_per_second", "drafting"),
     ),
     "pairs show": (
-        *("name", "title", "target", "draft", "family", "good_at", "licence", "context", "tested_with"),
-        *("fit", "drafting", "download", "files", "on_disk"),
+        *("name", "title", "target", "draft", "family", "good_at", "license", "context", "tested_with"),
+        *("licence", "fit", "drafting", "download", "files", "on_disk"),
     ),
     "pairs check": ("target", "draft", "memory", "context", "compatible", "problems", "warnings", "draft_kind"),
     "pairs find": ("model", "parameters", "size", "from", "kind"),

@@ -423,7 +423,7 @@ def test_the_plan_and_its_time_are_shown_first(
     (prompts := tmp_path / "p.txt").write_text("abc\nbcd\n")
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1e9})))
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
-    plan = "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most"
+    plan = "2 prompts x 1 round x 2 sides (no draft, automatic), and 2 to warm up: 6 answers of 8 tokens at most"
     assert capsys.readouterr().err == f"{plan}, about 48 s.\n"
 
 

@@ -37,7 +37,7 @@ def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> 
 EVERYTHING = [
     ('[draft]\nmode = "off"', "--drafting off"),
     ('[draft]\nmode = "off"', "--no-draft"),
-    ('[draft]\nsource = "model"', "--no-lookup"),
+    ('[draft]\nsource = "model"', "--no-ngram"),
     ('[draft]\nmode = "fixed"\nn_max = 3\np_min = 0.5', "--draft-n-max 3 --draft-p-min 0.5"),
     ("[sampling]\ntemp = 0\nseed = 7\ntop_k = 3", "--temp 0 --seed 7 --top-k 3"),
     (
@@ -319,6 +319,6 @@ def test_flags_of_automatic_drafting_need_it(file: Path) -> None:
     with pytest.raises(UsageError, match=r"^--draft-source needs --drafting auto, and draft.mode is fixed"):
         options(PLAIN + "--draft-source ngram")
     assert options(PLAIN + "--draft-source ngram --drafting auto").answers.drafting == AutoDraft(model=False)
-    assert options(PLAIN + "--no-lookup").answers.drafting == options(PLAIN).answers.drafting, (
+    assert options(PLAIN + "--no-ngram").answers.drafting == options(PLAIN).answers.drafting, (
         "that is what fixed drafting does"
     )

@@ -41,7 +41,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
 
     for part in (
         r"### Big\|Model Q4\_K, CPU",
-        "| plain | 25.0 tok/s |  | 0.20 s |  |  |",
+        "| no draft | 25.0 tok/s |  | 0.20 s |  |  |",
         "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |",
         ": no speedup: nothing was drafted",
         "  - no draft used: too costly",
@@ -59,7 +59,7 @@ def test_markdown_separates_reasoning_from_the_answer() -> None:
     shown = comparison_markdown(
         Comparison([{"plain": thought}], {}), AnswerRequest(SAID[:1], GREEDY, max_tokens=256), PAIR
     )
-    assert shown.endswith("#### plain\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
+    assert shown.endswith("#### no draft\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
     assert "- Other programs used" in shown
 
 

@@ -197,7 +197,7 @@ def test_a_foreign_vocabulary_is_named_and_the_run_continues_without(real_model:
     target = real_model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
     draft = real_model("gemma-3-270m-q4_k_m.gguf")
 
-    done = tandem("run", "--no-lookup", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a color.")
+    done = tandem("run", "--no-ngram", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a color.")
 
     answer = json.loads(done.stdout)
     assert done.returncode == 0

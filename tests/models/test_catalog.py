@@ -25,6 +25,12 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(tmp_path: Path) -> None
     assert catalog(tmp_path, own).get("mine").title == "Mine"
 
 
+def test_the_former_spelling_of_a_key_is_read(tmp_path: Path) -> None:
+    own = "[pairs.mine]\ntarget = 'big.gguf'\nlicence = 'mit'\n"
+
+    assert catalog(tmp_path, own).get("mine").license == "mit"
+
+
 def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:
     pairs = Catalog(shipped_file()).pairs
 

@@ -69,6 +69,22 @@ def test_what_is_set_is_read_again(file: SettingsFile) -> None:
     assert file.path.read_text() == ""
 
 
+@pytest.mark.parametrize(("table", "preset"), [("draft", ""), ("presets.brief.draft", "brief")])
+def test_a_former_name_is_read_and_replaced_by_the_next_change(file: SettingsFile, table: str, preset: str) -> None:
+    name = "draft.ngram_min_match"
+    write(file, f"[{table}]\nlookup_min_match = 5\n")
+    content = file.read()
+    assert not content.problems
+    assert (content.presets[preset] if preset else content.values) == {name: 5}
+
+    file.set(name, 6, preset)
+    assert file.path.read_text() == f"[{table}]\nngram_min_match = 6\n"
+
+    write(file, f"[{table}]\nlookup_min_match = 5\n")
+    assert file.unset(name, preset)
+    assert file.read() == Content()
+
+
 def test_each_wrong_key_costs_only_itself_and_is_named(file: SettingsFile) -> None:
     write(
         file,

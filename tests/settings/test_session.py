@@ -61,7 +61,7 @@ def test_without_live_settings_it_is_as_it_was_started() -> None:
 
 def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:
     lookup = AutoDraft(model=False, min_match=5)
-    layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.lookup_min_match": 5}
+    layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
     pair = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=parse_source("y.gguf"))
     for made in (applied(ChatSettings("A pair"), settings), options_of(settings, pair, None).answers):

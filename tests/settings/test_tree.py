@@ -139,22 +139,28 @@ def test_flags_that_contradict_each_other() -> None:
     for wrong in (("--no-draft", "--drafting", "auto"), ("--drafting", "auto", "--draft-n-max", "3")):
         with pytest.raises(UsageError):
             flags(*wrong)
-    with pytest.raises(UsageError, match="--no-lookup and --draft-source ngram"):
-        flags("--no-lookup", "--draft-source", "ngram")
-    for name, *value in (("--draft-source", "ngram"), ("--draft-lookup-min-match", "3")):
+    with pytest.raises(UsageError, match="--no-ngram and --draft-source ngram"):
+        flags("--no-ngram", "--draft-source", "ngram")
+    for name, *value in (("--draft-source", "ngram"), ("--draft-ngram-min-match", "3")):
         for fixed in (("--draft-n-max", "8"), ("--drafting", "fixed")):
             with pytest.raises(UsageError, match=f"^{name} needs --drafting auto, and draft.mode is fixed"):
                 flags(*fixed, name, *value)
         with pytest.raises(UsageError, match=r"draft\.mode is off"):
             flags("--no-draft", name, *value)
-    assert flags("--drafting", "auto", "--no-lookup") == {"draft.mode": "auto", "draft.source": "model"}
-    assert flags("--drafting", "fixed", "--no-lookup")["draft.source"] == "model"
+    assert flags("--drafting", "auto", "--no-ngram") == {"draft.mode": "auto", "draft.source": "model"}
+    assert flags("--drafting", "fixed", "--no-ngram")["draft.source"] == "model"
 
 
 def test_a_former_name_of_a_value_is_read() -> None:
     kind = BY_NAME["draft.source"].kind
     assert flags("--draft-source", "lookup") == {"draft.source": "ngram"}
     assert (kind.read("lookup"), kind.write("ngram")) == ("ngram", "ngram")
+
+
+def test_former_names_of_settings_and_flags_are_read() -> None:
+    assert find("draft.lookup_min_match") is BY_NAME["draft.ngram_min_match"]
+    assert nearest("lookup_min_match") == ' Did you mean "draft.ngram_min_match"?'
+    assert flags("--no-lookup", "--draft-lookup-min-match", "3") == flags("--no-ngram", "--draft-ngram-min-match", "3")
 
 
 def test_names_and_flags_go_by_one_rule() -> None:
@@ -194,7 +200,7 @@ def test_the_order_of_precedence() -> None:
 def test_what_the_engine_is_asked_for() -> None:
     assert sampling(Resolved({})) == SamplingParams()
     assert drafting(Resolved({})) == AutoDraft()
-    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "ngram", "draft.lookup_min_match": 5}
+    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "ngram", "draft.ngram_min_match": 5}
     assert sampling(Resolved({Origin.FILE: given})) == SamplingParams(temperature=0.0, seed=7)
     assert drafting(Resolved({Origin.FILE: given})) == AutoDraft(model=False, lookup=True, min_match=5)
     assert drafting(Resolved({Origin.FILE: {"draft.source": "model"}})) == AutoDraft(lookup=False)

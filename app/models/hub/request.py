@@ -99,7 +99,7 @@ def _in_words(seconds: float) -> str:
     return f" in {math.ceil(seconds)} s" if seconds < 60 else f" in {math.ceil(seconds / 60)} min"
 
 
-def look_up(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
+def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
     """Return the answer to a request; retry temporary failures within one deadline.
 
     The request runs on a daemon thread that is abandoned at the deadline: a name query cannot be interrupted. A server

@@ -16,8 +16,8 @@ from app.ui.event_queue import Batch
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
+from app.worker.context_overflow import or_longer
 from app.worker.events import Event, Failed, Finished, Notice
-from app.worker.prompt_length import or_longer
 
 COLLECT_DELAY_S = 1.0
 """From the end of an answer to the full garbage collection, which takes a tenth of a second."""

@@ -11,6 +11,7 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static
 
+from app.compare import shown_name
 from app.compare.measure import Measured
 from app.compare.report import Comparison, how, seen
 from app.conversations.attached import question_of
@@ -18,7 +19,7 @@ from app.conversations.titles import fit, in_brief
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate
-from app.ui.compare.side_pane import brief_name, median_figures
+from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
 from app.ui.transcript.message import Problem
 from app.worker.request import AnswerRequest
@@ -130,7 +131,7 @@ def _bars(sides: tuple[Measured, ...], width: int) -> Iterator[Content]:
     if longest < 1 or not all(speeds):
         return
     for at, (side, speed) in enumerate(zip(sides, speeds, strict=True)):
-        name = fit(brief_name(side.name), _NAME - 1)
+        name = fit(shown_name(side.name), _NAME - 1)
         bar = "━" * max(1, round(longest * speed / max(speeds)))
         style = "$target" if at == 0 else "$draft"
         yield Content.assemble((f"{name:<{_NAME}}", "$quiet"), f"{rate(speed):>{_RATE - 1}} ", (bar, style))

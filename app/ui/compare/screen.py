@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalGroup
 from textual.getters import query_one
 
+from app.compare import shown_name
 from app.compare.difference import Difference
 from app.compare.job import CompareJob, Explaining, Raced
 from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
@@ -20,7 +21,7 @@ from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.renderer import with_keys
 from app.ui.compare.result import PromptLines, Result
-from app.ui.compare.side_pane import SidePane, brief_name, median_figures
+from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_queue import Batch, EventHandler
 from app.ui.key_names import key
 from app.ui.models.fit_options import NoRoomError
@@ -167,7 +168,7 @@ class CompareScreen(SubScreen[None]):
     async def show(self, batch: Batch) -> None:
         is_warm_up = self._turn.round == WARM_UP
         turn = "warming up" if is_warm_up else f"run {self._turn.round} of {self._goal}"
-        activity = f"{turn}, {brief_name(self._turn.side)}"
+        activity = f"{turn}, {shown_name(self._turn.side)}"
         match batch.latest:
             case LoadProgress(share=share):
                 activity = f"loading the models again: {percent(share)}"

@@ -18,7 +18,7 @@ from app.compare.measure import Measured
 from app.compare.race import Run
 from app.core.printable import printable
 from app.core.units import counted
-from app.engine.drafting_report import NO_DRAFT, rate
+from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.ui.text import percent
@@ -65,11 +65,6 @@ def _figures(
         f"TTFT {first_s:.2f} s" if first_s is not None else "",
         f"{per_step:.1f} tokens/step" if per_step is not None else "",
     )
-
-
-def brief_name(side: str) -> str:
-    """Return the name of a side as a label."""
-    return NO_DRAFT if side == PLAIN else printable(side)
 
 
 class SideLine(Widget):

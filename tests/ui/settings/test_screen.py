@@ -239,8 +239,8 @@ async def test_a_setting_is_reset(file: Path) -> None:
     ("mode", "idle"),
     [
         ("auto", {"n_max", "n_min", "p_min"}),
-        ("fixed", {"source", "lookup_min_match"}),
-        ("off", {"type", "n_max", "n_min", "p_min", "source", "lookup_min_match", "device", "gpu_layers", "kv_type"}),
+        ("fixed", {"source", "ngram_min_match"}),
+        ("off", {"type", "n_max", "n_min", "p_min", "source", "ngram_min_match", "device", "gpu_layers", "kv_type"}),
     ],
 )
 async def test_settings_without_effect_in_a_draft_mode_are_dimmed(file: Path, mode: str, idle: set[str]) -> None:
