@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from app.core.paths import cache_dir, config_dir, pairs_file
 from app.core.regular_file import is_file
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.gguf import read_header
-from app.models.pair_summary import model_flags, title_of
+from app.models.gguf import GgufHeader, read_header
+from app.models.pair_summary import model_flags, pair_of
 from app.models.registry import Registry, SetUp
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.settings.checking import recommended
 from app.settings.layers import Layer, pair_layer
 
@@ -133,9 +134,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
         raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
     if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both files.")
-    target = parse_source(given["target"])
-    draft = parse_source(given["draft"]) if "draft" in given else None
-    pair = Pair(name=FILES, title=title_of(target, draft), target=target, draft=draft)
+    pair = replace(pair_of(given["target"], given.get("draft")), name=FILES)
     for known in registry().read().pairs.values():
         if known.is_of(pair) and known.is_here:
             return known.pair, known
@@ -163,20 +162,22 @@ def of_entry(pair: Pair) -> Layer:
 
 def of_file(pair: Pair, files: SetUp | None) -> Layer:
     """Return the settings that the target's file recommends; empty if it is not here or unreadable."""
-    try:
-        path = files.target.path if files is not None else local_file(pair.target)
-        return recommended(read_header(path, vocabulary=False).metadata) if path is not None else {}
-    except ModelFileError:
-        return {}
+    header = _target_header(pair, files)
+    return recommended(header.metadata) if header is not None else {}
 
 
 def has_mtp_layers(pair: Pair, files: SetUp | None) -> bool:
     """Return whether the target's file has layers that draft; False if it is not here or unreadable."""
+    header = _target_header(pair, files)
+    return header is not None and header.number("nextn_predict_layers") > 0
+
+
+def _target_header(pair: Pair, files: SetUp | None) -> GgufHeader | None:
     try:
         path = files.target.path if files is not None else local_file(pair.target)
-        return path is not None and read_header(path, vocabulary=False).number("nextn_predict_layers") > 0
+        return read_header(path, vocabulary=False) if path is not None else None
     except ModelFileError:
-        return False
+        return None
 
 
 def local_file(source: ModelSource) -> Path | None:

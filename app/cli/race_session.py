@@ -19,7 +19,7 @@ from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
 from app.compare.history import Speeds, save
-from app.compare.race import WARM_UP, RaceEvent, RunBegan
+from app.compare.race import WARM_UP, RunBegan
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
@@ -35,7 +35,7 @@ from app.llama.params import PairParams
 from app.settings.layers import Thinking
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
-from app.worker.events import JobProgressed, Measuring, PromptProgress, Step
+from app.worker.events import Event, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, with_seed
 
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
@@ -142,10 +142,10 @@ class RaceStatus:
         self._repeat = repeat
         self._side = ""
 
-    def line(self, event: RaceEvent) -> str:
+    def line(self, event: Event) -> str:
         """Return the progress line after an event; "" leaves it as it is."""
         match event:
-            case JobProgressed(what=RunBegan(side, number)) | RunBegan(side, number):
+            case JobProgressed(what=RunBegan(side, number)):
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
                 self._side = f"{shown_name(side)}, {turn}"
             case Measuring():

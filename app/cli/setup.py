@@ -24,12 +24,11 @@ from app.engine.types import SamplingParams
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub import cache
-from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, size_text, title_of
+from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_text
 from app.models.progress import FileProgress, Progress, duration, speed
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Setup
-from app.models.source import parse_source
 from app.worker.events import Finished, Notice
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -93,9 +92,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     """Return a pair of two models under a name that no other pair has."""
     if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both models.")
-    target = parse_source(given["target"])
-    draft = parse_source(given["draft"]) if "draft" in given else None
-    pair = Pair(pair_name(target), title_of(target, draft), target, draft)
+    pair = pair_of(given["target"], given.get("draft"))
     known, here = catalog(), registry().read()
     taken = every_pair(known.pairs, here)
     if "name" not in given:

@@ -10,13 +10,14 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from app.compare.measure import WHOLE, Measured, measure
-from app.compare.race import WARM_UP, RaceEvent, Round, RunEnded, Side, race
+from app.compare.race import WARM_UP, Round, RunEnded, Side, race
 from app.compare.report import run_json
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.regular_file import marked_encoding, with_line_feeds
 from app.engine.interfaces import Cancelled
+from app.worker.events import Event, JobProgressed
 from app.worker.request import AnswerRequest, LoadedPair
 
 _OWN = Path(__file__).with_name("prompts.toml")
@@ -65,7 +66,7 @@ class Progress:
 
     prompt: Prompt
     done: int
-    event: RaceEvent
+    event: Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def benchmark(
             rounds: list[Round] = []
             numbers = [number] if n_runs else [WARM_UP, number]
             for event in race(pair, plan.sides, request, numbers, cancelled, rounds):
-                n_runs += isinstance(event, RunEnded)
+                n_runs += isinstance(event, JobProgressed) and isinstance(event.what, RunEnded)
                 yield Progress(prompt, n_runs, event)
             for round_ in rounds:
                 results.setdefault(prompt, []).append(round_)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, Side, check_sides, race
+from app.compare.race import WARM_UP, Round, Side, check_sides, race
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Controls
@@ -74,10 +74,8 @@ class CompareJob:
         sides, request = self.sides, self.request
         try:
             for event in race(pair, sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
-                if isinstance(event, RunBegan | RunEnded):
-                    yield JobProgressed(number, event)
                 # The end of an answer and its notices are in the run.
-                elif isinstance(event, Measuring | PromptProgress | Step):
+                if isinstance(event, JobProgressed | Measuring | PromptProgress | Step):
                     yield event
         except AppError as error:
             if not rounds:

@@ -19,7 +19,7 @@ from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, failed
 from app.hardware.cpu import others_seconds
-from app.worker.events import Event, Finished, Notice, Step
+from app.worker.events import Event, Finished, JobProgressed, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 
@@ -122,7 +122,6 @@ class RunEnded:
 
 Round = Mapping[str, Run]
 """One run of every side, by name."""
-RaceEvent = RunBegan | RunEnded | Event
 
 
 def race(
@@ -135,7 +134,7 @@ def race(
     *,
     prefix: Sequence[int] = (),
     number: int = 0,
-) -> Iterator[RaceEvent]:
+) -> Iterator[Event]:
     """Let every side answer once a round, with a seed if it samples; an error of a side ends the race.
 
     In round `WARM_UP`, each side answers with a few tokens, which do not count. `rounds` receives each round that
@@ -148,13 +147,13 @@ def race(
         for side in sides if is_warm_up or round_number % 2 else sides[::-1]:
             if cancelled():
                 return
-            yield RunBegan(side.name, round_number)
+            yield JobProgressed(number, RunBegan(side.name, round_number))
             asked = replace(short if is_warm_up else request, drafting=side.drafting, conversation=None)
             run = yield from answer_as(pair, side.name, asked, cancelled, prefix, number)
             if run is None:
                 return
             done[side.name] = run
-            yield RunEnded(round_number, run)
+            yield JobProgressed(number, RunEnded(round_number, run))
         if not is_warm_up:
             rounds.append({side.name: done[side.name] for side in sides})
 

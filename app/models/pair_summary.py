@@ -15,7 +15,7 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_names import apart, known_as, parts_here, quantization
 from app.models.registry import SetUp
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 
 _REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
 _DEMO = "SmolLM2-135M-Instruct"
@@ -52,6 +52,12 @@ def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
 def title_of(target: ModelSource, draft: ModelSource | None) -> str:
     """Return both models in one line, before their files are known."""
     return " + ".join(text for text in pair_texts(Pair("", "", target, draft)) if text)
+
+
+def pair_of(target: str, draft: str | None = None) -> Pair:
+    """Return the pair of two models as the user names them. Raises UsageError."""
+    main, small = parse_source(target), parse_source(draft) if draft is not None else None
+    return Pair(pair_name(main), title_of(main, small), main, small)
 
 
 def _named(source: ModelSource, file: str) -> tuple[str, str, str]:

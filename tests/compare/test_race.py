@@ -9,7 +9,6 @@ import pytest
 
 from app.compare.race import (
     WARM_UP,
-    RaceEvent,
     Round,
     RunBegan,
     RunEnded,
@@ -20,7 +19,7 @@ from app.compare.race import (
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
-from app.worker.events import Step
+from app.worker.events import Event, JobProgressed, Step
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script
@@ -47,9 +46,11 @@ def run_race(
     request: AnswerRequest = GREEDY,
     repeat: int = 2,
     cancelled: Callable[[], bool] = lambda: False,
-) -> tuple[list[RaceEvent], tuple[Round, ...]]:
+) -> tuple[list[object], tuple[Round, ...]]:
+    """Return the events, progress as what it is about, and the rounds."""
     rounds: list[Round] = []
-    return list(race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)), tuple(rounds)
+    events = race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)
+    return [getattr(event, "what", event) for event in events], tuple(rounds)
 
 
 @pytest.mark.parametrize(("asked", "warm", "whole"), [(100, 16, 100), (5, 5, 5), (None, 16, 123)])
@@ -130,9 +131,9 @@ def test_a_failed_draft_model_is_named() -> None:
     draft = FakeModel(mixing(1))
     draft.fail_at = 1
     pair, sides = FakePair(FakeModel(mixing(1)), draft), [Side("fixed", DraftParams(3, 0, 0.5))]
-    ended = [e for e in race(pair, sides, GREEDY, [1], lambda: False, []) if isinstance(e, RunEnded)]
+    news = [e.what for e in race(pair, sides, GREEDY, [1], lambda: False, []) if isinstance(e, JobProgressed)]
 
-    assert [one.run.why for one in ended] == ["the draft model failed"]
+    assert [what.run.why for what in news if isinstance(what, RunEnded)] == ["the draft model failed"]
 
 
 def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_before() -> None:
@@ -142,8 +143,9 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
     sides = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))]
     rounds: list[Round] = []
 
-    def break_later(event: RaceEvent) -> None:
-        if isinstance(event, RunEnded) and event.round == 1 and event.run.contender == "fixed":
+    def break_later(event: Event) -> None:
+        ended = event.what if isinstance(event, JobProgressed) else None
+        if isinstance(ended, RunEnded) and ended.round == 1 and ended.run.contender == "fixed":
             draft.fail_at, draft.fail_with = len(draft.batches) + 2, ComputeError("It failed.")
 
     with pytest.raises(ComputeError, match=r"^The draft model failed: It failed\.$"):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
 from app.models.catalog import Pair
-from app.models.pair_summary import free_name, model_bytes, pair_name, pair_texts, size_text, title_of, with_files
+from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
 from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.source import HubModel, LocalModel, ModelSource, parse_source
+from app.models.source import HubModel, LocalModel, ModelSource
 from app.session.snapshot import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
@@ -101,7 +101,7 @@ class PairService:
     def check_sources(self, target: str, draft: str) -> None:
         """Check two models, given as sources; `draft` may be ""."""
         self.cancel_check()
-        pair = partial(_pair_of, target, draft)
+        pair = partial(pair_of, target, draft.strip() or None)
         self._check = self._run(PairTask(self._environment, pair, self._room, installs=False))
 
     def cancel_check(self) -> None:
@@ -251,12 +251,6 @@ class PairService:
         missing = [one for one in self._pairs[name].sources if isinstance(one, HubModel) and not self._is_on_disk(one)]
         sizes = [source.size for source in missing]
         return sum(size for size in sizes if size is not None) if None not in sizes else None
-
-
-def _pair_of(target: str, draft: str) -> Pair:
-    """Return the pair of two models, given as sources; may raise AppError."""
-    main, small = parse_source(target), parse_source(draft) if draft.strip() else None
-    return Pair(pair_name(main), title_of(main, small), main, small)
 
 
 def _local_files(pair: Pair) -> SetUp | None:
