@@ -21,7 +21,6 @@ from app.models.hub.client import repository
 from app.models.hub.download import Download
 from app.models.progress import Watcher
 from tests.models.hub.client import point_at
-from tests.models.hub.content import HubFile
 from tests.models.hub.loopback import LoopbackHub
 
 REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
@@ -30,7 +29,7 @@ REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
 def serve(content: Path, pipe: Connection) -> None:
     """Run the hub until the other end of the pipe is closed; send its address first."""
     with LoopbackHub() as hub:
-        hub.add(REPO, {NAME: HubFile(NAME, content)})
+        hub.add(REPO, {NAME: content.read_bytes()})
         pipe.send(hub.endpoint)
         try:
             pipe.recv()

@@ -236,15 +236,6 @@ class TestStats:
         assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
         assert [step.stats.accepted_by_position for step in bench.steps] == [[], [1, 1, 1], [2, 2, 2]]
 
-    def test_rates_without_a_measurement_are_none(self) -> None:
-        bench = Bench(FakeModel(always(3)))
-        bench.run(max_tokens=1)
-
-        assert bench.last.stats.acceptance_rate is None
-        assert bench.last.stats.mean_accepted_length is None
-        assert bench.last.stats.predicted_per_second is None
-        assert bench.last.stats.tokens_per_second is None
-
 
 def test_every_accepted_token_names_the_source_that_drafted_it() -> None:
     found: list[tuple[int, Origin]] = []

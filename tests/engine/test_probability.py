@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import DecodeError
-from app.engine.probability import most_probable, probability_of
+from app.engine.probability import most_probable
 
 
 def test_the_confidence_is_the_softmax_over_the_whole_vocabulary() -> None:
@@ -46,10 +46,3 @@ def test_the_logits_are_not_changed() -> None:
     most_probable(logits)
 
     assert logits.tolist() == [1.0, 3.0, 2.0]
-
-
-def test_the_probability_of_any_token_uses_the_same_softmax() -> None:
-    logits = np.log(np.array([0.1, 0.6, 0.2, 0.1], dtype=np.float32))
-
-    assert [probability_of(logits, token) for token in range(4)] == pytest.approx([0.1, 0.6, 0.2, 0.1], abs=1e-6)
-    assert probability_of(np.array([1e4, 1e4, -1e4], dtype=np.float32), 1) == pytest.approx(0.5)

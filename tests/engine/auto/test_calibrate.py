@@ -109,28 +109,12 @@ def test_costs_are_relative_to_single_tokens_of_the_same_moment() -> None:
     )
 
 
-def test_single_disturbances_do_not_count() -> None:
-    profile, _ = measure(TimedModel({}, disturbed=[5, 8, 12]))
-
-    assert profile.batch_ns == {size: 10 * size for size in QUICK_ORDER}
-
-
 def test_a_third_measurement_decides_if_two_disagree() -> None:
     # Batches: two to warm up, two single tokens; then two single tokens and two of the size per measurement.
     slow, _ = measure(TimedModel({}, disturbed=[7, 8]))
     fast, _ = measure(TimedModel({2: 19}, disturbed=[5, 6]))
 
     assert (slow.batch_ns[2], fast.batch_ns[2]) == (20, 19)
-
-
-def test_slow_batches_are_measured_less_often() -> None:
-    quick, slow = TimedModel({}), TimedModel({})
-    measure(quick, budget_ns=10_000)
-    measure(slow, budget_ns=100)
-
-    assert sorted({len(batch) for batch in slow.batches}) == [1, 2, 4, 8]
-    assert sum(len(batch) == 8 for batch in slow.batches) == 1
-    assert sum(len(batch) == 8 for batch in quick.batches) == 4
 
 
 SLOW = {1: 2000, 2: 2200, 4: 2600, 8: 3600, 16: 5600, 32: 9600, 64: 18_000}
@@ -184,12 +168,6 @@ def test_no_measurement_starts_that_exceeds_the_budget(single_ns: int) -> None:
     assert TimedModel.now - warm_up_ns - again_ns <= 4000
 
 
-def test_a_batch_of_two_shows_that_the_single_token_was_slowed() -> None:
-    profile, _ = measure(TimedModel(SLOW, disturbed=[1, 2]), budget_ns=4000)
-
-    assert profile.batch_ns == {size: SLOW[size] for size in (1, 2, 4, 8)}
-
-
 @pytest.mark.parametrize("budget_ns", [40_000, 33_000])
 def test_large_batches_are_measured_also_if_tokens_are_expensive(budget_ns: int) -> None:
     # A 4-bit target of 1.5B on two cores, in tenths of a millisecond: one token takes 34 ms.
@@ -208,19 +186,6 @@ def test_three_tokens_are_measured_early_if_two_are_expensive(two: int, measured
     assert (profile.batch_ns.get(3) == 900) is measured
 
 
-def test_no_batch_costs_less_than_one_token() -> None:
-    profile, _ = measure(TimedModel({4: 8}))
-
-    assert profile.batch_ns[4] == profile.batch_ns[1]
-
-
-def test_a_cancel_returns_no_partial_curve() -> None:
-    work = calibrate(TokenCache(TimedModel({})), None, range(1, 65), lambda: 0, budget_ns=10**9, cancelled=lambda: True)
-
-    with pytest.raises(Interrupted):
-        run_to_end(work)
-
-
 @pytest.mark.parametrize("n_batches", range(0, 120, 7))
 def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
     target, draft = TimedModel({}, per_cell=1.0), TimedModel({})
@@ -232,16 +197,6 @@ def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
     with pytest.raises(Interrupted):
         run_to_end(calibrate(*caches, range(1, 65), lambda: TimedModel.now, budget_ns=10**12, cancelled=stopped))
     assert len(target.batches) + len(draft.batches) == n_batches
-
-
-def test_without_a_draft_model_the_cost_of_drafting_is_zero() -> None:
-    assert measure(TimedModel({}))[0].draft_ns == 0.0
-
-
-def test_the_cost_of_context_is_measured_if_the_budget_allows() -> None:
-    profile, _ = measure(TimedModel({}, per_cell=1.0))
-
-    assert profile.context_ns == pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05)
 
 
 class Busy(TimedModel):
@@ -272,10 +227,6 @@ def test_the_context_is_measured_after_the_first_pass() -> None:
     profile, _ = measure(model, passes=3, budget_ns=20_000)
 
     assert profile.context_ns
-
-
-def test_the_prompt_speed_of_the_draft_model_is_measured() -> None:
-    assert measure(TimedModel({}), TimedModel({64: 128}))[0].draft_prompt_ns == 2.0
 
 
 def test_a_draft_model_with_fast_prompts_reads_longer_ones() -> None:

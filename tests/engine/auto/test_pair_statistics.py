@@ -184,13 +184,6 @@ def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
     assert known.least_ns > 2.0
 
 
-def test_a_single_token_that_is_not_a_check_changes_the_scale() -> None:
-    known = statistics_of(GOOD)
-    known.observe_batch(1, 10, 1.08 * known.costs.target_ns(1, 10))
-
-    assert known.costs.scale > 1.0
-
-
 @pytest.mark.parametrize(("idle", "n_rechecks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
 def test_an_answer_begins_with_a_recheck_that_is_due(idle: int, n_rechecks: int, expected: bool) -> None:
     known = statistics_of(LINEAR)

@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
@@ -172,21 +171,6 @@ class TestImpossibleDrafting:
         for trace in traces():
             assert replay(trace, curve, make).cost == pytest.approx(baseline_cost(trace, curve))
 
-    def test_impossibility_is_checked_at_the_start_and_every_32_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        checked: list[int] = []
-
-        def check(costs: CostModel, n_past: int, n_max: int) -> str:
-            checked.append(n_past)
-            return "it cannot"
-
-        monkeypatch.setattr("app.engine.auto.strategy.impossibility", check)
-        trace = Trace("long", "prose", (1, 2, 3), tuple(range(4, 75)), (0,) * 70, ((),) * 70)
-        curve = curves()["hopeless"]
-        steps = replay(trace, curve, automatic(calibrated(curve), ngram=False)).steps
-
-        assert len(steps) == 70
-        assert checked == [3, 3 + 32, 3 + 64]
-
     def test_the_reason_is_shown(self) -> None:
         curve = curves()["hopeless"]
         strategy = AutomaticDrafting(calibrated(curve), RecordedDraft(TINY, 0.0, lambda cost: None), None)
@@ -207,11 +191,6 @@ class TestStatus:
         assert status is not None
         assert (status.source, status.verdict, status.measured) == ("model", "", False)
         assert status.speedup == pytest.approx(baseline_cost(code, curve) / played.cost, rel=0.05)
-
-    def test_a_new_answer_has_no_speedup(self) -> None:
-        strategy = AutomaticDrafting(calibrated(curves()["ada"]), None, None)
-
-        assert (strategy.status.verdict, strategy.status.speedup) == ("", None)
 
 
 class TestLongPrompts:
@@ -357,14 +336,6 @@ class TestDraftLengthLimit:
 
     def test_each_accepted_draft_doubles_the_next(self) -> None:
         assert self.drafted(64)[:4] == [8, 16, 32, 59]
-
-
-def test_an_answer_without_drafts_has_no_verdict_on_a_slow_machine() -> None:
-    curve = curves()["hopeless"]
-    status = replay(traces()[0], curve, automatic(calibrated(curve), ngram=False), lambda: 4.0).strategy.status
-
-    assert status is not None
-    assert (status.speedup, status.verdict) == (None, "")
 
 
 class TestStalls:

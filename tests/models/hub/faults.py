@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from tests.models.hub.server import Exchange
-from tests.models.hub.wire import Answer, Body, Request
+from tests.models.hub.wire import Answer, Request
 
 PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <input></form></body></html>"
 
@@ -86,31 +86,6 @@ class Stall(Fault):
 
 
 @dataclass
-class Drip(Fault):
-    """Sends the body in steps of this many bytes, each only when `allow`ed; `release` lets the rest through."""
-
-    step: int
-    _allowed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    _open: threading.Event = field(default_factory=threading.Event)
-
-    def allow(self, steps: int = 1) -> None:
-        self._allowed.release(steps)
-
-    def deliver(self, exchange: Exchange, answer: Answer) -> None:
-        exchange.start(answer)
-        for at in range(0, answer.body.length, self.step):
-            with exchange.held():
-                self._allowed.acquire()
-            if self._open.is_set():
-                self._allowed.release()  # the next one that waits goes through as well
-            exchange.send(answer, at, self.step)
-
-    def release(self) -> None:
-        self._open.set()
-        self._allowed.release()
-
-
-@dataclass
 class Status(Fault):
     """Another answer: this status, with these headers and this text."""
 
@@ -120,7 +95,7 @@ class Status(Fault):
 
     def alter(self, request: Request, answer: Answer) -> Answer:
         kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(self.headers)
-        return Answer(self.status, kept, Body.of(self.text.encode()))
+        return Answer(self.status, kept, self.text.encode())
 
 
 def rate_limited(seconds: int) -> Status:
@@ -129,27 +104,20 @@ def rate_limited(seconds: int) -> Status:
     return Status(429, headers, "Too Many Requests")
 
 
-@dataclass
 class RedirectLoop(Fault):
     """A redirect to the address that was asked; give it `times=None`."""
 
-    status: int = 302
-
     def alter(self, request: Request, answer: Answer) -> Answer:
-        return Answer.text(self.status, "Found", Location=request.target)
+        return Answer.text(302, "Found", Location=request.target)
 
 
-@dataclass
 class CaptivePortal(Fault):
     """The login page of a network that answers every request with status 200."""
 
-    page: str = PORTAL
-
     def alter(self, request: Request, answer: Answer) -> Answer:
-        return Answer.text(200, self.page, "text/html; charset=utf-8")
+        return Answer.text(200, PORTAL, "text/html; charset=utf-8")
 
 
-@dataclass
 class IgnoreRange(Fault):
     """The whole file and status 200, whatever part was asked for."""
 
@@ -157,7 +125,7 @@ class IgnoreRange(Fault):
         if answer.status != 206:
             return answer
         headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
-        return replace(answer, status=200, headers=headers, body=answer.body.whole())
+        return replace(answer, status=200, headers=headers, body=answer.content)
 
 
 @dataclass
@@ -167,7 +135,7 @@ class WrongLength(Fault):
     by: int
 
     def alter(self, request: Request, answer: Answer) -> Answer:
-        return replace(answer, headers=answer.headers | {"Content-Length": str(answer.body.length + self.by)})
+        return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + self.by)})
 
 
 @dataclass
@@ -175,30 +143,22 @@ class Corrupt(Fault):
     """The byte at this offset of the file has other bits."""
 
     at: int
-    mask: int = 0xFF
 
     def alter(self, request: Request, answer: Answer) -> Answer:
-        content = answer.body.content
-        if isinstance(content, bytes):
-            true = content[self.at]
-        else:
-            with content.open("rb") as file:
-                file.seek(self.at)
-                true = file.read(1)[0]
-        return replace(answer, body=replace(answer.body, changed={self.at: bytes([true ^ self.mask])}))
+        body, at = bytearray(answer.body), self.at - answer.start
+        if 0 <= at < len(body):
+            body[at] ^= 0xFF
+        return replace(answer, body=bytes(body))
 
 
 @dataclass
 class BadJson(Fault):
-    """JSON that ends in the middle, or this text."""
+    """Text in the place of JSON."""
 
-    text: str | None = None
+    text: str
 
     def alter(self, request: Request, answer: Answer) -> Answer:
-        whole = answer.body.content
-        assert isinstance(whole, bytes)
-        text = whole[: len(whole) // 2] if self.text is None else self.text.encode()
-        return replace(answer, body=Body.of(text))
+        return replace(answer, body=self.text.encode())
 
 
 @dataclass
@@ -208,9 +168,7 @@ class EditJson(Fault):
     edit: Callable[[Any], Any]
 
     def alter(self, request: Request, answer: Answer) -> Answer:
-        whole = answer.body.content
-        assert isinstance(whole, bytes)
-        return replace(answer, body=Body.of(json.dumps(self.edit(json.loads(whole))).encode()))
+        return replace(answer, body=json.dumps(self.edit(json.loads(answer.body))).encode())
 
 
 F = TypeVar("F", bound=Fault)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.models.hub.content import HubFile, HubRepo
+from tests.models.hub.content import HubRepo
 from tests.models.hub.faults import Faults
 from tests.models.hub.server import Exchange, Origin
 from tests.models.hub.site import Site
@@ -46,16 +45,16 @@ class LoopbackHub(Site):
         self._hub.close()
         self._cdn.close()
 
-    def add(self, repo: str, files: Mapping[str, bytes | Path | HubFile], **options: Any) -> HubRepo:
-        """A repository with these files; the options are `HubRepo`'s: gated, private, license, tags, downloads..."""
+    def add(self, repo: str, files: Mapping[str, bytes], **options: Any) -> HubRepo:
+        """A repository with these files; the options are `HubRepo`'s: gated, license, downloads and gguf"""
         held = HubRepo(repo, **options)
         held.change(files)
         self.repos[repo] = held
         return held
 
-    def replace(self, repo: str, path: str, content: bytes | Path | HubFile | None) -> str:
-        """Commit another version of a file, or delete it (None); the old commit keeps the old one."""
-        return self.repos[repo].change({path: content})
+    def replace(self, repo: str, path: str, content: bytes) -> None:
+        """Commit another version of a file; the old commit keeps the old one."""
+        self.repos[repo].change({path: content})
 
     @property
     def requests(self) -> list[Request]:

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 from tests.models.hub.wire import Answer, Journal, Request
+
+PIECE_BYTES = 1 << 20
 
 
 class Exchange(BaseHTTPRequestHandler):
@@ -44,16 +45,13 @@ class Exchange(BaseHTTPRequestHandler):
         finally:
             self.server.journal.mark(self.now, done=True)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_CONNECT = _exchange  # noqa: N815
+    do_GET = do_HEAD = do_POST = _exchange  # noqa: N815
 
     def start(self, answer: Answer) -> None:
         """The status line and the headers."""
         headers = {"Date": self.date_time_string()} | answer.headers
-        if answer.chunked:
-            headers["Transfer-Encoding"] = "chunked"
-        elif answer.status not in (204, 304):
-            headers["Content-Length"] = str(answer.declared)
-        if answer.declared != answer.body.length:
+        headers["Content-Length"] = str(answer.declared)
+        if answer.declared != len(answer.body):
             headers["Connection"] = "close"
         self._started = answer
         self.now.status = answer.status
@@ -63,40 +61,19 @@ class Exchange(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send(self, answer: Answer, skip: int = 0, count: int | None = None) -> None:
-        """`count` bytes of the body (the rest where None) after the first `skip`."""
-        if not self._has_body(answer):
+        """Send `count` bytes of the body (the rest where None) after the first `skip`."""
+        if self.command == "HEAD":
             return
-        part = answer.body.part(skip, answer.body.length if count is None else count)
-        for piece in part.pieces():
-            if answer.chunked:
-                assert isinstance(piece, bytes)
-                self.connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
-                self.now.sent += len(piece)
-            elif isinstance(piece, bytes):
-                self.connection.sendall(piece)
-                self.now.sent += len(piece)
-            else:
-                self._send_from_disk(*piece)
-
-    def _has_body(self, answer: Answer) -> bool:
-        return self.command != "HEAD" and answer.status not in (204, 304)
+        part = memoryview(answer.body)[skip : None if count is None else skip + count]
+        for at in range(0, len(part), PIECE_BYTES):
+            self.connection.sendall(part[at : at + PIECE_BYTES])
+            self.now.sent += len(part[at : at + PIECE_BYTES])
 
     def _finish(self) -> None:
         """After less or more than was announced, the connection is of no more use."""
         answer = self._started
-        if answer is None or not self._has_body(answer):
-            return
-        if self.now.sent != answer.declared:
+        if answer is not None and self.command != "HEAD" and self.now.sent != answer.declared:
             self.close_connection = True
-        elif answer.chunked:
-            self.connection.sendall(b"0\r\n\r\n")
-
-    def _send_from_disk(self, path: Path, offset: int, count: int) -> None:
-        with path.open("rb") as file:
-            sent = self.connection.sendfile(file, offset, count)
-        self.now.sent += sent
-        if sent < count:
-            raise ConnectionAbortedError(f"{path} became shorter while it was served")
 
     def whole(self, answer: Answer) -> None:
         self.start(answer)

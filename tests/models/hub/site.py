@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode
 
 from tests.models.hub.content import HubFile, HubRepo
-from tests.models.hub.wire import Answer, Body, Request
+from tests.models.hub.wire import Answer, Request
 
 _REPO = r"(?P<repo>[^/]+/[^/]+)"
 _INFO = re.compile(rf"/api/models/{_REPO}/revision/(?P<revision>.+)")
@@ -150,11 +150,11 @@ def _info(repo: HubRepo, commit: str) -> dict[str, Any]:
 def _content(request: Request, file: HubFile) -> Answer:
     """Return a file, or the range that is asked for."""
     headers = {"ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
-    body, asked = Body.of(file.content), _RANGE.fullmatch(request.headers.get("range", ""))
+    asked = _RANGE.fullmatch(request.headers.get("range", ""))
     if asked is None:
-        return Answer(200, headers, body)
+        return Answer(200, headers, file.content, file.content)
     first, last = int(asked["first"]), min(int(asked["last"] or file.size - 1), file.size - 1)
     if first >= file.size:
         return Answer(416, {"Content-Range": f"bytes */{file.size}"})
     headers["Content-Range"] = f"bytes {first}-{last}/{file.size}"
-    return Answer(206, headers, body.part(first, last - first + 1))
+    return Answer(206, headers, file.content[first : last + 1], file.content, first)

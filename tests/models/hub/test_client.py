@@ -18,7 +18,6 @@ from app.models.hub.choose import safe_name
 from app.models.hub.client import repository, search
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, is_repository
-from tests.models.hub.content import HOSTILE_NAMES
 from tests.models.hub.faults import BadJson, EditJson, Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish, tiny
@@ -114,6 +113,23 @@ def test_names_that_windows_cannot_have_are_left_out_there(monkeypatch: pytest.M
 
     assert not any(map(safe_name, names))
     assert safe_name("quants/auxiliary-00001-of-00002.gguf")
+
+
+HOSTILE_NAMES = (
+    "../../x.gguf",
+    "a/../../../x.gguf",
+    "/etc/x.gguf",
+    "..\\..\\x.gguf",
+    "C:\\x.gguf",
+    "a//b.gguf",
+    "./x.gguf",
+    "line\nbreak.gguf",
+    "\x1b[2J\x1b]0;title\x07.gguf",
+    "nul\x00.gguf",
+    "right-to-left-\u202efugg.gguf",
+    "lone-surrogate-\ud800.gguf",
+    "x" * 300 + ".gguf",
+)
 
 
 def test_a_listing_with_hostile_names_gives_only_the_safe_ones(hub: LoopbackHub) -> None:

@@ -101,7 +101,7 @@ def test_a_replaced_file_is_refused(pair: LoopbackHub) -> None:
 
 
 def test_a_revision_cannot_leave_the_repository_folder(pair: LoopbackHub, home: Path) -> None:
-    pair.repos[TARGET].branches["../outside"] = pair.repos[TARGET].commit
+    pair.repos[TARGET].commits["../outside"] = pair.repos[TARGET].files
     steps = _steps(home)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
     list(steps.install(steps.prepare(Pair("mine", "Mine", source, None))))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-PIECE_BYTES = 4 * 1024 * 1024
 WAIT_S = 30.0
 """How long a test may wait for an event; only a broken test waits that long."""
 
@@ -20,7 +18,7 @@ class Request:
     """One request as it came in, and what became of it.
 
     Attributes:
-        origin: Which server was asked: "hub", "cdn" or "proxy".
+        origin: Which server was asked: "hub" or "cdn".
         target: The second word of the request line.
         headers: With names in lower case.
         file: The repository file it is about, where it is about one; the CDN's own addresses do not tell.
@@ -89,61 +87,31 @@ class Journal:
         self.wait(lambda requests: all(request.done or request.held for request in requests))
 
 
-@dataclass(frozen=True)
-class Body:
-    """The body of an answer: a part of some bytes or of a file on disk.
-
-    Attributes:
-        changed: Bytes that go out in place of the true ones, by their offset in the whole content.
-    """
-
-    content: bytes | Path = b""
-    start: int = 0
-    length: int = 0
-    changed: dict[int, bytes] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, content: bytes | Path) -> Body:
-        return cls(content, 0, len(content) if isinstance(content, bytes) else content.stat().st_size)
-
-    def part(self, start: int, length: int) -> Body:
-        return replace(self, start=self.start + start, length=max(0, min(length, self.length - start)))
-
-    def whole(self) -> Body:
-        return replace(Body.of(self.content), changed=self.changed)
-
-    def pieces(self) -> Iterator[bytes | tuple[Path, int, int]]:
-        """In order: bytes, and stretches (file, offset, count) to be sent from disk."""
-        at, end = self.start, self.start + self.length
-        for stop in [*sorted(offset for offset in self.changed if at <= offset < end), end]:
-            while at < stop:
-                count = min(PIECE_BYTES, stop - at)
-                whole = self.content
-                yield whole[at : at + count] if isinstance(whole, bytes) else (whole, at, count)
-                at += count
-            if stop < end:
-                yield self.changed[stop]
-                at += 1
-
-
 @dataclass
 class Answer:
+    """An answer.
+
+    Attributes:
+        body: The whole content, or the range of it that was asked for.
+        content: The whole content.
+        start: Offset of the body in the content.
+    """
+
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    body: Body = field(default_factory=Body)
-    chunked: bool = False
+    body: bytes = b""
+    content: bytes = b""
+    start: int = 0
 
     @classmethod
     def text(cls, status: int, text: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> Answer:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return cls(status, {"Content-Type": kind} | named, Body.of(text.encode()))
+        return cls(status, {"Content-Type": kind} | headers, text.encode())
 
     @classmethod
     def json(cls, data: Any, headers: Mapping[str, str] | None = None, status: int = 200) -> Answer:
-        told = {"Content-Type": "application/json; charset=utf-8"} | dict(headers or {})
-        return cls(status, told, Body.of(json.dumps(data).encode()))
+        return cls.text(status, json.dumps(data), "application/json; charset=utf-8", **(headers or {}))
 
     @property
     def declared(self) -> int:
         """Return the length of the body from its headers."""
-        return int(self.headers.get("Content-Length", self.body.length))
+        return int(self.headers.get("Content-Length", len(self.body)))
