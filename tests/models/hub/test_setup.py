@@ -100,8 +100,11 @@ def test_a_replaced_file_is_refused(pair: LoopbackHub) -> None:
         resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo, Patient())
 
 
-def test_a_revision_cannot_leave_the_repository_folder(pair: LoopbackHub, home: Path) -> None:
-    pair.repos[TARGET].commits["../outside"] = pair.repos[TARGET].files
+def test_a_revision_cannot_leave_the_repository_folder(
+    pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = pair.repos[TARGET].resolve("main")
+    monkeypatch.setattr(pair.repos[TARGET], "resolve", lambda revision: commit)
     steps = _steps(home)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
     list(steps.install(steps.prepare(Pair("mine", "Mine", source, None))))
