@@ -1,21 +1,25 @@
-"""Pictures of rare states. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of conversations, panes and rare states. Look at each: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 from textual.command import CommandInput
 from textual.pilot import Pilot
 
-from app.engine.types import AutoDraft
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.engine.stats import GenerationStats
+from app.engine.types import AutoDraft, DraftingStatus
 from app.session.chat_settings import ChatSettings
+from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat
-from tests.ui.conversations_driver import look
-from tests.ui.fakes import fake_app
+from tests.ui.conversations_driver import NOW, look
+from tests.ui.fakes import STATS, fake_app
 from tests.ui.models.test_fit_options import refuse
-from tests.ui.pictures import SnapCompare
-from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
+from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, goes_faster
 from tests.ui.transcript.test_text_views import ROUND, D, N, T, says
 
 pytestmark = pytest.mark.usefixtures("even_clock")
@@ -130,6 +134,67 @@ async def palette(chat: Chat) -> None:
     await chat.shows("Show every key")
 
 
+SAID = [
+    ("Rust lifetimes, explained to a C programmer", "A lifetime names how long a reference is good for.", 40 * 86400),
+    ("Trip to Trieste", "Take the coastal road from Monfalcone; the pivot of the trip is Miramare.", 9 * 86400),
+    ("Name three rivers", "The Po, the Adige and the Tagliamento.", 2 * 86400),
+    ("Why does my build fail only on Windows when the path holds a space and a bracket?", "Quote it.", 5 * 3600),
+    ("Write a quicksort in Python, with comments", "It picks a pivot and splits the list in two.", 3 * 60),
+    ("東京の天気", "The pivot is a word that is not in here twice.", 20),
+]
+
+
+def filled() -> Store:
+    now = [NOW]
+    store = Store(now=lambda: now[0])
+    for prompt, answer, ago in SAID:
+        now[0] = NOW - ago
+        number = store.create()
+        asked = store.add(number, Role.USER, prompt, parent=None)
+        store.add(number, Role.ASSISTANT, answer, parent=asked.id)
+    store.pin(2, True)
+    return store
+
+
+_BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
+_STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True)
+
+
+async def idle(chat: Chat) -> None:
+    """Nothing was said yet."""
+
+
+async def writing(chat: Chat) -> None:
+    await chat.send(PROMPT)
+    chat.engine.says(ANSWER, stats=GenerationStats(predicted_n=1))
+    begun = replace(_BEGUN, first_token_ns=210_000_000, prompt_ns=1_370_000_000)
+    await goes_faster(chat, begun, _STATUS, draft_n=60, draft_n_accepted=47, draft_n_model=53)
+
+
+async def keys(chat: Chat) -> None:
+    await chat.pilot.press("f1")
+    await chat.shows("Start a new")
+
+
+Scene = Callable[[Chat], Awaitable[None]]
+
+
+def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:
+    """Return whether a chat with a filled store looks as accepted after a scene."""
+    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        sidebar = chat.screen.sidebar
+        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
+        await scene(chat)
+
+    return snap_compare(app, terminal_size=size, run_before=run_before)
+
+
 @pytest.mark.parametrize(
     ("scene", "size", "theme"),
     [
@@ -148,6 +213,12 @@ async def palette(chat: Chat) -> None:
         (palette, (50, 20), "textual-light"),
         (keys, (50, 20), "tandem-dark"),
         (keys, (200, 60), "tandem-light"),
+        (idle, (100, 30), "tandem-light"),
+        (writing, (60, 20), "tandem-dark"),
+        (writing, (120, 40), "tandem-dark"),
+        (writing, (120, 40), "tandem-light"),
+        (writing, (200, 60), "tandem-dark"),
+        (keys, (100, 40), "tandem-dark"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -164,5 +235,22 @@ def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
         await chat.until(lambda: engine.loads)
         await refuse(chat)
         await chat.shows("click to apply")
+
+    assert snap_compare(app, terminal_size=size, run_before=run_before)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+@pytest.mark.parametrize("query", ["", "pivot"], ids=["all", "found"])
+def test_conversations(snap_compare: SnapCompare, size: tuple[int, int], theme: str, query: str) -> None:
+    app, engine = fake_app(store=filled)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        await chat.load()
+        await look(chat)
+        await pilot.press("down", *query)
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -1,11 +1,17 @@
-"""Check the chat over an engine process that does not respond."""
+"""Check the chat over an engine process that does not respond, and on a terminal that no one reads."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from app.core.program import python_command
 from app.session.chat_settings import ChatSettings
@@ -71,3 +77,55 @@ async def test_the_next_prompt_is_answered_by_a_new_process(tmp_path: Path) -> N
         await press("h", "i", "enter")
 
         await until(lambda: len(screen.query(AnswerMessage).last().text) > 8)
+
+
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = """
+import os, sys
+from queue import Full
+from textual.drivers._writer_thread import WriterThread
+import app.ui.app
+from tests.ui.fakes import fake_app
+
+def write(self, text):
+    try:
+        self._queue.put(text, timeout=1)
+    except Full:
+        os.write(int(sys.argv[1]), b"held")
+        self._queue.put(text)
+
+WriterThread.write = write
+app.ui.app.END_S = 0.1
+chat, _ = fake_app()
+chat.call_later(lambda: chat.set_interval(0.01, lambda: chat.screen.refresh()))
+chat.run()
+"""
+"""Draws without an end, and tells when the terminal takes no more."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminal")
+def test_a_process_that_waits_for_its_terminal_is_ended() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    heard, tells = os.pipe()
+    chat = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(tells)],
+        cwd=_ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        pass_fds=[tells],
+        start_new_session=True,
+    )
+    try:
+        for descriptor in (theirs, tells):
+            os.close(descriptor)
+        assert os.read(heard, 4) == b"held"
+        chat.send_signal(signal.SIGTERM)
+        assert chat.wait(60) == 128 + signal.SIGTERM
+    finally:
+        chat.kill()
+        chat.wait()
+        for descriptor in (ours, heard):
+            os.close(descriptor)

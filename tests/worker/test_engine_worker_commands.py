@@ -1,23 +1,26 @@
-"""Whatever the worker is asked for, and whenever it is stopped: each thing ends once, in order, and nothing is left."""
+"""Whatever the worker is asked for, and however an answer ends: each thing ends once, in order, and nothing is left."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.interfaces import Controls
-from app.engine.types import FinishReason, SamplingParams
+from app.engine.repetition import LEAST_SHORT_TOKENS
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams, failed, turned_off
 from app.worker.engine_worker import EngineWorker, Progress
-from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Step
+from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair
-from tests.fakes import FakeModel, mixing
+from app.worker.responder import answer
+from tests.fakes import FakeModel, Rule, always, mixing, script
 from tests.pairs import FakePair
 
 MOVES = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
@@ -146,3 +149,128 @@ def test_everything_ends_once(moves: list[str]) -> None:
             said = "".join(part.text for step in steps for part in step.segments)
             assert event.text.strip() == said.strip()
             assert event.reason is not FinishReason.CANCELLED or event.request <= life.stopped_through
+
+
+PROMPT = "hello"
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+FAILS_AT = 60
+SAID_AGAIN = [9, 10, 11, 12, 13, 14, 15, 16]
+
+
+class Failing(FakeModel):
+    """A draft model that fails once and for all.
+
+    Attributes:
+        fails_from: Number of the decode call from which it fails.
+        fails_for_ns: What each failure takes.
+    """
+
+    fails_from = FAILS_AT
+    fails_for_ns = 0
+
+    def decode(self, tokens: list[int], n_outputs: int) -> None:  # type: ignore[override]
+        if len(self.batches) + 1 >= self.fails_from:
+            Ticking.now += self.fails_for_ns
+            raise DecodeError("The fake failed.")
+        super().decode(tokens, n_outputs)
+
+
+class Ticking:
+    """Every look at the clock takes a microsecond."""
+
+    now = 0
+
+    def __call__(self) -> int:
+        Ticking.now += 1000
+        return Ticking.now
+
+
+def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[Step], Finished]:
+    pair = FakePair(FakeModel(rule), draft)
+    list(pair.calibrate(lambda: False))
+    request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
+    seen = list(answer(pair, 1, request, clock=Ticking()))
+    assert [e.text for e in seen if isinstance(e, Notice)] == [
+        "The draft model failed, the answer goes on without it: The fake failed."
+    ]
+    last = seen[-1]
+    assert isinstance(last, Finished)
+    assert last.lost == "The fake failed."
+    plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None)))[-1]
+    assert isinstance(plain, Finished)
+    assert last.text == plain.text
+    return [e for e in seen if isinstance(e, Step)], last
+
+
+@pytest.mark.parametrize("fails_from", [1, FAILS_AT])
+def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
+    rule = script(SAID_AGAIN * 20, len(PROMPT))
+    draft = Failing(mixing(2))
+    draft.fails_from = fails_from
+
+    steps, last = answered(AutoDraft(), rule, draft, 120)
+
+    assert last.stats.draft_n - last.stats.draft_n_model > 60
+    assert last.stats.predicted_n / last.stats.verify_steps > 4
+    assert last.plan.drafter == "model+ngram"
+    assert turned_off("model", failed("model")) in {s.drafting.reason for s in steps if s.drafting}
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
+def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Drafting) -> None:
+    steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
+
+    told = [step.drafting for step in steps if step.drafting is not None]
+    before = [status.speedup for status in told if status.source == "model" and status.speedup is not None][-1]
+    assert last.drafting is not None
+    assert last.drafting.speedup is not None
+    assert (last.drafting.source, last.drafting.reason) == ("off", failed("model"))
+    assert abs(before - 1) > 0.05
+    assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)
+
+
+REQUEST = AnswerRequest((Message(Role.USER, "a"),), max_tokens=400, stop_on_repeat=True)
+
+
+def loop() -> FakePair:
+    """Return a pair that repeats "eee"."""
+    return FakePair(FakeModel(always(5)), FakeModel(always(5)))
+
+
+def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
+    return list(answer(pair, 1, request))
+
+
+def finished(request: AnswerRequest) -> Finished:
+    *_, last = events(loop(), request)
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.mark.parametrize("drafting", [None, AutoDraft()])
+def test_a_loop_ends_at_the_same_token_with_and_without_drafts(drafting: Drafting) -> None:
+    last = finished(replace(REQUEST, drafting=drafting))
+    assert (last.reason, last.repeats) == (FinishReason.REPETITION, LEAST_SHORT_TOKENS)
+    assert last.text == "e" * LEAST_SHORT_TOKENS
+
+
+def test_a_loop_claims_no_speedup() -> None:
+    pair = loop()
+    told = events(pair, replace(REQUEST, drafting=AutoDraft()))
+    running = [event.drafting for event in told if isinstance(event, Step)]
+    last = told[-1]
+    assert isinstance(last, Finished)
+    assert last.drafting is not None
+    assert any(status is not None and status.speedup for status in running)
+    assert (last.drafting.speedup, last.drafting.verdict) == (None, "")
+
+
+def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:
+    pair = loop()
+    events(pair, replace(REQUEST, drafting=AutoDraft()))
+    assert pair.memory is not None
+    assert pair.memory.gain is None
+    # After measuring, and after the answer.
+    assert pair.remembered == 2
+    events(pair, replace(REQUEST, drafting=AutoDraft(), stop_on_repeat=False))
+    assert pair.memory.gain is not None
