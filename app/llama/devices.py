@@ -49,12 +49,12 @@ def graphics(*, software: bool = True) -> dict[str, int]:
     return found
 
 
-def fastest() -> int | None:
-    """Return the native pointer of the device that layers go to first; None without devices."""
+def fastest(kinds: Sequence[Kind] = ("gpu", "igpu", "cpu")) -> int | None:
+    """Return the native pointer of the first device of these kinds, in this order; None without devices."""
     first: dict[Kind, int] = {}
     for handle in _each("dev"):
         first.setdefault(_kind_of(handle), handle)
-    return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
+    return next((first[kind] for kind in kinds if kind in first), None)
 
 
 def memory_type(device: int | None) -> int:

@@ -51,13 +51,13 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def throughput(n_threads: int) -> float | None:
-    """Return the bytes of weights per second of the device that layers go to first; None if it has no room.
+def throughput(n_threads: int, of_ram: bool = False) -> float | None:
+    """Return the bytes of weights per second of the device that layers go to first, or of RAM; None without room.
 
     This is the child's side of `app.llama.fitting.machine_room.bandwidth`.
     """
     library.start()
-    device = devices.fastest()
+    device = devices.fastest(("cpu",)) if of_ram else devices.fastest()
     try:
         return _measured(device, n_threads) if device is not None else None
     except MemoryError:

@@ -28,7 +28,7 @@ from app.settings.table import nearest
 _TEXTS = ("title", "family", "good_at", "license", "tested_with")
 _FORMER = {"licence": "license"}
 """Earlier spellings of keys, still read."""
-_NUMBERS = ("memory_gb", "bytes_per_token", "context")
+_NUMBERS = ("memory_gb", "bytes_per_token", "expert_bytes", "expert_layers", "context")
 _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
 _FIX = "Fix it, or move it away; no pair in it is known until then."
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
@@ -44,6 +44,8 @@ class Pair:
         sampling: The authors' sampling parameters, as far as the entry has them.
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
+        expert_bytes: Size of the target's experts; 0 if unknown.
+        expert_layers: Layers of the target that have experts.
         working: Memory besides the weights; None if unknown.
         shipped: The entry comes with Tandem.
     """
@@ -61,6 +63,8 @@ class Pair:
     license: str = ""
     tested_with: str = ""
     bytes_per_token: int = 0
+    expert_bytes: int = 0
+    expert_layers: int = 0
     working: PairOverhead | None = None
     shipped: bool = field(default=False, compare=False, repr=False)
 

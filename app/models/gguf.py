@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -96,6 +96,13 @@ class GgufHeader:
         alignment = self.metadata.get("general.alignment")
         size = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
         return -(-self.n_bytes // size) * size
+
+    def tensor_bytes(self, file_bytes: int) -> Iterator[tuple[str, int]]:
+        """Yield the name and the bytes of each tensor in a file of this size."""
+        offsets = sorted(tensor.offset for tensor in self.tensors.values())
+        ends = dict(pairwise([*offsets, max(0, file_bytes - self.data_start)]))
+        for name, tensor in self.tensors.items():
+            yield name, max(0, ends[tensor.offset] - tensor.offset)
 
     @property
     def architecture(self) -> str:

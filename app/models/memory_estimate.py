@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from app.models.gguf import read_header
-from app.models.model_facts import GraphWidths, ModelFacts
+from app.models.model_facts import EXPERT, GraphWidths, ModelFacts
 from app.models.model_names import parts_here
-from app.settings.placement import CPU, EXPERTS, KV_TYPES, MAX_LAYERS, split_override
+from app.settings.placement import CPU, KV_TYPES, MAX_LAYERS, split_override
 from app.settings.table import MAX_CONTEXT
 
 DEFAULT_CONTEXT = 8192
@@ -33,7 +32,6 @@ Q4_0 on one thread, seven slow a token by 5%.
 _SAVED_STATES_BYTES = 512 << 20
 _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
-_EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 _TOKEN_BYTES = 400
 """Tokenizer memory for each token, here and in llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
 
@@ -136,7 +134,7 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -
     for name, n_bytes in _tensor_bytes(path):
         # The first matching pattern decides.
         device = next((device for pattern, device in places if pattern.search(name)), None)
-        match = _EXPERT.match(name)
+        match = EXPERT.match(name)
         if device == CPU:
             in_ram += n_bytes
         elif device is None and match and int(match[1]) < len(experts):
@@ -155,10 +153,7 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -
 def _tensor_bytes(path: Path) -> Iterator[tuple[str, int]]:
     for file in parts_here(path):
         header = read_header(file, tensors=True, vocabulary=False)
-        offsets = sorted(tensor.offset for tensor in header.tensors.values())
-        ends = dict(pairwise([*offsets, max(0, file.stat().st_size - header.data_start)]))
-        for name, tensor in header.tensors.items():
-            yield name, max(0, ends[tensor.offset] - tensor.offset)
+        yield from header.tensor_bytes(file.stat().st_size)
 
 
 def estimate_memory(

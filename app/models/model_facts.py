@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -13,6 +14,7 @@ from app.models.gguf import GgufHeader, read_header
 from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
 from app.settings.layers import Layer
+from app.settings.placement import EXPERTS
 
 _ADDS_BOS_KINDS = ("llama", "bert")
 _ADDS_BOS_PRES = (
@@ -34,8 +36,10 @@ _LONGEST_NAME = 80
 _F16, _F32 = 2, 4
 _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
-_SHARED_SHARE = 0.05
-"""Share of a mixture-of-experts model outside its experts; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
+EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
+"""Name of a tensor of experts, with its layer."""
+SHARED_SHARE = 0.05
+"""Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
 _ATTENTION_INTERVAL = 4
 """Every fourth layer of Qwen3.5 has attention where the file does not say."""
 
@@ -100,6 +104,8 @@ class ModelFacts:
         vocab: Vocabulary; decides which drafts are compatible.
         can_rollback: Rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute one token; 1 without experts.
+        expert_bytes: Size of all experts.
+        expert_layers: Number of layers that have experts.
         recommended: Sampling values recommended by the file.
         state_bytes: One recurrent state; 0 for a model without.
         keeps_snapshots: llama.cpp can keep earlier states, so it can verify drafts.
@@ -122,6 +128,8 @@ class ModelFacts:
     has_chat_template: bool
     can_rollback: bool
     expert_share: float = 1.0
+    expert_bytes: int = 0
+    expert_layers: int = 0
     recommended: Layer = field(default_factory=dict)
     state_bytes: int = 0
     keeps_snapshots: bool = False
@@ -132,8 +140,8 @@ class ModelFacts:
 
     @property
     def bytes_per_token(self) -> int:
-        """Weights read for one token, approximately."""
-        return int(self.weight_bytes * (_SHARED_SHARE + (1 - _SHARED_SHARE) * self.expert_share))
+        """Weights read for one token."""
+        return self.weight_bytes - int(self.expert_bytes * (1 - self.expert_share))
 
 
 def read_facts(path: Path) -> ModelFacts:
@@ -152,6 +160,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
     """
     name = header.metadata.get("general.name")
     layers, width = header.number("block_count"), header.number("embedding_length")
+    expert_bytes, expert_layers = _experts(header, size, is_whole=part_of(file) is None)
     return ModelFacts(
         name=known_as(file, printable(name)[:_LONGEST_NAME].strip() if isinstance(name, str) else ""),
         architecture=printable(header.architecture)[:_LONGEST_NAME],
@@ -166,6 +175,8 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
         can_rollback=not is_recurrent(header.architecture),
         expert_share=_expert_share(header),
+        expert_bytes=expert_bytes,
+        expert_layers=expert_layers,
         recommended=recommended(header.metadata),
         state_bytes=_F32 * _state_values(header) * _recurrent_layers(header),
         keeps_snapshots=keeps_snapshots(header),
@@ -225,6 +236,16 @@ def _graph(header: GgufHeader, width: int) -> GraphWidths:
 def _expert_share(header: GgufHeader) -> float:
     experts, used = header.number("expert_count"), header.number("expert_used_count")
     return used / experts if 0 < used < experts else 1.0
+
+
+def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int]:
+    """Return the bytes of all experts and the number of layers that have some; guessed for a split model."""
+    if _expert_share(header) == 1:
+        return 0, 0
+    tensors = [(match[1], n) for name, n in header.tensor_bytes(size) if (match := EXPERT.match(name))]
+    if tensors and is_whole:
+        return min(size, sum(n for _, n in tensors)), len({layer for layer, _ in tensors})
+    return int((1 - SHARED_SHARE) * size), header.number("block_count")
 
 
 def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:

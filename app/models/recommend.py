@@ -12,9 +12,11 @@ from app.core.units import memory_size
 from app.engine.drafting_report import rate
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
+from app.models.model_facts import SHARED_SHARE
 from app.models.pair_summary import is_known, model_bytes, needed, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
+from app.settings.placement import experts_in_ram
 
 PLEASANT = 8.0
 """Tokens per second without drafts: people read five or six, and skim faster."""
@@ -56,6 +58,8 @@ class Room:
         device: Name of the GPU; "" for RAM.
         bytes_per_s: Measured bandwidth of weights; None if it was not measured.
         on_card: It is a GPU's own memory.
+        ram_bytes: RAM for models beside a GPU's own memory, where experts may lie; 0 without such a GPU.
+        ram_bytes_per_s: Its measured bandwidth.
         n_ctx: Context length of the settings, in tokens.
         measured: Measurements of pairs by name.
     """
@@ -64,6 +68,8 @@ class Room:
     device: str = ""
     bytes_per_s: float | None = None
     on_card: bool = False
+    ram_bytes: int = 0
+    ram_bytes_per_s: float | None = None
     n_ctx: int = DEFAULT_CONTEXT
     measured: Mapping[str, PairSpeed] = field(default_factory=dict)
 
@@ -83,6 +89,7 @@ class Proposal:
         speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
         is_measured: The speed was measured.
         slow: Slower than people read.
+        layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
         larger_have_no_disk: For the first proposal: larger pairs only lack disk space.
     """
 
@@ -93,6 +100,7 @@ class Proposal:
     speed: float | None = None
     is_measured: bool = False
     slow: bool = False
+    layers_in_ram: int = 0
     larger_have_no_disk: bool = False
 
     @property
@@ -124,14 +132,18 @@ def weigh(pair: Pair, room: Room | None) -> Proposal:
         return Proposal(pair, Fit.UNKNOWN, reason=reason)
     need = needed(pair, room.n_ctx, on_card=room.on_card)
     rough = "" if is_known(pair) else "about "
-    spare = room.free_bytes - need
+    free, spare, moved, where = room.free_bytes, room.free_bytes - need, 0, ""
+    if spare < 0 and (moved := _layers_in_ram(pair, room, -spare)):
+        free, spare, where = room.ram_bytes, room.ram_bytes - _ram_needed(pair, moved), " RAM"
     if spare < 0:
-        reason = f"needs {rough}{memory_size(need)}, {memory_size(-spare)} more than is free for models"
+        reason = f"needs {rough}{memory_size(need)}, {memory_size(-spare)} more{where} than is free for models"
         return Proposal(pair, Fit.TOO_BIG, need, reason)
-    fit = Fit.TIGHT if need > _TIGHT * room.free_bytes else Fit.FITS
-    speed, slow = _speed(pair, room)
-    found = Proposal(pair, fit, need, "", speed, pair.name in room.measured, slow)
-    reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)} to spare"
+    fit = Fit.TIGHT if spare < (1 - _TIGHT) * free else Fit.FITS
+    speed, slow = _speed(pair, room, moved)
+    found = Proposal(pair, fit, need, "", speed, pair.name in room.measured, slow, moved)
+    reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
+    if moved:
+        reason = f"{rough}{experts_in_ram(moved, pair.expert_layers)}, {reason}"
     if found.pace:
         reason = f"{found.pace}; {reason}"
     elif slow:
@@ -139,11 +151,33 @@ def weigh(pair: Pair, room: Room | None) -> Proposal:
     return replace(found, reason=reason)
 
 
+def _layers_in_ram(pair: Pair, room: Room, lacking: int) -> int:
+    """Return how many layers' experts must be in RAM, so that a GPU lacks nothing; 0 if that cannot help.
+
+    The GPU keeps a copy of one of a layer's three tensors, for long batches.
+    """
+    if not (room.ram_bytes and pair.expert_layers):
+        return 0
+    n = math.ceil(lacking * pair.expert_layers / _expert_bytes(pair) + 1 / 3)
+    return n if n <= pair.expert_layers else 0
+
+
+def _ram_needed(pair: Pair, n_layers: int) -> int:
+    """Return the RAM of a pair with the experts of so many layers there."""
+    always = pair.working.main if pair.working is not None else 0
+    return always + _expert_bytes(pair) * n_layers // pair.expert_layers
+
+
+def _expert_bytes(pair: Pair) -> int:
+    return pair.expert_bytes or max(1, int((1 - SHARED_SHARE) * (model_bytes(pair.target) or weights(pair))))
+
+
 def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
     """Return the best pair for a machine and two alternatives, best first.
 
     The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs of one
-    size keep the catalog's order. Alternatives are the next of that size, smaller ones, and the smallest slow one.
+    size keep the catalog's order. Alternatives are the next of that size, smaller ones, and the smallest slow one, or
+    one that needs no RAM for experts.
 
     Args:
         pairs: All pairs.
@@ -173,6 +207,8 @@ def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
     smaller = [p for p in pleasant if p.pair.memory_gb < best.pair.memory_gb]
     slower = sorted(slow, key=lambda p: p.pair.memory_gb <= best.pair.memory_gb)
     ordered = [best, *alike[:1], *smaller, *alike[1:]]
+    if not slower and all(p.layers_in_ram for p in ordered[:N_PROPOSED]):
+        slower = [p for p in ordered if not p.layers_in_ram]
     return [*ordered[: N_PROPOSED - len(slower[:1])], *slower][:N_PROPOSED]
 
 
@@ -191,13 +227,22 @@ def why(proposals: Sequence[Proposal]) -> str:
     return f"{name} is the best pair that fits and answers at reading speed{pace}{just}{disk}."
 
 
-def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
-    """Return the expected tokens per second, if known, and whether the pair is slow."""
+def _speed(pair: Pair, room: Room, moved: int = 0) -> tuple[float | None, bool]:
+    """Return the expected tokens per second, if known, and whether the pair is slow.
+
+    Args:
+        moved: Layers whose experts are in RAM.
+    """
     if (measured := room.measured.get(pair.name)) is not None:
         return measured.tokens_per_second, measured.tokens_per_second < PLEASANT
-    if room.bytes_per_s is None:
-        return None, not room.device and _USUAL_BYTES_PER_S / bytes_per_token(pair) < PLEASANT
-    speed = room.bytes_per_s / bytes_per_token(pair)
+    total, in_ram = bytes_per_token(pair), 0
+    if moved:
+        shared = (model_bytes(pair.target) or weights(pair)) - _expert_bytes(pair)
+        in_ram = max(0, total - max(0, shared)) * moved // pair.expert_layers
+    if room.bytes_per_s is None or (moved and room.ram_bytes_per_s is None):
+        from_ram = in_ram if moved else 0 if room.device else total
+        return None, from_ram * PLEASANT > _USUAL_BYTES_PER_S
+    speed = 1 / ((total - in_ram) / room.bytes_per_s + in_ram / (room.ram_bytes_per_s or math.inf))
     if 0.5 <= speed < _FAST:
         speed = float(min(_STEPS, key=lambda step: abs(math.log(speed / step))))
     return speed, speed < PLEASANT

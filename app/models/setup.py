@@ -59,7 +59,9 @@ def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
     return replace(
         pair,
         license=pair.license or printable(target.license),
-        bytes_per_token=pair.bytes_per_token or mixture,
+        bytes_per_token=mixture or pair.bytes_per_token,
+        expert_bytes=facts.expert_bytes,
+        expert_layers=facts.expert_layers,
         context=pair.context or (longest_trained(facts.n_ctx_train) if facts.n_ctx_train else 0),
         # A hostile header may have sizes that the registry could not hold.
         working=overhead if max(astuple(overhead)) <= MAX_SIZE else pair.working,

@@ -62,3 +62,4 @@ def test_the_probe_ignores_modules_in_the_working_folder(tmp_path: Path, monkeyp
 
 def test_throughput_is_measured() -> None:
     assert 1e8 < ask("throughput.throughput", 1) < 1e13
+    assert 1e8 < ask("throughput.throughput", 1, True) < 1e13

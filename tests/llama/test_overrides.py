@@ -22,8 +22,16 @@ from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import pair_identity
+from app.models.catalog import Pair
+from app.models.compatibility import check_pair
 from app.models.gguf import read_header
-from app.settings.layers import Origin, Resolved
+from app.models.model_facts import read_facts
+from app.models.recommend import Room, weigh
+from app.models.resolve import Resolved
+from app.models.setup import completed
+from app.models.source import LocalModel
+from app.settings import layers
+from app.settings.layers import Origin
 from app.settings.placement import MAX_LAYERS, expert_overrides
 from tests.llama.tiny_model import EMBEDDING, FORWARD, write_mixture
 
@@ -42,7 +50,7 @@ def mixture(tmp_path: Path) -> Path:
 
 def model_of(*flags: str) -> ModelParams:
     given = read_flags(parse_args(["run", "hello", *flags]))
-    return read_params(Resolved({Origin.FLAG: given})).model
+    return read_params(layers.Resolved({Origin.FLAG: given})).model
 
 
 def overrides(*flags: str) -> tuple[str, ...]:
@@ -103,6 +111,18 @@ def test_the_estimate_counts_the_experts_in_ram(mixture: Path) -> None:
         assert before.weights - after.weights == after.host - before.host == 2 * EXPERTS - sum(left)
         assert before.total == after.total
         assert after.experts == left
+
+
+def test_a_proposal_moves_as_many_experts_as_the_loader(mixture: Path) -> None:
+    facts = read_facts(mixture)
+    assert (facts.expert_bytes, facts.expert_layers) == (2 * EXPERTS, 2)
+    assert facts.bytes_per_token == facts.weight_bytes - int(2 * EXPERTS * (1 - facts.expert_share))
+    source = LocalModel(mixture)
+    pair = completed(Pair("tiny", "", source, None), Resolved(source, (), mixture, 0), check_pair(facts, None))
+    need = weigh(pair, Room(1 << 40, on_card=True)).need_bytes
+    for lacking, expected in ((0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)):
+        room = Room(need - lacking, "a card", on_card=True, ram_bytes=1 << 30)
+        assert (f"{expected} of 2 layers' experts" in weigh(pair, room).reason) == (expected > 0)
 
 
 def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:

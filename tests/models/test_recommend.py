@@ -281,4 +281,64 @@ def test_a_mixture_of_experts_reads_a_part_of_its_weights(experts: int, used: in
     found = of_header(llama__expert_count=experts, llama__expert_used_count=used)
 
     assert found.expert_share == share
-    assert found.bytes_per_token == int(1000 * (0.05 + 0.95 * share))
+    assert found.bytes_per_token == 1000 - int(950 * (1 - share))
+
+
+# Experts in RAM beside a GPU
+
+
+def beside(vram: float, ram: int, ram_speed: float | None = 50e9) -> Room:
+    """Return the room of a GPU with 400 GB/s and RAM, in GB."""
+    free = int(vram * GB) - (768 << 20)
+    return Room(free, "a card", 400e9, on_card=True, ram_bytes=int(0.8 * ram * GB), ram_bytes_per_s=ram_speed)
+
+
+@pytest.mark.parametrize(
+    ("name", "vram", "ram", "word", "layers"),
+    [
+        ("qwen3-coder-30b", 8, 32, "fits", 34),
+        ("qwen3-coder-30b", 12, 32, "fits", 23),
+        ("qwen3-coder-30b", 16, 64, "fits", 12),
+        ("qwen3-coder-30b", 24, 64, "fits", 0),
+        ("qwen3-coder-30b", 8, 12, "too big", 0),
+        ("qwen3-coder-30b", 2, 64, "too big", 0),
+        ("gpt-oss-20b", 12, 32, "fits", 10),
+        ("qwen3.6-35b", 12, 32, "fits", 29),
+        ("qwen3.8-27b", 12, 64, "too big", 0),
+        ("coder-32b", 16, 64, "too big", 0),
+    ],
+)
+def test_experts_that_exceed_the_gpu_may_lie_in_ram(name: str, vram: int, ram: int, word: str, layers: int) -> None:
+    pair = next(pair for pair in CATALOG if pair.name == name)
+    found = weigh(pair, beside(vram, ram))
+
+    assert (found.word, found.layers_in_ram) == (word, layers)
+    assert (f"{layers} of {pair.expert_layers} layers' experts in RAM" in found.reason) == (layers > 0)
+
+
+def test_the_speed_of_a_mixture_counts_what_each_memory_is_read_for() -> None:
+    model = HubModel("a/b", size=10 * GB)
+    pair = Pair("moe", "", model, None, working=LITTLE, bytes_per_token=3 * GB, expert_bytes=8 * GB, expert_layers=8)
+    need = weigh(pair, beside(99, 64)).need_bytes
+    # A layer is lacking, and a copy of a third of one: two move, with a quarter of the 1 GB of active experts.
+    room = replace(beside(0, 64, 5e9), free_bytes=need - GB)
+
+    found = weigh(pair, replace(room, bytes_per_s=50e9))
+    seconds = 2.75 * GB / 50e9 + 0.25 * GB / 5e9
+    assert found.speed == pytest.approx(1 / seconds, rel=0.15)
+    assert found.reason.startswith("about 10 tok/s; 2 of 8 layers' experts in RAM, ")
+    unknown = weigh(pair, replace(room, ram_bytes_per_s=None))
+    assert (unknown.speed, unknown.slow, unknown.reason[:9]) == (None, False, "2 of 8 la")
+    # Without RAM beside the GPU nothing can move.
+    assert weigh(pair, replace(room, ram_bytes=0)).fit is Fit.TOO_BIG
+    assert weigh(replace(pair, expert_layers=0), room).fit is Fit.TOO_BIG
+
+
+def test_a_gpu_with_ram_beside_it_gets_a_mixture_that_answers_at_reading_speed() -> None:
+    found = propose(CATALOG, beside(8, 32))
+    assert [(p.pair.name, p.word, p.layers_in_ram) for p in found] == [
+        ("qwen3.6-35b", "fits", 37),
+        ("qwen3-coder-30b", "fits", 34),
+        ("coder-7b", "fits", 0),
+    ], "the last one is all on the GPU"
+    assert propose(CATALOG, beside(8, 32, 4e9))[0].pair.name == "coder-7b"

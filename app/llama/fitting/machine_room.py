@@ -76,7 +76,7 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
 
     Args:
         released: Bytes by device that are freed before other models are loaded; see `loaded_bytes`.
-        with_speed: Measure the bandwidth of shared memory, which may take seconds the first time.
+        with_speed: Measure the bandwidth of the memory, which may take seconds the first time.
     """
     released = {name.lower(): n_bytes for name, n_bytes in (released or {}).items()}
     machine = detect()
@@ -95,11 +95,11 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
         on_gpus = sum(gpu.room_bytes for gpu in gpus)
         free = min(free, on_gpus) if is_shared else on_gpus
     on_card = bool(gpus) and not is_shared and not all(gpu.integrated for gpu in machine.gpus)
-    speed = None
-    # What a GPU's own memory can hold it also reads fast enough.
-    if with_speed and not on_card and (only_cpu or devices):
-        speed = bandwidth(machine.cpu, devices)
-    room = Room(free, _names(gpus), speed, on_card=on_card)
+    room = Room(free, _names(gpus), on_card=on_card, ram_bytes=rooms[-1].room_bytes if on_card else 0)
+    if with_speed and (only_cpu or devices):
+        room = replace(room, bytes_per_s=bandwidth(machine.cpu, devices))
+        if on_card:
+            room = replace(room, ram_bytes_per_s=bandwidth(machine.cpu, devices, of_ram=True))
     return _line(machine, devices, () if is_shared else gpus, room), room
 
 
@@ -149,12 +149,13 @@ def own_bytes() -> int:
     return sum(int(info.rss - getattr(info, "shared", 0)) for info in found)
 
 
-def bandwidth(cpu: str, devices: Sequence[Device]) -> float | None:
+def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> float | None:
     """Return the bytes of weights that this build computes with per second, measured once a week.
 
     Args:
         cpu: Name of the CPU.
         devices: Devices that the build lists.
+        of_ram: Compute on the CPU, not on the device that layers go to first.
 
     Returns:
         None if it cannot be measured: no memory, or a driver that crashes or hangs.
@@ -162,13 +163,14 @@ def bandwidth(cpu: str, devices: Sequence[Device]) -> float | None:
     n_threads = default_threads()
     parts = [build_identity(), cpu, str(n_threads)]
     parts += [f"{device.backend} {device.name} {device.description}" for device in devices]
+    parts += ["RAM"] * of_ram
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
     file = memory_dir() / "throughput" / f"{name}.json"
     stored = atomic.read_json(file, FORMAT, lambda raw: (float(raw["bytes_per_s"]), float(raw["at"])))
     if stored is not None and stored[0] > 0 and 0 <= time.time() - stored[1] < _VALID_S:
         return stored[0]
     try:
-        found: float | None = ask("throughput.throughput", n_threads, seconds=20.0)
+        found: float | None = ask("throughput.throughput", n_threads, of_ram, seconds=20.0)
         if found is not None:
             atomic.write_json(file, {"format": FORMAT, "bytes_per_s": found, "at": time.time()})
     except (AppError, ChildError):

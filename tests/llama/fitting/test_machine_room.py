@@ -27,10 +27,11 @@ class Here:
         self.devices: tuple[Device, ...] | None = ()
         self.gpus: tuple[Gpu, ...] = ()
         self.speed: float | None = 40e9
+        self.ram_speed = 30e9
         monkeypatch.setattr(module, "detect", self._look)
         monkeypatch.setattr(module, "probe", self._probe)
         monkeypatch.setattr(module, "is_cpu_only_build", lambda: False)
-        monkeypatch.setattr(module, "bandwidth", lambda *_: self.speed)
+        monkeypatch.setattr(module, "bandwidth", lambda *_, of_ram=False: self.ram_speed if of_ram else self.speed)
 
     def _look(self) -> Machine:
         return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, self.gpus)
@@ -80,6 +81,16 @@ def test_of_cards_the_room_of_those_that_models_go_to_is_reported_once(here: Her
     assert 43 * GB < room.free_bytes < 44 * GB, "a reserve on each, and no card counted twice"
     here.devices = (card("CUDA0", 22, total=0),)
     assert machine_room()[0].startswith("RTX 3090, 19.7 GB free for models")
+
+
+def test_ram_beside_a_card_and_both_speeds_are_reported(here: Here) -> None:
+    assert machine_room()[1].ram_bytes == 0
+    here.devices, here.gpus = (card("CUDA0", 22),), (Gpu("nvidia", "RTX 3090", 24 * GB, 22 * GB, "driver", ""),)
+
+    room = machine_room()[1]
+    assert (room.ram_bytes, room.bytes_per_s, room.ram_bytes_per_s) == (18 * GB, 40e9, 30e9)
+    quick = machine_room(with_speed=False)[1]
+    assert (quick.ram_bytes, quick.bytes_per_s, quick.ram_bytes_per_s) == (18 * GB, None, None)
 
 
 def test_what_the_loaded_pair_will_give_back_counts_as_free(here: Here) -> None:
@@ -163,10 +174,10 @@ class Bandwidth:
     def look(self) -> float | None:
         return bandwidth("An abacus", [BEADS])
 
-    def _ask(self, function: str, n_threads: int, *, seconds: float) -> float | None:
+    def _ask(self, function: str, n_threads: int, of_ram: bool, *, seconds: float) -> float | None:
         assert (function, n_threads) == ("throughput.throughput", self.n_threads)
         self.measured += 1
-        return self.found
+        return 3e9 if of_ram else self.found
 
 
 @pytest.fixture
@@ -191,6 +202,7 @@ def test_another_build_or_number_of_threads_is_another_machine(machine: Bandwidt
     assert machine.look() == 20e9
     machine.build = "abc"
     assert machine.look() == 10e9
+    assert bandwidth("An abacus", [BEADS], of_ram=True) == 3e9
 
 
 def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: pytest.MonkeyPatch) -> None:
