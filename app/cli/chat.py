@@ -24,14 +24,13 @@ from app.cli.known_pairs import (
     of_file,
     registry,
 )
-from app.cli.options import Options, Process, open_settings, options_of, read_process
+from app.cli.options import Options, Process, context_of, open_settings, options_of, read_process
 from app.cli.setting_flags import read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.pair_summary import setup_command
 from app.models.recommend import Room
 from app.models.registry import SetUp
@@ -137,20 +136,14 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     from app.ui.models.tasks import PairEnvironment
 
     def machine() -> tuple[str, Room]:
-        from app.cli.measured_pairs import seen_here
-        from app.llama.fitting.machine_room import loaded_bytes, machine_room
+        from app.cli.measured_pairs import measured_room
+        from app.llama.fitting.machine_room import loaded_bytes
 
-        line, room = machine_room(loaded_bytes(session().pair))
-        n_ctx = opener.live.resolved()["model.ctx"]
-        return line, replace(room, n_ctx=n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT, measured=seen_here())
-
-    def known() -> tuple[Sequence[Pair], AppError | None]:
-        found = catalog()
-        return list(found.pairs.values()), found.unread
+        return measured_room(context_of(opener.live), loaded_bytes(session().pair))
 
     return PairService(
         PairEnvironment(
-            catalog=known,
+            catalog=catalog,
             registry=registry(),
             machine=machine,
             demo_file=demo_file,

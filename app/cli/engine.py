@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,8 @@ from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
     from app.core.program import ExitStatus
+
+_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,13 @@ def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
 
     child = python_command("-c", "from app.cli.engine import serve_child; serve_child()")
     return IsolatedEngine(emit, child, hint_after, process.rpc)
+
+
+def received(events: queue.SimpleQueue[Event]) -> Event:
+    """Wait for an event, in short waits: Windows delivers Ctrl+C to Python only between two."""
+    while True:
+        with suppress(queue.Empty):
+            return events.get(timeout=_POLL_S)
 
 
 def serve_child() -> None:

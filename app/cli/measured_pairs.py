@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from app.cli.known_pairs import registry
 from app.cli.loading import asked_here, placed_here
@@ -19,11 +20,11 @@ from app.hardware.machine import processor_name
 from app.hardware.pair_view import Measured
 from app.llama import stored_measurements
 from app.llama.fitting.fit_pair import weighed
-from app.llama.fitting.machine_room import memory_rooms
+from app.llama.fitting.machine_room import machine_room, memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
-from app.models.recommend import PairSpeed
+from app.models.recommend import PairSpeed, Room
 
 _ENOUGH = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
@@ -31,6 +32,15 @@ _MIN_JUDGED = 64
 """Drafted tokens below which an acceptance is chance."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
+
+
+def measured_room(n_ctx: int, released: Mapping[str, int] | None = None) -> tuple[str, Room]:
+    """Return this machine in one line, and its memory for models with the speeds of the pairs measured here.
+
+    `released` are bytes by device that unloading a pair would free.
+    """
+    machine, room = machine_room(released)
+    return machine, replace(room, n_ctx=n_ctx, measured=seen_here())
 
 
 def seen_here() -> dict[str, PairSpeed]:

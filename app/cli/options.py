@@ -81,7 +81,12 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
 def context_for_all() -> int:
     """Return the context size in tokens that the settings give every pair."""
-    n_ctx = LiveSettings(SettingsFile(settings_file())).resolved()["model.ctx"]
+    return context_of(LiveSettings(SettingsFile(settings_file())))
+
+
+def context_of(live: LiveSettings) -> int:
+    """Return the context size in tokens that settings ask for."""
+    n_ctx = live.resolved()["model.ctx"]
     return n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import Any
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_here, left_out, named_pair, registry
-from app.cli.measured_pairs import seen_here
+from app.cli.measured_pairs import measured_room
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, ProgressLine, columns_of, for_reading, json_for
 from app.conversations.titles import fit, in_brief, width
@@ -16,7 +15,6 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.shell import quoted
 from app.core.units import gigabytes
-from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub.cache import folder
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
@@ -33,7 +31,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     """Print every pair."""
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
-    known, here, room = catalog(), registry().read(), _room()
+    known, here = catalog(), registry().read()
+    _, room = measured_room(context_for_all())
     standings = [_standing(pair, here, room) for pair in every_pair(known.pairs, here).values()]
     standings = in_order(standings, propose([one.pair for one in standings], room))
     rows = [_row(standing, here, room) for standing in standings]
@@ -50,11 +49,6 @@ def list_pairs(args: argparse.Namespace) -> int:
     if known.unread is not None:
         status.say(f"\n{known.unread.sentences}")
     return 0
-
-
-def _room() -> Room:
-    _, room = machine_room()
-    return replace(room, n_ctx=context_for_all(), measured=seen_here())
 
 
 def _standing(pair: Pair, here: Registered, room: Room) -> Standing:
@@ -109,7 +103,7 @@ def show_pair(args: argparse.Namespace) -> int:
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     pair, files = named_pair(args.pair)
-    room = _room()
+    _, room = measured_room(context_for_all())
     sized = with_files(pair, registry().read().usable(pair))
     proposal, download = weigh(sized, room), download_bytes(sized)
     facts: dict[str, Any] = {

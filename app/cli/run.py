@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.engine import PairLoader, make_engine
+from app.cli.engine import PairLoader, make_engine, received
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, json_for
 from app.cli.report import as_json, summary
@@ -36,9 +36,6 @@ from app.worker.events import (
     PromptProgress,
     Step,
 )
-
-_POLL_S = 0.2
-"""Windows delivers Ctrl+C to Python only between two waits."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,11 +85,7 @@ class Listener:
         """Read events until the answer has ended; returns the exit code."""
         self._status.show(LOADING)
         while True:
-            try:
-                event = events.get(timeout=_POLL_S)
-            except queue.Empty:
-                continue
-            match event:
+            match event := received(events):
                 case LoadProgress(share=share):
                     self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):

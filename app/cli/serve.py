@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import uvicorn
 
-from app.cli.engine import PairLoader, make_engine
+from app.cli.engine import PairLoader, make_engine, received
 from app.cli.known_pairs import FILES
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, ProgressLine
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
-_POLL_S = 0.2
 _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
 _LISTED = 8
@@ -103,11 +102,7 @@ def _load(requests: EngineQueue, options: Options, status: ProgressLine) -> Pair
     with cancel_on_interrupt(requests.engine.cancel):
         requests.engine.load(PairLoader(options))
         while True:
-            try:
-                event = events.get(timeout=_POLL_S)
-            except queue.Empty:
-                continue
-            match event:
+            match received(events):
                 case LoadProgress(share=share):
                     status.show(f"{LOADING} {share:4.0%}")
                 case Notice(text):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
-from app.cli.measured_pairs import seen_here
+from app.cli.measured_pairs import measured_room
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.pairs_check import LABEL, check_lines
@@ -108,8 +108,7 @@ def _of_models(given: dict[str, str]) -> Pair:
 def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
-    (machine, room), known, free = machine_room(), catalog(), cache.free_bytes()
-    room = replace(room, n_ctx=context_for_all(), measured=seen_here())
+    (machine, room), known, free = measured_room(context_for_all()), catalog(), cache.free_bytes()
     proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(cache.bytes_to_download(pair), free))
     if not proposals:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")

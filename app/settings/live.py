@@ -125,10 +125,8 @@ class LiveSettings:
 
     # Changing
 
-    def refusal(self, name: str, value: Value, scope: Scope = Scope.ALL) -> str:
+    def refusal(self, name: str, value: Value) -> str:
         """Return why a value cannot be set; "" if it can."""
-        if scope is Scope.CONVERSATION and not BY_NAME[name].in_conversation:
-            return f"{name} applies to all conversations."
         if name == "preset" and value is not None and value not in self.presets:
             return unknown_preset(str(value), self.presets).message
         return ""

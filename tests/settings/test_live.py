@@ -95,7 +95,6 @@ def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: Settings
     assert len(told) == 4
     assert all(text.isprintable() for text in told)
     assert not live.waiting
-    assert "applies to all conversations" in live.refusal("model.ctx", 512, Scope.CONVERSATION)
     assert live.enter({}) == []
     assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
 

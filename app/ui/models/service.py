@@ -178,10 +178,10 @@ class PairService:
             default = self._registered.pairs.get(self._registered.default or "")
             if default is not None and not default.is_here:
                 self._problems.append(default.gone)
-            pairs, problem = self._environment.catalog()
-            known = {pair.name: pair for pair in pairs}
-            if problem is not None:
-                self._problems.append(problem)
+            catalog = self._environment.catalog()
+            known = catalog.pairs
+            if catalog.unread is not None:
+                self._problems.append(catalog.unread)
         except AppError as error:
             self._problems.append(error)
         self._pairs = self._added | every_pair(known, self._registered)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
-from app.models.catalog import Pair
+from app.models.catalog import Catalog, Pair
 from app.models.progress import Progress
 from app.models.recommend import Room, weigh
 from app.models.registry import Registry, SetUp
@@ -36,7 +36,7 @@ class PairEnvironment:
     Attributes:
         machine: Returns the machine in one line and its memory for models; called on a thread.
         demo_file: Returns the demo's target or draft; creates it if missing.
-        catalog: Returns the known pairs and a problem of the catalog.
+        catalog: Reads the catalog.
         open_pair: Returns the request that loads a pair.
         is_here: Returns whether a model is on this machine.
         current: Returns the pair that the chat was asked for.
@@ -46,7 +46,7 @@ class PairEnvironment:
     machine: Callable[[], tuple[str, Room]]
     demo_file: Callable[[str], Path]
     is_here: Callable[[ModelSource], bool]
-    catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
+    catalog: Callable[[], Catalog]
     open_pair: Callable[[Pair, SetUp], LoadRequest]
     current: Callable[[], Pair | None] = lambda: None
     phase: Callable[[], Phase] = lambda: Phase.READY

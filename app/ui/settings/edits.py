@@ -99,7 +99,7 @@ class SettingEdits:
             value = setting.kind.parse(text)
         except (ValueError, OverflowError):
             return None, f"Expected {setting.kind.allowed}."
-        return value, printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value, self.scope))
+        return value, printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value))
 
     def set(self, setting: Setting, value: Value) -> str:
         """Set a valid value."""

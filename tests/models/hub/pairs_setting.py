@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.cli.known_pairs import is_here
 from app.core.errors import CatalogError
-from app.models.catalog import Pair
+from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.memory_estimate import PairOverhead
 from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
@@ -95,10 +95,12 @@ class Setting:
         assert inquiry is not None
         return inquiry
 
-    def _catalog(self) -> tuple[list[Pair], CatalogError | None]:
+    def _catalog(self) -> Catalog:
         if self.broken:
             raise CatalogError("models.toml cannot be read.", "Fix it.")
-        return self.pairs, self.trouble
+        found = Catalog(shipped_file())
+        found.pairs, found.unread = {pair.name: pair for pair in self.pairs}, self.trouble
+        return found
 
     def _open(self, pair: Pair, files: SetUp) -> LoadRequest:
         self.opened.append((pair, files))
