@@ -270,7 +270,8 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
 
     def give(n_bytes: int) -> None:
         room = Room(n_bytes, "a card")
-        monkeypatch.setattr("app.cli.setup.machine_room", lambda **_: ("a machine", room))
+        for module in ("setup", "measured_pairs"):
+            monkeypatch.setattr(f"app.cli.{module}.machine_room", lambda *_, **__: ("a machine", room))
         monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give
@@ -309,7 +310,6 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
 ) -> None:
     settings = tmp_path / "settings.toml"
     monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
-    monkeypatch.setattr("app.cli.pairs.machine_room", lambda: ("a machine", Room(6 * 10**9, "a card")))
     room(6 * 10**9)
 
     def found() -> tuple[str, str]:
