@@ -38,17 +38,7 @@ CUDA_12 = (
 
 
 class FakeSystem(System):
-    """A system made of dictionaries.
-
-    Args:
-        name: As in `System`.
-        arch: As in `System`.
-        files: Texts by path.
-        tools: Output by command line; None for a tool that fails.
-        memory: Total and available bytes.
-        cores: Cores and threads.
-        windows_cpu: CPU name in the Windows registry.
-    """
+    """A system made of dictionaries."""
 
     def __init__(
         self,

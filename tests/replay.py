@@ -21,13 +21,7 @@ GRID_P_MIN = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Result of a replay.
-
-    Attributes:
-        cost: Cost of all tokens after the first, in the curve's unit.
-        steps: Every step, in order.
-        strategy: The strategy after the answer.
-    """
+    """Result of a replay."""
 
     cost: float
     steps: tuple[StepResult, ...]
@@ -109,14 +103,7 @@ StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
 
 
 def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
-    """Run a strategy over one answer on one machine.
-
-    Args:
-        trace: The answer.
-        curve: The machine.
-        make: Makes the strategy from its draft model and its clock.
-        disturb: Returns a factor for every cost on the strategy's clock; the cost of the result does not include it.
-    """
+    """Run a strategy over one answer on one machine."""
     now = spent = 0.0
 
     def advance(cost: float) -> None:

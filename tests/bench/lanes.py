@@ -55,14 +55,7 @@ def draft_prompt_ns(pair: NativePair, prompt: Sequence[int]) -> int:
 
 
 class Lane(Protocol):
-    """One running answer.
-
-    Attributes:
-        ns: Nanoseconds since its first token.
-        draft_prompt_ns: Nanoseconds in which the draft model read the prompt.
-        n_tokens: Tokens so far.
-        done: Whether the answer has ended.
-    """
+    """One running answer."""
 
     ns: int
     draft_prompt_ns: int

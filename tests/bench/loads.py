@@ -27,12 +27,7 @@ _SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(ran
 
 
 class Load:
-    """Run the load in separate sessions, as from another terminal, while the context is open.
-
-    Args:
-        kind: One of `LOADS`.
-        seed: Random seed of a changing load.
-    """
+    """Run the load in separate sessions, as from another terminal, while the context is open."""
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         self._kind = kind

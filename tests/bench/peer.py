@@ -16,15 +16,7 @@ import psutil
 
 
 class LlamaServer:
-    """One server process on loopback; use it as a context manager.
-
-    Args:
-        binary: Path of llama-server.
-        target: GGUF file.
-        threads: Threads for single tokens and for batches.
-        n_ctx: Context length.
-        extra: More flags, such as those of a draft.
-    """
+    """One server process on loopback; use it as a context manager."""
 
     def __init__(self, binary: Path, target: Path, threads: int, n_ctx: int, extra: Sequence[object] = ()) -> None:
         with socket.socket() as probe:

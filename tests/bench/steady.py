@@ -31,13 +31,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One answer of every contender, at the same time.
-
-    Attributes:
-        prompt: Name of the prompt.
-        steps: Every step after the first token, by contender; "plain" is the one with no draft.
-        reading_ns: Time in which the draft model read the prompt, by contender.
-    """
+    """One answer of every contender, at the same time."""
 
     prompt: str
     steps: Mapping[str, Sequence[StepTime]]

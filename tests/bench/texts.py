@@ -16,9 +16,6 @@ def accepted_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]
     """Return the accepted and the proposed n-gram tokens in every bin of `SUPPORT_EDGES`.
 
     Tokens are proposed at every position of every answer; tokens after a wrong one do not count.
-
-    Args:
-        all_texts: Token ids of each prompt and answer.
     """
     accepted, proposed = [0] * len(SUPPORT_PRIOR), [0] * len(SUPPORT_PRIOR)
     for prompt, text in all_texts:

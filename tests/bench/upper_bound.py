@@ -67,18 +67,7 @@ def ngram_matches(prompt: Sequence[int], text: Sequence[int], min_match: int = M
 def teacher_forced(
     draft: TokenCache, n_vocab: int, prompt: Sequence[int], text: Sequence[int], depth: int
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """Draft at every position of a known answer but the first.
-
-    Args:
-        draft: The draft model's cache.
-        n_vocab: Token ids that draft and target share.
-        prompt: Token ids before the answer.
-        text: Token ids of the answer.
-        depth: Tokens to draft at each position; fewer where the context ends.
-
-    Yields:
-        How many drafted tokens in a row equal the answer, and the probability of each drafted token.
-    """
+    """Yield for every position of an answer but the first how many drafted tokens match, and their probabilities."""
     sequence = [*prompt, *text]
     draft.reuse(sequence)
     for place in range(len(prompt) + 1, len(sequence)):

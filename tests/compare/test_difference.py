@@ -28,12 +28,7 @@ PLACE = 6
 
 
 class Rounding(FakeModel):
-    """A model whose logits move with the width of the batch, as real ones do.
-
-    Args:
-        gap: How far token 61 is behind the best at the place.
-        moves: How much a batch lifts it.
-    """
+    """A model whose logits move with the width of the batch, as real ones do."""
 
     def __init__(self, rule: Rule, gap: float, moves: float) -> None:
         super().__init__(rule)

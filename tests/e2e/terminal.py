@@ -28,13 +28,7 @@ _STAYS_S = 300
 
 
 class Terminal:
-    """`tandem` in a window of a separate tmux server.
-
-    Args:
-        folder: Folder for the exit code and the process id.
-        flags: Arguments of the program.
-        output: File for its standard output, instead of the terminal.
-    """
+    """`tandem` in a window of a separate tmux server."""
 
     def __init__(self, folder: Path, *flags: str, output: Path | None = None) -> None:
         self._name = f"tandem-test-{uuid.uuid4().hex}"

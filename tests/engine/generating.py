@@ -70,13 +70,7 @@ def undrafted(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) 
 
 
 class ConstantDraft(RecordedDraft):
-    """A draft model that proposes the same tokens in every step, with the same confidence.
-
-    Args:
-        tokens: The tokens; nothing is drafted after an end token.
-        confidence: Confidence of every token.
-        unread: Tokens that it has not read.
-    """
+    """A draft model that proposes the same tokens in every step, with the same confidence."""
 
     def __init__(self, tokens: Sequence[int] = range(1000, 1064), confidence: float = 0.99, unread: int = 0) -> None:
         super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)

@@ -101,11 +101,7 @@ def assert_same_up_to_rounding(
     one: Sequence[int],
     other: Sequence[int],
 ) -> int:
-    """Two greedy texts are equal, or part where the two choices are a near tie.
-
-    Returns:
-        Tokens in common.
-    """
+    """Check that two greedy texts are equal or part at a near tie; return how many tokens they have in common."""
     n = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     if n == len(one) == len(other):
         return n

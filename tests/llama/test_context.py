@@ -229,17 +229,6 @@ def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) ->
     assert len(model._piece(token)) > 10
 
 
-def test_the_model_describes_itself(model: Model) -> None:
-    assert model.name
-    assert model.quantization == "Q4_1"
-    assert model.n_ctx_train == 8192
-    assert model.size_bytes > 50_000_000
-    assert model.can_rollback
-    assert model.chat_template
-    assert model.is_end(2)
-    assert not model.is_end(100)
-
-
 def test_a_saved_sequence_is_restored_with_the_same_logits(new_context: NewContext, tokens: list[int]) -> None:
     context, other = new_context(), new_context()
     for each in (context, other):

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from app.llama import devices as module
-from app.llama import library, throughput
+from app.llama import library
 from app.llama.devices import build, devices, parse_features
 
 
@@ -70,16 +70,3 @@ def test_devices_without_memory_of_their_own_are_recognized(
     monkeypatch.setattr(module, "library_call", Registry(**answers))
 
     assert [device.kind for device in devices()] == [kind]
-
-
-def test_the_shortest_of_many_products_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("time.perf_counter", lambda: now[0])
-    seconds = iter([9.0, 3.0, 2.0, 1.0, 2.0, 2.0, 2.0])
-
-    def compute() -> bool:
-        now[0] += next(seconds)
-        return True
-
-    assert throughput._timed(compute) == 1.0
-    assert throughput._timed(lambda: False) is None

@@ -411,6 +411,7 @@ def test_a_draft_that_does_not_fit_is_left_out(tmp_path: Path, name: str) -> Non
     [notice] = pair.notices
     assert notice.startswith("Running without a draft. ")
     assert reason in notice
+    assert pair.info.sources(AutoDraft()) == ("ngram",)
     assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
     pair.close()
 
@@ -425,13 +426,6 @@ def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> 
     plain, _ = answer(pair, NoDrafting(), n_tokens=20)
     pair.target.rollback(0)
     assert answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=20)[0] == plain
-    pair.close()
-
-
-def test_n_gram_drafting_replaces_a_refused_head(tmp_path: Path) -> None:
-    pair = load(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "draft.gguf", eagle3__block_count=2))
-    assert pair.drafter is None
-    assert pair.info.sources(AutoDraft()) == ("ngram",)
     pair.close()
 
 
@@ -470,35 +464,21 @@ def test_the_drafts_of_a_pair_are_described(tmp_path: Path) -> None:
     pair.close()
 
 
-def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs: Inputs) -> None:
-    target, block = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "block.gguf")
-    pair = load(target, write_eagle3(tmp_path / "head.gguf"))
+@pytest.mark.parametrize("mtp", [False, True])
+def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs: Inputs, mtp: bool) -> None:
+    target = (write_mtp if mtp else write_target)(tmp_path / "target.gguf")
+    layers = {"dflash__target_layers": Array(I32, [0, 1])} if mtp else {}
+    block = write_dflash(tmp_path / "block.gguf", **layers)
+    # A file that is named comes before a layer of the target; without a name, the layer drafts.
+    first, second = (block, None) if mtp else (write_eagle3(tmp_path / "head.gguf"), block)
+    pair = load(target, first, mtp=mtp)
+    assert pair.info.draft_kind == ("dflash" if mtp else "eagle3")
     plain, _ = answer(pair, NoDrafting(), n_tokens=40)
-
-    pair.use_draft(block, lambda *_: True)
+    pair.use_draft(second, lambda *_: True)
     pair.target.rollback(0)
     tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=40)
-
-    assert (tokens, pair.info.draft_kind) == (plain, "dflash")
-    fresh = load(target, block)
-    assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
-    fresh.close()
-    pair.close()
-
-
-def test_an_mtp_layer_is_compared_with_a_block(tmp_path: Path, inputs: Inputs) -> None:
-    target, block = write_mtp(tmp_path / "target.gguf"), tmp_path / "block.gguf"
-    write_dflash(block, dflash__target_layers=Array(I32, [0, 1]))
-    pair = load(target, block, mtp=True)
-    assert (pair.info.draft_kind, pair.info.draft and pair.info.draft.file) == ("dflash", "block.gguf")
-    plain, _ = answer(pair, NoDrafting(), n_tokens=40)
-
-    pair.use_draft(None, lambda *_: True)
-    pair.target.rollback(0)
-    tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=40)
-
-    assert (tokens, pair.info.draft_kind) == (plain, "mtp")
-    fresh = load(target, mtp=True)
+    assert (tokens, pair.info.draft_kind) == (plain, "mtp" if mtp else "dflash")
+    fresh = load(target, second, mtp=mtp)
     assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
     for one in (fresh, pair):
         one.close()

@@ -174,13 +174,7 @@ def write_attention(path: Path, seed: int) -> Path:
 
 
 def operate(n: int, start: Callable[[bool], Process], check: Callable[[Process, list[int]], None]) -> None:
-    """Switch, edit, branch, quit, kill, damage files and change the model file at random; check each prompt.
-
-    Args:
-        n: Number of operations.
-        start: Starts the program, with another model file or not.
-        check: Checks a prompt after it was read.
-    """
+    """Switch, edit, branch, quit, kill, damage files and change the model file at random; check each prompt."""
     random = Random(3)
     texts = {str(n): list(random.choices(range(2, 60), k=200)) for n in range(4)}
     is_other, process = False, start(False)

@@ -65,11 +65,7 @@ def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
 
 
 class ScriptedSession:
-    """A session with a loaded pair, and a second look at its file.
-
-    Attributes:
-        said: What the disk reported.
-    """
+    """A session with a loaded pair, and a second look at its file."""
 
     def __init__(
         self,

@@ -13,11 +13,7 @@ _LOOKS = 3
 
 
 class Driver:
-    """What every driver of a screen can do.
-
-    Args:
-        pilot: Presses the keys.
-    """
+    """What every driver of a screen can do."""
 
     def __init__(self, pilot: Pilot[None]) -> None:
         self.pilot = pilot

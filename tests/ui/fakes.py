@@ -39,12 +39,7 @@ STATS = GenerationStats(
 
 
 class FakeEngine:
-    """Satisfies `app.session.answering.Engine`. `load` and `answer` only take note; the test sends the events.
-
-    Args:
-        emit: The screen's side.
-        closes: What `close` returns.
-    """
+    """Satisfies `app.session.answering.Engine`. `load` and `answer` only take note; the test sends the events."""
 
     def __init__(self, emit: Callable[[Event], None], *, closes: bool = True) -> None:
         self.emit = emit

@@ -172,11 +172,7 @@ class MonkeyEngine:
 
 
 class Monkey:
-    """One run of the program.
-
-    Args:
-        folder: Where its files are.
-    """
+    """One run of the program."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "conversations.db"
@@ -199,11 +195,7 @@ class Monkey:
         return chat
 
     async def play(self, moves: Sequence[Move]) -> None:
-        """Play a session; then a user presses escape until the prompt has the focus, and asks something.
-
-        Raises:
-            AssertionError: Something is not as it must be.
-        """
+        """Play a session; then a user presses escape until the prompt has the focus, and asks something."""
         async with self.app.run_test(size=(100, 30)) as self.pilot:
             await self.rest()
             for what, value in moves:

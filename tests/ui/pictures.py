@@ -57,14 +57,7 @@ class SnapCompare(Protocol):
 async def goes_faster(
     chat: Chat, begun: GenerationStats, drafting: DraftingStatus | None = None, **drafts: int
 ) -> GenerationStats:
-    """Half seconds of an answer, each as fast as it makes a curve that one sees; returns the last counters.
-
-    Args:
-        chat: Where it is answered.
-        begun: The counters before.
-        drafting: What is said of the drafting.
-        drafts: By how much other counters grow each time.
-    """
+    """Emit half seconds of an answer at changing speeds, `drafts` growing each time; return the last counters."""
     stats = begun
     for speed in [60, 80, 95, 110, 106, 100, 118, 120]:
         stats = replace(

@@ -60,7 +60,21 @@ def untimed(event: Event) -> Event:
     return event
 
 
-class Harness:
+class Listener:
+    """Events as they arrive."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        """Everything up to the next event of one of these kinds."""
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=_TIMEOUT_S))
+        return seen
+
+
+class Harness(Listener):
     """The engine and its events."""
 
     def __init__(
@@ -70,17 +84,10 @@ class Harness:
         servers: Sequence[str] = (),
         stop_s: float = _PATIENT_S,
     ) -> None:
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        super().__init__()
         command = command or python_command("-m", MODULE)
         self.engine = IsolatedEngine(self.events.put, command, hint_after, servers)
         self.engine.stop_s = stop_s
-
-    def until(self, *kinds: type[Event]) -> list[Event]:
-        """Everything up to the next event of one of these kinds."""
-        seen: list[Event] = []
-        while not seen or not isinstance(seen[-1], kinds):
-            seen.append(self.events.get(timeout=_TIMEOUT_S))
-        return seen
 
     @property
     def child(self) -> psutil.Process:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -31,25 +30,20 @@ from app.worker.events import (
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
+from tests.worker.harness import Listener, failed, finished
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
 
-class Harness:
+class Harness(Listener):
     """A worker and its events."""
 
     def __init__(self) -> None:
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        super().__init__()
         self.worker = EngineWorker(self.events.put)
 
     def load(self, pair: LoadedPair) -> None:
         self.worker.load(lambda cancel, progress: pair)
-
-    def until(self, *kinds: type[Event]) -> list[Event]:
-        seen: list[Event] = []
-        while not seen or not isinstance(seen[-1], kinds):
-            seen.append(self.events.get(timeout=30))
-        return seen
 
 
 @pytest.fixture
@@ -106,17 +100,14 @@ def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> 
 
     harness.worker.load(missing)
     harness.worker.answer(QUESTION)
-    failed, refused = harness.until(Failed) + harness.until(Failed)
+    missed, refused = (failed(harness.until(Failed)[-1]) for _ in range(2))
     harness.load(FakePair(FakeModel(mixing(1))))
     number = harness.worker.answer(QUESTION)
 
-    assert isinstance(failed, Failed)
-    assert (failed.request, failed.error.message) == (None, "There is no file x.")
-    assert isinstance(refused, Failed)
+    assert (missed.request, missed.error.message) == (None, "There is no file x.")
     assert refused.error.message == "No model is loaded."
-    *_, finished = harness.until(Finished)
-    assert isinstance(finished, Finished)
-    assert finished.request == number
+    last = finished(harness.until(Finished)[-1])
+    assert last.request == number
 
 
 def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
@@ -160,11 +151,9 @@ class TestCancel:
         harness.until(Step)
         harness.worker.cancel()
 
-        *_, finished = harness.until(Finished)
-
-        assert isinstance(finished, Finished)
-        assert finished.reason is FinishReason.CANCELLED
-        assert finished.text
+        last = finished(harness.until(Finished)[-1])
+        assert last.reason is FinishReason.CANCELLED
+        assert last.text
 
     def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
         gate, entered = threading.Event(), threading.Event()
@@ -183,9 +172,8 @@ class TestCancel:
 
         reasons: dict[int, FinishReason] = {}
         while len(reasons) < 2:
-            *_, finished = harness.until(Finished)
-            assert isinstance(finished, Finished)
-            reasons[finished.request] = finished.reason
+            last = finished(harness.until(Finished)[-1])
+            reasons[last.request] = last.reason
         assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
 
     def test_one_waiting_answer_can_be_cancelled_alone(self, harness: Harness) -> None:
@@ -198,9 +186,8 @@ class TestCancel:
 
         reasons: dict[int, FinishReason] = {}
         while len(reasons) < 3:
-            *_, finished = harness.until(Finished)
-            assert isinstance(finished, Finished)
-            reasons[finished.request] = finished.reason
+            last = finished(harness.until(Finished)[-1])
+            reasons[last.request] = last.reason
         stopped = FinishReason.CANCELLED
         assert reasons == {running: stopped, waiting: stopped, later: FinishReason.LENGTH}
 
@@ -212,9 +199,8 @@ class TestCancel:
             harness.worker.cancel(number)
         harness.worker.answer(QUESTION)
 
-        *_, finished = harness.until(Finished)
-        assert isinstance(finished, Finished)
-        assert finished.reason is FinishReason.LENGTH
+        last = finished(harness.until(Finished)[-1])
+        assert last.reason is FinishReason.LENGTH
         assert not harness.worker._cancelled
 
     def test_a_load_can_be_stopped(self, harness: Harness) -> None:
@@ -230,43 +216,39 @@ class TestCancel:
         assert entered.wait(30)
         harness.worker.cancel()
 
-        seen: Sequence[Event] = harness.until(Failed)
-        assert isinstance(seen[0], LoadProgress)
-        assert isinstance(seen[-1], Failed)
+        assert isinstance(harness.until(Failed)[0], LoadProgress)
 
 
 class TestAnswers:
     def finish(self, harness: Harness, request: AnswerRequest, pair: FakePair) -> Finished:
         harness.load(pair)
         harness.worker.answer(request)
-        *_, finished = harness.until(Finished)
-        assert isinstance(finished, Finished)
-        return finished
+        return finished(harness.until(Finished)[-1])
 
     def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
 
-        finished = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
+        last = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
 
-        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+        assert (last.text, last.reason) == ("i", FinishReason.STOP)
 
     def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
         built = pair.build_prompt(QUESTION.messages)
         pair.build_prompt = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
 
-        finished = self.finish(harness, QUESTION, pair)
+        last = self.finish(harness, QUESTION, pair)
 
-        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+        assert (last.text, last.reason) == ("i", FinishReason.STOP)
 
     def test_an_answer_continues_where_it_ended(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, prefill=Prefill("hi, ", "hm"))
         pair = FakePair(FakeModel(script([9, 10], 7)))
 
-        finished = self.finish(harness, request, pair)
+        last = self.finish(harness, request, pair)
 
         assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.prefill).tokens
-        assert (finished.text, finished.reasoning, finished.reason) == ("hi, ij", "hm", FinishReason.STOP)
+        assert (last.text, last.reasoning, last.reason) == ("hi, ij", "hm", FinishReason.STOP)
 
     def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
         draft = FakeModel(mixing(1))
@@ -278,9 +260,8 @@ class TestAnswers:
 
         notices = [e.text for e in seen if isinstance(e, Notice)]
         assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
-        finished = seen[-1]
-        assert isinstance(finished, Finished)
-        assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")
+        last = finished(seen[-1])
+        assert (last.reason, last.lost) == (FinishReason.LENGTH, "The fake failed.")
 
 
 class TestFailedComputation:
@@ -300,17 +281,15 @@ class TestFailedComputation:
         harness.worker.load(load)
         harness.until(Loaded)
         harness.worker.answer(QUESTION)
-        assert failed_with(harness.until(Failed)[-1]) == "It failed."
+        assert failed(harness.until(Failed)[-1]).error.message == "It failed."
         assert [pair.closed for pair in pairs] == [True]
         return pairs
 
     def test_the_next_answer_loads_the_pair_again(self, harness: Harness) -> None:
         pairs = self.failing(harness)
         number = harness.worker.answer(QUESTION)
-        *before, finished = harness.until(Finished, Failed)
-
-        assert isinstance(finished, Finished)
-        assert (finished.request, len(pairs)) == (number, 2)
+        *before, last = harness.until(Finished, Failed)
+        assert (finished(last).request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
     def test_a_failed_draft_is_left_out_with_a_notice(self, harness: Harness) -> None:
@@ -325,9 +304,8 @@ class TestFailedComputation:
         harness.worker.answer(drafted)
         *before, second = harness.until(Finished, Failed)
 
-        assert isinstance(first, Finished)
-        assert isinstance(second, Finished)
-        assert (first.lost, second.lost, first.text) == ("It failed.", "", second.text)
+        assert (finished(first).lost, finished(second).lost) == ("It failed.", "")
+        assert finished(first).text == finished(second).text
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)
 
@@ -359,11 +337,6 @@ def failing_at(call: int) -> FakeModel:
     return model
 
 
-def failed_with(event: Event) -> str:
-    assert isinstance(event, Failed)
-    return event.error.message
-
-
 class TestAutomatic:
     def run(self, harness: Harness, pair: FakePair, request: AnswerRequest) -> list[Event]:
         harness.load(pair)
@@ -384,11 +357,10 @@ class TestAutomatic:
         # Once after measuring, and once per answer.
         assert pair.remembered == 3
         plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
-        assert isinstance(first[-1], Finished)
-        assert isinstance(plain, Finished)
-        assert first[-1].text == plain.text
-        assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+ngram")
-        assert first[-1].drafting is not None
+        last = finished(first[-1])
+        assert last.text == finished(plain).text
+        assert (last.plan.mode, last.plan.drafter) == ("auto", "model+ngram")
+        assert last.drafting is not None
 
     def test_a_stop_while_measuring_ends_the_answer_and_keeps_no_half_curve(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
@@ -399,10 +371,8 @@ class TestAutomatic:
             raise Interrupted
 
         pair.calibrate = interrupted  # type: ignore[method-assign, assignment]
-        finished = self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1]
-
-        assert isinstance(finished, Finished)
-        assert (finished.reason, pair.memory) == (FinishReason.CANCELLED, None)
+        last = finished(self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1])
+        assert (last.reason, pair.memory) == (FinishReason.CANCELLED, None)
 
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
@@ -420,23 +390,20 @@ class TestAutomatic:
 
         seen = self.run(harness, pair, request)
 
-        finished = seen[-1]
-        assert isinstance(finished, Finished)
+        last = finished(seen[-1])
         assert not any(isinstance(event, Measuring) for event in seen)
-        assert (finished.plan.mode, finished.stats.draft_n, pair.memory) == ("off", 0, None)
-        assert finished.drafting == DraftingStatus("off", why)
-        assert finished.why_undrafted == why
+        assert (last.plan.mode, last.stats.draft_n, pair.memory) == ("off", 0, None)
+        assert last.drafting == DraftingStatus("off", why)
+        assert last.why_undrafted == why
 
     def test_n_min_above_the_rollback_limit_drafts_nothing(self, harness: Harness) -> None:
         draft = FakeModel(mixing(1))
         pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
         too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)
 
-        finished = self.run(harness, pair, too_many)[-1]
-
-        assert isinstance(finished, Finished)
-        assert finished.drafting is not None
-        assert finished.drafting.reason == ("no draft is as long as n_min 8, for at most 7 tokens can be rolled back")
+        last = finished(self.run(harness, pair, too_many)[-1])
+        assert last.drafting is not None
+        assert last.drafting.reason == ("no draft is as long as n_min 8, for at most 7 tokens can be rolled back")
         assert not draft.batches
         as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
         assert pair.info.why_no_draft(as_many.drafting) == ""

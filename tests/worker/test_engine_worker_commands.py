@@ -158,12 +158,7 @@ SAID_AGAIN = [9, 10, 11, 12, 13, 14, 15, 16]
 
 
 class Failing(FakeModel):
-    """A draft model that fails once and for all.
-
-    Attributes:
-        fails_from: Number of the decode call from which it fails.
-        fails_for_ns: What each failure takes.
-    """
+    """A draft model that fails once and for all."""
 
     fails_from = FAILS_AT
     fails_for_ns = 0

@@ -15,13 +15,7 @@ from tests.pairs import FakePair
 
 
 class Machine:
-    """A machine with a scripted load of other programs.
-
-    Attributes:
-        now: Seconds of wall time.
-        others: CPU seconds of other programs.
-        applied: Every thread count that was set.
-    """
+    """A machine with a scripted load of other programs."""
 
     def __init__(self, n_cpus: int) -> None:
         self.n_cpus = n_cpus

@@ -56,11 +56,7 @@ class Drop(Fault):
 
 @dataclass
 class Stall(Fault):
-    """Sends this many bytes of the body (None: not even the status line) and holds the rest until `go` is set.
-
-    Attributes:
-        reached: Set once the answer is held back, for tests that wait for that.
-    """
+    """Sends this many bytes of the body (None: not even the status line) and holds the rest until `go` is set."""
 
     after: int | None = None
     reached: threading.Event = field(default_factory=threading.Event)

@@ -15,12 +15,7 @@ from tests.models.hub.wire import Journal, Request
 
 
 class LoopbackHub(Site):
-    """A running hub with its CDN on a second port; a context manager.
-
-    Attributes:
-        faults: What shall go wrong.
-        journal: Every request to both, for tests that wait for one.
-    """
+    """A running hub with its CDN on a second port; a context manager."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -94,11 +94,7 @@ class Exchange(BaseHTTPRequestHandler):
 
 
 class Origin(ThreadingHTTPServer):
-    """A server of its own port, with a thread for every connection and none left at the end.
-
-    Attributes:
-        errors: What went wrong in the server itself; a test with any has found a fault in this folder.
-    """
+    """A server of its own port, with a thread for every connection and none left at the end."""
 
     daemon_threads = True
     request_queue_size = 128

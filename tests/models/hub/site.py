@@ -31,15 +31,7 @@ class Refusal(Exception):  # noqa: N818
 
 
 class Site:
-    """The state of the hub, and its answer to every request.
-
-    Attributes:
-        endpoint: The hub's address, for HF_ENDPOINT.
-        cdn_endpoint: The CDN's.
-        repos: Every repository by its name.
-        tokens: Every token the hub knows.
-        leaks: Requests to the CDN with an authorization header; there must be none.
-    """
+    """The state of the hub, and its answer to every request."""
 
     endpoint: str
     cdn_endpoint: str

@@ -11,7 +11,7 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
 from app.engine.types import FinishReason
 from app.ui.composer.completion import CHOSEN
-from app.ui.composer.editor import LONGEST, Pastes
+from app.ui.composer.editor import Pastes
 from app.ui.transcript.parts import FoldedText
 from tests.ui.chat_driver import Chat, open_chat
 
@@ -152,14 +152,6 @@ async def test_control_characters_do_not_come_with_a_long_paste() -> None:
     async with open_chat() as chat:
         await paste(chat, "\x1b[31m" + LONG + "\x07\u202e")
         assert chat.screen.prompt.pastes[0].text == "[31m" + LONG
-
-
-def test_two_pastes_with_equal_names_get_different_marks() -> None:
-    pastes = Pastes()
-    first, second = "a" * (LONGEST + 1), "b" * (LONGEST + 1)
-    marks = [pastes.fold(first), pastes.fold(second), pastes.fold(first)]
-    assert marks[0] == marks[2] != marks[1]
-    assert [each.text for each in pastes.found_in(f"{marks[1]} {marks[0]}")] == [second, first]
 
 
 def test_short_pastes_stay_text() -> None:

@@ -55,13 +55,6 @@ async def test_pasted_control_characters_are_dropped() -> None:
         assert chat.prompt == "a[31mb\nc"
 
 
-async def test_a_burst_of_keys_is_taken_in_the_order_it_was_typed() -> None:
-    async with open_chat() as chat:
-        for key in [*"gemma", *["backspace"] * 5, *"coder"]:
-            chat.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await chat.until(lambda: chat.screen.prompt.text == "coder")
-
-
 async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_something() -> None:
     wanted = "東京\u3000می\u200cروم\xa0👩\u200d👧"
     async with open_chat() as chat:

@@ -164,13 +164,7 @@ def with_check(**changes: Any) -> Prepared:
 
 
 class FakePairs(PairService):
-    """A pair service without a thread.
-
-    Attributes:
-        now: The state; a test replaces it.
-        calls: What was asked for, in order.
-        refuses: Raised by the next call that may fail.
-    """
+    """A pair service without a thread."""
 
     def __init__(self, *cards: PairCard, machine: str = MACHINE) -> None:
         self.now = PairsState(machine=machine, cards=cards or CARDS, busy=True)
