@@ -4,7 +4,8 @@ No screen, no timer, no thread: readers such as the chat screen call it and rend
 
 session         commands and events; the entry point
 snapshot        one chat at one moment, as values
-answering       requests to the engine: answers, titles, and summaries where the context is full
+answering       requests to the engine: answers, and titles of conversations
+compaction      a full context: the messages to leave out, and the request for their summary
 conversation    the open conversation, its branches and its running answer, stored while it is written
 turn            the last prompt of a branch, how its answer ended, and what is stored with it
 library         all stored conversations: list, search, rename, pin, delete

@@ -1,17 +1,18 @@
-"""Requests to the engine: answers, titles of conversations, and summaries where the context is full."""
+"""Requests to the engine: answers, and titles of conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.conversations.message import Compaction, Prefill, Role
+from app.conversations.message import Compaction, Prefill
 from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError, UsageError
+from app.core.errors import AppError, UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, Comparable, answer_request, shortened
+from app.session.compaction import n_kept_after, summary_request
 from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
 from app.worker.events import Event
@@ -30,15 +31,6 @@ _COMPARED_TOKENS = 256
 """Enough for a steady speed, short enough to compare several times."""
 _FIRST_EXCHANGE = 2
 """Messages of a conversation after its first answer."""
-_SUMMARIZE = (
-    "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
-    "and what you answered. Keep names and numbers."
-)
-"""Best of four wordings: with it, a model of 1.5 billion parameters kept every fact and the cached prefix."""
-_LONGEST_SUMMARY = 512
-"""Most tokens of a summary."""
-_COMPACTED = ("conversation", "answer")
-"""Values of `ContextOverflowError.whose` for which leaving out earlier messages helps."""
 
 
 class Engine(Protocol):
@@ -191,41 +183,3 @@ class Answering:
         if title:
             self._library.name(title)
             self.n_titles += 1
-
-
-# Summaries
-
-
-def n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:
-    """Return how many of the last messages before a prompt stay; None if leaving out the others does not help.
-
-    They fill about half of the context.
-
-    Args:
-        error: Error of the answer; only a full context is compacted.
-        before: Messages before the prompt.
-        written: Characters of the prompt and of the answer so far.
-        n_ctx: Context size in tokens.
-    """
-    if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
-        return None
-    lengths = [len(node.text) for node in before]
-    left = n_ctx // 2 * (sum(lengths) + written) / max(1, error.n_tokens) - written
-    n_kept = 0
-    for n, node in enumerate(reversed(before), start=1):
-        left -= lengths[-n]
-        if left < 0:
-            break
-        # Whole turns.
-        if node.role is Role.USER:
-            n_kept = n
-    return n_kept if n_kept < len(before) else None
-
-
-def summary_request(settings: ChatSettings, left_out: Sequence[Node], summary: str, name: str) -> AnswerRequest:
-    """Return the request for a summary of `left_out` and of an earlier summary.
-
-    It begins like the conversation, so the KV cache is reused.
-    """
-    request = answer_request(settings, _SUMMARIZE, as_messages(left_out), summary, name)
-    return shortened(request, _LONGEST_SUMMARY)

@@ -14,7 +14,7 @@ from app.session.library import StoreOpener
 from app.session.snapshot import Phase
 from app.settings.live import LiveSettings
 from app.ui.screens.chat import ChatScreen
-from app.ui.sidebar.panel import StatusLine
+from app.ui.sidebar.status_line import StatusLine
 from app.ui.transcript.message import AnswerMessage
 from tests.ui.driver import Driver
 from tests.ui.fakes import FakeEngine, fake_app

@@ -23,8 +23,9 @@ from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
 from app.ui.sidebar.numbers import in_a_line, of_document
-from app.ui.sidebar.panel import ReadoutPanel, StatusLine
+from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
+from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import MARK
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage

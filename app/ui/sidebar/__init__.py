@@ -2,5 +2,6 @@
 
 readouts     state of the running or last answer; speed and acceptance of its last steps
 numbers      numbers of one answer as text
-panel        the side panel, and the status line above the prompt
+panel        the side panel
+status_line  the line above the prompt
 """

@@ -9,7 +9,7 @@ import pytest
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, Source
 from app.session.chat_settings import ChatSettings
-from app.ui.sidebar.panel import StatusLine
+from app.ui.sidebar.status_line import StatusLine
 from app.worker.events import AnswerPlan, Finished, Measuring
 from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
