@@ -28,6 +28,8 @@ from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import UsageError
+from app.core.log import logged_to
+from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
 from app.server.app import Access, Service, make_app
@@ -71,7 +73,8 @@ def serve(args: argparse.Namespace) -> int:
             report = partial(_report, requests.metrics)
             name = options.pair.name if options.pair.name != FILES else pair.target.name
             service = Service(requests, options.answers, name, access, view.on_end, report)
-            with announced(RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)):
+            running = RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)
+            with announced(running), logged_to(log_file()):
                 asyncio.run(_run(HttpServer(service, listener), view))
         finally:
             requests.engine.close()

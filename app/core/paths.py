@@ -57,7 +57,7 @@ def conversations_file() -> Path:
 
 
 def log_file() -> Path:
-    """Return the log of the full-screen program."""
+    """Return the log of the chat and the server."""
     return _folder("user_log_dir") / "tandem.log"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -150,14 +151,13 @@ async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:
 
 
 async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | None]:
-    """Yield the parts of an answer; None where nothing happened for `KEEP_ALIVE_S` seconds."""
+    """Yield the parts of an answer; None after `KEEP_ALIVE_S` seconds without one, such as while a prompt is read."""
+    due = time.monotonic() + KEEP_ALIVE_S
     while True:
-        event = await ticket.next(KEEP_ALIVE_S)
-        if event is None:
-            yield None
-            continue
-        parts = reader.read(event)
-        for part in parts:
+        event = await ticket.next(max(0.0, due - time.monotonic()))
+        parts = reader.read(event) if event is not None else []
+        for part in parts or ([None] if time.monotonic() >= due else []):
             yield part
+            due = time.monotonic() + KEEP_ALIVE_S
         if parts and isinstance(parts[-1], End):
             return

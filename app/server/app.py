@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -32,6 +32,10 @@ from app.session.chat_settings import ChatSettings
 from app.worker.events import Failed, JobEnded
 from app.worker.jobs import TokenCount
 from app.worker.request import AnswerRequest
+
+Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
+Reader: TypeAlias = Callable[[Fields, ChatSettings], tuple[AnswerRequest, tuple[str, ...]]]
+"""Reads a request and the names of its tools."""
 
 log = logging.getLogger("tandem.server")
 log.addHandler(logging.NullHandler())
@@ -116,18 +120,15 @@ def make_app(service: Service) -> Starlette:
         yield
         service.queue.cancel_all()
 
-    def route(path: str, method: str, handler: Callable[[Request, Service], Awaitable[Response]]) -> Route:
+    def route(path: str, method: str, handler: Handler) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
                 service.access.check(request)
                 response = await handler(request, service)
-            except AppError as error:
-                response = _error_response(as_request_error(error), path)
             except ClientDisconnect:
                 response = Response(status_code=499)
-            except Exception:
-                log.exception("unexpected failure in %s", path)
-                response = _error_response(RequestError("The server failed unexpectedly.", status=500), path)
+            except Exception as error:
+                response = _error_response(_failure(error, path), path)
             service.on_end(method, path, response.status_code)
             return response
 
@@ -155,12 +156,12 @@ def make_app(service: Service) -> Starlette:
             route("/models", "GET", _models),
             route("/props", "GET", _props),
             route("/metrics", "GET", _metrics),
-            route("/v1/chat/completions", "POST", _chat),
-            route("/chat/completions", "POST", _chat),
-            route("/v1/completions", "POST", _completions),
-            route("/v1/responses", "POST", _responses),
-            route("/responses", "POST", _responses),
-            route("/v1/messages", "POST", _messages),
+            route("/v1/chat/completions", "POST", _CHAT),
+            route("/chat/completions", "POST", _CHAT),
+            route("/v1/completions", "POST", _COMPLETIONS),
+            route("/v1/responses", "POST", _RESPONSES),
+            route("/responses", "POST", _RESPONSES),
+            route("/v1/messages", "POST", _MESSAGES),
             route("/v1/messages/count_tokens", "POST", _count_tokens),
         ],
         middleware=[cors] if service.access.origins else [],
@@ -213,33 +214,31 @@ async def _metrics(request: Request, service: Service) -> Response:
     return PlainTextResponse(service.queue.metrics.as_prometheus(), media_type="text/plain; version=0.0.4")
 
 
-async def _chat(request: Request, service: Service) -> Response:
-    fields = await _body(request)
-    asked, tools = read_chat(fields, service.settings)
+def _answering(prefix: str, read: Reader, make: Callable[[Names, Fields, Service], Format]) -> Handler:
+    """Return the handler of an API whose requests ask for answers."""
+
+    async def handler(request: Request, service: Service) -> Response:
+        fields = await _body(request)
+        asked, tools = read(fields, service.settings)
+        format_ = make(Names(prefix, service.model), fields, service)
+        return await _answered(request, service, fields, asked, tools, format_)
+
+    return handler
+
+
+def _chat_format(names: Names, fields: Fields, service: Service) -> Format:
     report = service.report if fields.flag("tandem") else None
-    format_ = ChatFormat(Names("chatcmpl-", service.model), include_usage=_usage(fields), report=report)
-    return await _answered(request, service, fields, asked, tools, format_)
+    return ChatFormat(names, include_usage=_usage(fields), report=report)
 
 
-async def _completions(request: Request, service: Service) -> Response:
-    fields = await _body(request)
-    asked = read_completion(fields, service.settings)
-    names = Names("cmpl-", service.model)
-    return await _answered(request, service, fields, asked, (), CompletionFormat(names, include_usage=_usage(fields)))
+def _completion_format(names: Names, fields: Fields, service: Service) -> Format:
+    return CompletionFormat(names, include_usage=_usage(fields))
 
 
-async def _responses(request: Request, service: Service) -> Response:
-    fields = await _body(request)
-    asked, tools = read_response(fields, service.settings)
-    return await _answered(
-        request, service, fields, asked, tools, ResponseFormat(Names("resp_", service.model), fields)
-    )
-
-
-async def _messages(request: Request, service: Service) -> Response:
-    fields = await _body(request)
-    asked, tools = read_anthropic(fields, service.settings)
-    return await _answered(request, service, fields, asked, tools, AnthropicFormat(Names("msg_", service.model)))
+_CHAT = _answering("chatcmpl-", read_chat, _chat_format)
+_COMPLETIONS = _answering("cmpl-", read_completion, _completion_format)
+_RESPONSES = _answering("resp_", read_response, lambda names, fields, _: ResponseFormat(names, fields))
+_MESSAGES = _answering("msg_", read_anthropic, lambda names, _, __: AnthropicFormat(names))
 
 
 async def _count_tokens(request: Request, service: Service) -> Response:
@@ -289,17 +288,18 @@ async def _answered(
         raise
 
     async def events() -> AsyncIterator[str]:
+        part = first
         with watch:
-            for event in format_.begin():
-                yield event
             try:
-                for event in format_.part(first) if first is not None else [_KEEP_ALIVE]:
-                    yield event
-                async for part in parts:
-                    for event in format_.part(part) if part is not None else [_KEEP_ALIVE]:
-                        yield event
-            except RequestError as error:
-                yield sse(error_body(error, request.url.path), "error" if "/messages" in request.url.path else "")
+                yield "".join(format_.begin())
+                while True:
+                    yield "".join(format_.part(part)) if part is not None else _KEEP_ALIVE
+                    part = await anext(parts)
+            except StopAsyncIteration:
+                return
+            except Exception as error:
+                path = request.url.path
+                yield sse(error_body(_failure(error, path), path), "error" if "/messages" in path else "")
 
     return StreamingResponse(events(), media_type="text/event-stream", headers=_HEADERS)
 
@@ -325,6 +325,14 @@ class _Watch:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+def _failure(error: Exception, path: str) -> RequestError:
+    """Return the error for the client; log one that is unexpected."""
+    if isinstance(error, AppError):
+        return as_request_error(error)
+    log.error("unexpected failure in %s", path, exc_info=error)
+    return RequestError("The server failed unexpectedly.", status=500)
 
 
 def _error_response(error: RequestError, path: str) -> Response:

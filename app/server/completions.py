@@ -13,8 +13,8 @@ from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
 
-def read_completion(fields: Fields, settings: ChatSettings) -> AnswerRequest:
-    """Return the request that continues a text."""
+def read_completion(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
+    """Return the request that continues a text, and no tools."""
     fields.whole("n", 1, 1)
     prompts = fields.texts("prompt")
     if len(prompts) != 1:
@@ -26,7 +26,7 @@ def read_completion(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         stop_on_repeat=settings.stop_on_repeat,
         guidance=read_guidance(fields, None),
     )
-    return with_answer_fields(request, fields, settings, "max_tokens", "n_predict")
+    return with_answer_fields(request, fields, settings, "max_tokens", "n_predict"), ()
 
 
 class CompletionFormat(Format):

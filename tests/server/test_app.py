@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.core.errors import ModelFileError
+from app.core.log import logged_to
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
+from app.server.answer import PartReader, parts_of
 from app.server.app import Access
+from app.server.engine_queue import Ticket
 from app.session.chat_settings import ChatSettings
+from app.worker.events import PromptProgress
+from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
 from tests.server.conftest import Serve, Server, n_tickets
@@ -334,6 +341,40 @@ def test_a_waiting_stream_sends_comments(serve: Serve, monkeypatch: pytest.Monke
     first.sock.close()
     first.close()
     assert second.read().endswith(b"data: [DONE]\n\n")
+
+
+async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.server.answer.KEEP_ALIVE_S", 0.05)
+    ticket = Ticket(AnswerRequest(()))
+
+    async def read_on() -> None:
+        for done in range(1000):
+            ticket.put(PromptProgress(1, drafting=False, done=done, total=1000))
+            await asyncio.sleep(0.01)
+
+    reading = asyncio.create_task(read_on())
+    assert await asyncio.wait_for(anext(parts_of(ticket, PartReader())), 5) is None
+    assert not reading.done()
+    reading.cancel()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_unexpected_failure_is_one_sentence_and_its_traceback_is_logged(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str], stream: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("app.server.app.ChatFormat.part" if stream else "app.server.app.ChatFormat.whole", fail)
+    server, log = serve(), tmp_path / "logs" / "tandem.log"
+    with logged_to(log):
+        response = server.send("POST", "/v1/chat/completions", chat(stream=stream))
+        text = response.read().decode()
+    assert response.status == (200 if stream else 500)
+    assert json.loads(text.split("data: ")[-1])["error"]["message"] == "The server failed unexpectedly."
+    assert "Traceback" in log.read_text()
+    assert "ZeroDivisionError" in log.read_text()
+    assert "Traceback" not in "".join(capfd.readouterr())
 
 
 def test_fields_override_the_settings(serve: Serve) -> None:

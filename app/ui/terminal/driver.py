@@ -9,7 +9,6 @@ The parser has two changes:
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from textual import events
 from textual._xterm_parser import XTermParser
 from textual.message import Message
 
-from app.core import regular_file
+from app.core.log import logged_to
 
 _START = "\x1b[200~"
 _END = "\x1b[201~"
@@ -72,10 +71,6 @@ def install_parser() -> None:
         vars(linux_driver)["XTermParser"] = InputParser
 
 
-MAX_LOG_BYTES = 1 << 20
-"""A larger log is renamed at the start."""
-
-
 @contextmanager
 def guarded_stderr(log_file: Path) -> Iterator[None]:
     """Send file descriptor 2, which native code writes to, to a log file; Python's standard error keeps the terminal.
@@ -89,30 +84,14 @@ def guarded_stderr(log_file: Path) -> Iterator[None]:
     saved = os.dup(2)
     screen = os.fdopen(os.dup(2 if os.isatty(2) else 1), "w", encoding="utf-8", errors="replace", buffering=1)
     streams = sys.stderr, sys.__stderr__
-    log = _open(log_file)
-    handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-    logging.getLogger("tandem").addHandler(handler)
     try:
-        os.dup2(log, 2)
-        sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
-        yield
+        with logged_to(log_file) as log:
+            os.dup2(log, 2)
+            sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
+            yield
     finally:
         sys.stderr, sys.__stderr__ = streams  # type: ignore[misc]
         os.dup2(saved, 2)
-        logging.getLogger("tandem").removeHandler(handler)
-        with suppress(OSError):
-            handler.stream.close()
-        for descriptor in (saved, log):
-            os.close(descriptor)
+        os.close(saved)
         with suppress(OSError):
             screen.close()
-
-
-def _open(file: Path) -> int:
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if file.exists() and regular_file.status(file).st_size > MAX_LOG_BYTES:
-            file.replace(file.with_name(file.name + ".1"))
-        return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    return os.open(os.devnull, os.O_WRONLY)

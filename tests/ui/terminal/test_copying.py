@@ -19,10 +19,11 @@ from textual.app import App
 from textual.message import Message
 
 from app.conversations.store import Store
+from app.core.log import MAX_BYTES
 from app.ui.composer.completion import CHOSEN
 from app.ui.terminal import copying
 from app.ui.terminal.copying import copy_text, through_tmux
-from app.ui.terminal.driver import MAX_LOG_BYTES, InputParser, guarded_stderr
+from app.ui.terminal.driver import InputParser, guarded_stderr
 from tests.ui.chat_driver import open_chat
 from tests.ui.conftest import Programs
 
@@ -157,11 +158,11 @@ def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
 
 def test_a_large_log_is_renamed(tmp_path: Path) -> None:
     log = tmp_path / "tandem.log"
-    log.write_bytes(b"x" * (MAX_LOG_BYTES + 1))
+    log.write_bytes(b"x" * (MAX_BYTES + 1))
     with guarded_stderr(log):
         os.write(2, b"new")
     assert log.read_bytes() == b"new"
-    assert (tmp_path / "tandem.log.1").stat().st_size == MAX_LOG_BYTES + 1
+    assert (tmp_path / "tandem.log.1").stat().st_size == MAX_BYTES + 1
 
 
 @pytest.mark.parametrize("size", [(40, 12), (20, 6)])
