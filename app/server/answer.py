@@ -155,8 +155,10 @@ async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | N
     due = time.monotonic() + KEEP_ALIVE_S
     while True:
         event = await ticket.next(max(0.0, due - time.monotonic()))
-        parts = reader.read(event) if event is not None else []
-        for part in parts or ([None] if time.monotonic() >= due else []):
+        parts: list[Part | None] = [*reader.read(event)] if event is not None else []
+        if not parts and time.monotonic() >= due:
+            parts = [None]
+        for part in parts:
             yield part
             due = time.monotonic() + KEEP_ALIVE_S
         if parts and isinstance(parts[-1], End):
