@@ -168,9 +168,10 @@ tandem bench --card result --save result.jsonl    result.md and result.svg
 )
 _TUNE = Command(
     "tune",
-    "measure the cost of a verify step, or find the best draft",
+    "measure the cost of a verify step, or find the best draft or placement",
     [
         Option("--prompts", type=FilePath(), metavar="FILE", help="prompts to compare drafts on: TOML or one per line"),
+        switch("--placement", help="compare placements on GPU and RAM, and keep the fastest for this pair"),
         _JSON,
         *(_DRAFTS if option.name == "draft" else option for option in _PAIR),
     ],
@@ -179,6 +180,7 @@ _TUNE = Command(
 tandem tune
 tandem tune -m big.gguf -md small.gguf
 tandem tune -m big.gguf -md small-Q8_0.gguf -md small-Q4_0.gguf    find the best draft
+tandem tune --placement                                            find the best placement
 """,
 )
 _DOCTOR = Command(

@@ -94,6 +94,7 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
+        tuned=found.params.tuned,
         notices=tuple(notice for notice in found.params.notices if notice not in options.params.notices)
         + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.fit else ()),
     )

@@ -28,6 +28,7 @@ from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
+from app.llama.fitting.tuned_placement import with_tuned
 from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
@@ -35,6 +36,7 @@ from app.models.gguf import read_header
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.source import ModelSource
+from app.settings.placement import DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
 
@@ -65,6 +67,16 @@ def pair_params(options: Options) -> PairParams:
 
 
 def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
+    # Loads llama.cpp.
+    from app.llama.library import use_offload
+
+    wanted, notices = asked.op_offload_min_batch, asked.notices
+    used = use_offload(wanted)
+    if wanted is not None and used != wanted:
+        notices += (f"Op offload stays at {used or DEFAULT_OFFLOAD} tokens until Tandem is restarted, not {wanted}.",)
+    if asked.tuned:
+        notices += (f"Placement by tandem tune: {asked.tuned}.",)
+    asked = replace(asked, op_offload_min_batch=used, notices=notices)
     return placed_here(options, asked, lambda params: fitted(params, known_pairs(), servers))
 
 
@@ -84,8 +96,17 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
     return tuple(map(query_server, options.process.rpc))
 
 
-def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """Return what the options ask for, before memory is estimated; `local` lists the memory of this machine."""
+def asked_here(
+    options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = (), *, use_tuned: bool = True
+) -> PairParams:
+    """Return what the options ask for, before memory is estimated.
+
+    Args:
+        options: The options.
+        local: Lists the memory of this machine.
+        servers: RPC servers whose devices take part.
+        use_tuned: Use the placement that `tandem tune --placement` chose, if any.
+    """
     pair, files, notices = options.pair, options.files, options.params.notices
     target = files.target.path if files is not None else _file(pair.target, pair)
     draft: Path | None = None
@@ -102,7 +123,7 @@ def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[R
             # A draft that waits for the network at every token gains nothing.
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
-    return params
+    return with_tuned(params, options.automatic, local) if use_tuned else params
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:

@@ -25,7 +25,7 @@ from app.settings.file import SettingsFile
 from app.settings.kinds import Overrides
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, thinking
 from app.settings.live import LiveSettings
-from app.settings.placement import ALL_LAYERS, needs_flash_attention
+from app.settings.placement import ALL_LAYERS, TUNED, needs_flash_attention
 from app.settings.table import MODES
 
 AUTO = "auto"
@@ -51,6 +51,7 @@ class Options:
         params: How to load it; `app.cli.loading` adds its files.
         fit: Whether to plan the placement.
         typed_thinking: The reasoning that flags ask for; settings also hold for models without reasoning.
+        automatic: Settings of the placement that have no value.
     """
 
     pair: Pair
@@ -60,6 +61,7 @@ class Options:
     fit: bool = True
     process: Process = field(default_factory=Process)
     typed_thinking: Thinking = AS_TRAINED
+    automatic: frozenset[str] = frozenset()
 
 
 def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_recommended: bool = True) -> Options:
@@ -121,6 +123,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
         answers=answers,
         params=params if pair.name == FILES else replace(params, notices=about_catalog(pair)),
         fit=settings["model.fit"] == AUTO,
+        automatic=frozenset(name for name in TUNED if settings.origin(name) is Origin.DEFAULT),
         typed_thinking=Thinking(
             asked.enabled if settings.origin("answer.thinking") is Origin.FLAG else None,
             asked.effort if settings.origin("answer.reasoning_effort") is Origin.FLAG else None,
@@ -159,6 +162,7 @@ def read_params(settings: Resolved) -> PairParams:
         cache_disk_mib=now["model.cache_disk"],
         unload_after_min=now["model.unload_after"],
         draft_type=now["draft.type"],
+        op_offload_min_batch=now["model.offload_min_batch"],
     )
 
 

@@ -41,6 +41,7 @@ _ALIASES = {
     "model.flash_attn": ("-fa",),
     "model.gpu_layers": ("-ngl", "--n-gpu-layers"),
     "model.n_cpu_moe": ("-ncmoe",),
+    "model.offload_min_batch": ("--op-offload-min-batch",),
     "model.override_tensor": ("-ot",),
     "model.kv_type": ("-ctk", "--cache-type-k"),
     "model.tensor_split": ("-ts",),

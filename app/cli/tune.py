@@ -36,7 +36,6 @@ from app.models.model_facts import read_facts
 from app.models.pair_summary import model_flags
 from app.models.source import parse_source
 
-_SPARED_RECHECKS = 3
 _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _PASSES = 3
 _BAR = 24
@@ -65,16 +64,23 @@ T = TypeVar("T")
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair, or several drafts for one target; returns the exit code."""
     drafts: Sequence[str] = getattr(args, "draft", ())
+    if "placement" in args:
+        from app.cli.tune_placement import compare_placements
+
+        if len(drafts) > 1 or "prompts" in args:
+            raise UsageError("--placement measures one pair.", "Leave --prompts and further drafts out.")
+        options, _ = tuning_options(args, drafts[0] if drafts else None)
+        return compare_placements(options, as_json="json" in args)
     if len(drafts) > 1 or "prompts" in args:
         return compare_drafts(args, drafts)
-    options, drafting = _options(args, drafts[0] if drafts else None)
+    options, drafting = tuning_options(args, drafts[0] if drafts else None)
     as_json: bool = getattr(args, "json", False)
     return with_pair(options, lambda session: _tune(session, options, drafting, as_json=as_json))
 
 
-def _options(args: argparse.Namespace, draft: str | None) -> tuple[Options, AutoDraft]:
+def tuning_options(args: argparse.Namespace, draft: str | None) -> tuple[Options, AutoDraft]:
     """Return the options of a pair with this draft, if any, and its automatic drafting. Raises UsageError."""
-    given = {name: value for name, value in vars(args).items() if name not in ("draft", "json", "prompts")}
+    given = {name: value for name, value in vars(args).items() if name not in ("draft", "json", "prompts", "placement")}
     if draft is not None:
         given["draft"] = draft
     options = read_options(argparse.Namespace(**given), modes=("auto",), use_recommended=False)
@@ -107,16 +113,8 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
 
 def _calibrate(session: Session, budget_ns: int, passes: int) -> CostModel:
     """Measure the costs of the loaded pair and save them."""
-    pair = session.pair
-    learned, pair.memory = pair.memory, None
-    _follow(session, pair.calibrate(session.cancel, budget_ns=budget_ns, passes=passes), "Measuring batches")
-    assert pair.memory is not None
-    if learned is not None:
-        pair.memory = learned.with_costs(pair.memory.costs)
-    # A careful measurement: answers need not measure again soon.
-    pair.memory.n_rechecks = _SPARED_RECHECKS
-    pair.remember()
-    return pair.memory.costs
+    work = session.pair.recalibrate(session.cancel, budget_ns=budget_ns, passes=passes)
+    return _follow(session, work, "Measuring batches")
 
 
 def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
@@ -176,7 +174,7 @@ def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
     if not paths and not has_mtp:
         raise UsageError("--prompts compares drafts.", "Name them with --draft.")
     given = {**given, "target": str(target)}
-    options, _ = _options(argparse.Namespace(**given), str(paths[0]) if paths else None)
+    options, _ = tuning_options(argparse.Namespace(**given), str(paths[0]) if paths else None)
     params = replace(options.params, model=replace(options.params.model, load_mtp=has_mtp))
     suite = choose(load_suite(getattr(args, "prompts", None)), None, None if "prompts" in args else 1)
     texts = [prompt.text for prompt in suite if "prompts" in args or prompt.kind in QUICK_KINDS]

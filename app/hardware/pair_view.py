@@ -72,6 +72,7 @@ class PairView:
         chosen: The user chose this pair, so that a missing one is a problem.
         recommended: Sampling values that the target's file recommends.
         notices: Other remarks.
+        tuned: Placement that `tandem tune --placement` chose, in words; "" for none.
     """
 
     name: str
@@ -86,6 +87,7 @@ class PairView:
     chosen: bool = True
     recommended: Layer = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    tuned: str = ""
 
     @property
     def target(self) -> ModelPlace | None:
@@ -183,6 +185,8 @@ def pair_section(view: PairView) -> Section:
         hint = (view.trouble.hint,) if view.trouble.hint else ()
         checks.append(Check("problem" if view.chosen else "warning", "trouble", view.trouble.message, hint))
     checks += [Check("ok", model.role, _model_text(model)) for model in view.models]
+    if view.tuned:
+        checks.append(Check("ok", "placement", f"{view.tuned}, by tandem tune"))
     checks += [Check("warning", "note", notice) for notice in view.notices]
     if view.recommended:
         checks.append(Check("ok", "sampling", f"{in_one_line(view.recommended)}, recommended by the model file"))

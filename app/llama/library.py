@@ -59,6 +59,23 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
 _log_callback = native.llama_log_callback(_on_log)
 
 
+OFFLOAD_VARIABLE = "GGML_OP_OFFLOAD_MIN_BATCH"
+
+
+def use_offload(min_batch: int | None) -> int | None:
+    """Set the smallest batch of op offload, before the backends start; None leaves it as it is.
+
+    Each backend reads the variable once, when it lists its devices.
+
+    Returns:
+        The one in use; None for llama.cpp's default.
+    """
+    if min_batch is not None and not start.cache_info().currsize:
+        os.environ[OFFLOAD_VARIABLE] = str(min_batch)
+    text = os.environ.get(OFFLOAD_VARIABLE, "")
+    return int(text) if text.isdecimal() else None
+
+
 @cache
 def start() -> None:
     """Start the backends; later calls do nothing."""

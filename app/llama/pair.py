@@ -55,6 +55,8 @@ from app.settings.layers import AS_TRAINED, Thinking
 CALIBRATION_NS = 4_000_000_000
 """Time limit of the first calibration; a slow target takes longer. The rest is learned while answering."""
 
+_SPARED_RECHECKS = 3
+"""Rechecks that a careful measurement replaces."""
 _CACHE_SHARE, _MOST_CACHE = 0.25, 8 << 30
 """Memory for saved states if the settings name none: a share of what is free, and the default of llama-server."""
 _TEXT = (
@@ -358,6 +360,17 @@ class NativePair:
             self.memory.remeasure(profile)
         if self._cpu_yield is not None:
             self.memory.costs.use_threads(self.threads_in_use)
+
+    def recalibrate(self, cancelled: Cancelled, *, budget_ns: int, passes: int) -> Generator[float, None, CostModel]:
+        """Measure the costs carefully and save them with what is known of acceptance; answers need not soon again."""
+        learned, self.memory = self.memory, None
+        yield from self.calibrate(cancelled, budget_ns=budget_ns, passes=passes)
+        assert self.memory is not None
+        if learned is not None:
+            self.memory = learned.with_costs(self.memory.costs)
+        self.memory.n_rechecks = _SPARED_RECHECKS
+        self.remember()
+        return self.memory.costs
 
     @property
     def n_threads(self) -> int:

@@ -108,6 +108,8 @@ class PairParams:
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the target's weights, and where to.
         draft_type: Setting `draft.type`: which draft of the pair to load.
+        op_offload_min_batch: Smallest batch for which the GPU computes with weights in RAM; None leaves it as it is.
+        tuned: Placement that `tandem tune --placement` chose, in words; "" for none.
         memory_dir: Folder for learned statistics; None saves nothing.
         draft_model: The same for the draft, which is never split.
         kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
@@ -145,6 +147,8 @@ class PairParams:
     cache_disk_mib: int | None = None
     unload_after_min: int | None = None
     draft_type: str = "auto"
+    op_offload_min_batch: int | None = None
+    tuned: str = ""
 
     @property
     def safe_files(self) -> Path | None:

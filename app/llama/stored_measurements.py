@@ -21,7 +21,7 @@ from app.hardware.cpu import processor_kind
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.llama.params import CPU_LABEL, ModelParams, PairParams
 from app.models.memory_estimate import N_SNAPSHOTS
-from app.settings.placement import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS, DEFAULT_OFFLOAD
 from app.settings.table import MAX_THREADS
 
 _SAMPLE_BYTES = 1 << 20
@@ -52,7 +52,7 @@ def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
         return None
     model = params.model if path == params.target else params.draft_model
     try:
-        parts = [_fingerprint(path), *_placement(model, ""), build_identity(), processor_kind()]
+        parts = [fingerprint(path), *_placement(model, ""), build_identity(), processor_kind()]
     except OSError:
         return None
     return params.memory_dir / _THREADS_FOLDER / f"{_name([*parts, *map(str, candidates)])}.json"
@@ -79,7 +79,7 @@ def pair_identity(params: PairParams) -> str:
         OSError: A model file cannot be read.
     """
     parts = [
-        _fingerprint(params.target),
+        fingerprint(params.target),
         *_placement(params.model, params.kv_type),
         build_identity(),
         processor_kind(),
@@ -88,9 +88,11 @@ def pair_identity(params: PairParams) -> str:
         *params.rpc,
     ]
     if params.draft is not None:
-        parts += [_fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
+        parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
     if params.model.load_mtp:
         parts += ["mtp", params.draft_kv_type]
+    if params.op_offload_min_batch not in (None, DEFAULT_OFFLOAD):
+        parts.append(f"offload {params.op_offload_min_batch}")
     return _name(parts)
 
 
@@ -100,15 +102,16 @@ def states_identity(params: PairParams) -> str:
     Raises:
         OSError: A model file cannot be read.
     """
-    parts = [_fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
+    parts = [fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
     if params.draft is not None:
-        parts += [_fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
+        parts += [fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
     if params.model.load_mtp:
         parts += ["mtp", str(N_SNAPSHOTS)]
     return _name(parts)
 
 
-def _fingerprint(path: Path) -> str:
+def fingerprint(path: Path) -> str:
+    """Return an identity of a model file's content. Raises OSError if it cannot be read."""
     status = path.stat()
     return _sample(path, status.st_size, status.st_mtime_ns)
 

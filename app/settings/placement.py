@@ -9,8 +9,14 @@ CPU = "cpu"
 """Device name of the CPU and RAM."""
 ALL_LAYERS = -1
 MAX_LAYERS = 9999
+MAX_OFFLOAD = 4096
+"""Largest threshold of op offload; no batch is that wide, so it turns op offload off."""
+DEFAULT_OFFLOAD = 32
+"""llama.cpp's threshold of op offload: for batches of this size, weights in RAM are copied to the GPU."""
 EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 """llama.cpp's pattern of the weights of experts (LLM_FFN_EXPS_REGEX)."""
+TUNED = ("model.gpu_layers", "model.kv_type", "draft.device", "model.offload_min_batch")
+"""Settings that `tandem tune --placement` chooses, unless they are set."""
 _BLOCK = 32
 """Values in a block of a quantized type."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import Choice, Kind, Name, Number, Overrides, Several, Switch, Text, Texts, Value, device, share
-from app.settings.placement import KV_TYPES, MAX_LAYERS
+from app.settings.placement import KV_TYPES, MAX_LAYERS, MAX_OFFLOAD
 
 TABLES = {
     "": "Preset",
@@ -329,6 +329,15 @@ SETTINGS: tuple[Setting, ...] = (
         "share of the layers for each device",
         "SHARES",
         "by free memory",
+    ),
+    _placed(
+        "model.offload_min_batch",
+        Number(1, MAX_OFFLOAD, whole=True, word="auto"),
+        None,
+        "smallest batch for the GPU, for weights in RAM",
+        "N",
+        "as measured, else 32",
+        more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; tandem tune --placement measures it",
     ),
     _placed("model.kv_type", Choice(_KV_TYPES), "auto", "type of the target's KV cache", "TYPE", "f16"),
     _placed(

@@ -99,6 +99,16 @@ class Fitting:
         n_ctx = self.params.n_ctx or DEFAULT_CONTEXT
         return Room(sum(device.room_bytes for device in devices), on_card=on_card, n_ctx=n_ctx)
 
+    @property
+    def shortage(self) -> str:
+        """Return what it needs where too little is free, as a clause."""
+        return "needs " + " and ".join(
+            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'} "
+            f"({memory_size(load.room_bytes)} free)"
+            for load in self.plan.loads
+            if load.lacking
+        )
+
     def refusal(self, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
         """Return the error with the offers.
 
@@ -107,15 +117,9 @@ class Fitting:
             message: What happened; "" says what is missing where.
         """
         names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
-        where = " and ".join(
-            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'} "
-            f"({memory_size(load.room_bytes)} free)"
-            for load in self.plan.loads
-            if load.lacking
-        )
         found = self.offers(pairs)
         hint = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, found)]
-        return DoesNotFitError(message or f"{names} does not fit: it needs {where}.", _INDENT.join(hint), found)
+        return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", _INDENT.join(hint), found)
 
 
 def offer_line(offer: Offer) -> str:

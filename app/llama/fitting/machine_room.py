@@ -56,9 +56,9 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
 def _listed(available: int) -> Sequence[Device]:
     if is_cpu_only_build():
         return ()
-    from app.llama import library
-
-    return probe(available)[1] if library.supports_offload() else ()
+    # In a child, so that this process can still choose a threshold of op offload.
+    build, devices = probe(available)
+    return devices if build.supports_offload else ()
 
 
 def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:

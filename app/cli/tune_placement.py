@@ -1,0 +1,168 @@
+"""`tandem tune --placement`: measure a few placements of a pair, show their costs, and keep the fastest."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.cli.loading import asked_here, placed_here, servers_of
+from app.cli.measured_pairs import measured_of
+from app.cli.options import Options
+from app.cli.output import ProgressLine, for_reading
+from app.cli.streams import cancel_on_interrupt
+from app.compare.drafts import Expected, expected
+from app.compare.report import text_table
+from app.core.errors import INTERRUPTED, AppError, Interrupted
+from app.core.printable import printable
+from app.engine.auto.curve import CostModel
+from app.engine.drafting_report import times
+from app.hardware.devices import fast_devices
+from app.llama.cancel import CancelFlag
+from app.llama.child import ChildError, ask
+from app.llama.fitting import tuned_placement
+from app.llama.fitting.fit_pair import Fitting, weighed
+from app.llama.fitting.machine_room import memory_rooms, with_remote
+from app.llama.params import PairParams
+from app.settings.layers import Layer
+from app.settings.placement import experts_in_ram
+
+_BUDGET_NS, _PASSES = 10_000_000_000, 2
+_MEASURE, _LONGEST_S = "fitting.tuned_placement.measure", 1800.0
+"""Limit for loading and measuring one placement."""
+_USUAL_ACCEPTANCE = 0.75
+_LITTLE = 1.02
+"""Gains up to here may be noise; the automatic placement stays."""
+_NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)
+_SHOWN = (1, 4, 8, 16, 32)
+"""Batch sizes of the table."""
+_NO_GPU = "llama.cpp uses no GPU for this pair, so there is nothing to place."
+_LEGEND = (
+    "Numbers are milliseconds of a batch of so many tokens, and of a drafted token. The speed is expected at {:.0%} "
+    "acceptance with the best draft length."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One placement, with its costs or why it has none."""
+
+    change: Layer
+    found: Fitting
+    costs: CostModel | None = None
+    gain: Expected = _NO_GAIN
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        n, flags = self.found.plan.target.cpu_experts, tuned_placement.flags_of(self.change)
+        return f"{flags}, {experts_in_ram(n, self.found.target.n_layers)}" if n else flags
+
+    @property
+    def speed(self) -> float:
+        """Expected tokens per second; 0 if it was not measured."""
+        return self.gain.speedup * 1e9 / self.costs.target_ns(1, 0) if self.costs is not None else 0.0
+
+
+def compare_placements(options: Options, *, as_json: bool) -> int:
+    """Measure placements one after the other, show them, and keep the fastest; returns the exit code."""
+    status, servers = ProgressLine(sys.stderr), servers_of(options)
+    rooms = with_remote(memory_rooms(), servers)
+    asked = replace(asked_here(options, lambda: rooms, servers, use_tuned=False), cache_ram_mib=0, cache_disk_mib=0)
+    if asked.model.on_cpu or not (fast_devices(rooms) or asked.model.devices):
+        print(json.dumps({"acceptance": None, "placements": [], "best": None}) if as_json else _NO_GPU)
+        return 0
+    status.say("Measuring placements, each in a process of its own; Ctrl+C keeps what is done.")
+    first = weighed(asked, rooms)
+    recorded = measured_of(placed_here(options, first.params, lambda params: params), {})
+    acceptance = (recorded.acceptance if recorded is not None else None) or _USUAL_ACCEPTANCE
+    cancel, rows, code = CancelFlag(), list[Row](), 0
+    try:
+        with cancel_on_interrupt(cancel.set):
+            rows.extend(_rows(options, asked, first, acceptance, status, cancel))
+    except Interrupted:
+        code = INTERRUPTED
+    status.clear()
+    best = chosen(rows)
+    try:
+        if best is not None:
+            tuned_placement.save_change(tuned_placement.placement_file(asked, options.automatic, rooms), best.change)
+    except OSError as error:
+        status.say(f"The placement could not be saved: {error.strerror or error}.")
+    if as_json:
+        found = {"acceptance": acceptance, "placements": list(map(_as_json, rows))}
+        print(json.dumps(found | {"best": best.name if best is not None else None}))
+    else:
+        print(for_reading("\n".join(_lines(rows, best, acceptance)), sys.stdout))
+    return code or int(best is None)
+
+
+def _rows(
+    options: Options, asked: PairParams, first: Fitting, acceptance: float, status: ProgressLine, cancel: CancelFlag
+) -> Iterator[Row]:
+    """Measure the places, then thresholds of op offload in the fastest of them. Raises Interrupted."""
+
+    def measured(change: Layer) -> Row:
+        row, began = Row(change, weighed(tuned_placement.applied(change, asked), first.rooms)), time.monotonic()
+
+        def cancelled() -> bool:
+            status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")
+            return cancel()
+
+        if not row.found.plan.fits:
+            return replace(row, problem=f"it {row.found.shortage}")
+        try:
+            params = placed_here(options, row.found.params, lambda params: params)
+            profile, drafts = ask(_MEASURE, params, _BUDGET_NS, _PASSES, seconds=_LONGEST_S, cancelled=cancelled)
+        except AppError as error:
+            return replace(row, problem=error.message)
+        except ChildError as error:
+            return replace(row, problem=f"the process that loaded it {error}")
+        costs = CostModel(profile)
+        return replace(row, costs=costs, gain=expected(costs, costs, acceptance) if drafts else _NO_GAIN)
+
+    done = []
+    for change in tuned_placement.places(first, options.automatic):
+        done.append(measured(change))
+        yield done[-1]
+    best = chosen(done)
+    if best is not None and best.gain.draft_ns:
+        yield from map(measured, tuned_placement.thresholds(best.change, best.found, options.automatic))
+
+
+def chosen(rows: Sequence[Row]) -> Row | None:
+    """Return the fastest placement, but the automatic one unless another is clearly faster; None without any."""
+    best = max((row for row in rows if row.costs is not None), key=lambda row: row.speed, default=None)
+    return rows[0] if best is not None and best.speed <= _LITTLE * rows[0].speed else best
+
+
+def _lines(rows: Sequence[Row], best: Row | None, acceptance: float) -> list[str]:
+    """Return a table of placements, why some have no costs, and the chosen one."""
+    cells = [("placement", *map(str, _SHOWN), "draft", "tok/s", "draft length")]
+    for row in rows:
+        if (costs := row.costs) is not None:
+            shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _SHOWN]
+            draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
+            cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
+    lines = [*text_table(cells, left=1), _LEGEND.format(acceptance)] if len(cells) > 1 else []
+    lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
+    if best is None:
+        return [*lines, "", "No placement could be measured."]
+    gain = f", {times(best.speed / rows[0].speed)} the automatic speed" if rows[0] is not best and rows[0].speed else ""
+    return [*lines, "", f"Kept for this pair: {printable(best.name)}{gain}."]
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    rows_ns = row.costs.profile.batch_ns if row.costs is not None else {}
+    return {
+        "name": row.name,
+        "settings": row.change,
+        "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(rows_ns.items())},
+        "draft_ms": row.gain.draft_ns / 1e6,
+        "draft_length": row.gain.length,
+        "tokens_per_second": row.speed or None,
+        "problem": row.problem,
+    }

@@ -1,0 +1,156 @@
+"""Placements that `tandem tune --placement` compares, and the one that it chose for a pair on this machine.
+
+llama.cpp reads the threshold of op offload once in a process, so each placement is measured in a child.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.core import atomic
+from app.engine.auto.cost_profile import CostProfile
+from app.hardware.cpu import processor_kind
+from app.hardware.devices import fast_devices
+from app.hardware.fit import MAIN, Rooms, plan
+from app.llama.fitting.fit_pair import Fitting
+from app.llama.installed import build_identity, is_cpu_only_build
+from app.llama.params import PairParams
+from app.llama.stored_measurements import fingerprint
+from app.models.draft_kinds import kind_of_file
+from app.settings.layers import Layer
+from app.settings.placement import ALL_LAYERS, TUNED
+from app.settings.table import BY_NAME
+
+FORMAT = 1
+_WIDE_KV = ("f32", "f16", "bf16")
+_THRESHOLDS = (128, 16, 8, 4)
+"""Of op offload, beside llama.cpp's 32. No draft is verified in a batch of 128, so only prompts use that one."""
+
+
+def flags_of(change: Layer) -> str:
+    """Return the flags of a placement; "automatic" without any."""
+    settings = [(BY_NAME[name], value) for name, value in change.items()]
+    return " ".join(f"{setting.flags[0]} {setting.kind.show(value)}" for setting, value in settings) or "automatic"
+
+
+def applied(change: Layer, params: PairParams) -> PairParams:
+    """Return a pair with these settings in place of automatic ones."""
+    now: Any = change
+    return replace(
+        params,
+        model=replace(params.model, n_gpu_layers=now.get("model.gpu_layers", params.model.n_gpu_layers)),
+        draft_model=replace(params.draft_model, devices=now.get("draft.device", params.draft_model.devices)),
+        kv_type=now.get("model.kv_type", params.kv_type),
+        op_offload_min_batch=now.get("model.offload_min_batch", params.op_offload_min_batch),
+    )
+
+
+def places(found: Fitting, automatic: Collection[str]) -> list[Layer]:
+    """Return the placements to compare, the automatic one first.
+
+    Where one does not fit, as many layers as fit go to the GPU. A mixture whose experts are partly in RAM is compared
+    with whole layers in RAM, too.
+
+    Args:
+        found: The automatic placement.
+        automatic: Settings of the placement without a value.
+    """
+    params, target, draft = found.params, found.target, found.plan.draft
+    changes: list[Layer] = [{}]
+    if target.can_quantize_cache and target.kv_type in _WIDE_KV and params.flash_attention != "off":
+        changes.append({"model.kv_type": "q8_0"})
+    draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
+    if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == "model":
+        changes.append({"draft.device": (MAIN,)})
+    layers = range(target.n_layers, 0, -1)
+    for change in changes[:]:
+        if not _fits(found, change) or (not change and found.plan.target.cpu_experts):
+            partly = ({**change, "model.gpu_layers": n} for n in layers)
+            changes += [one for one in [next((one for one in partly if _fits(found, one)), None)] if one is not None]
+    return [change for change in changes if change.keys() <= set(automatic)]
+
+
+def _fits(found: Fitting, change: Layer) -> bool:
+    now: Any = change
+    target, request = found.target.with_kv_type(now.get("model.kv_type", found.target.kv_type)), found.request
+    layers = now.get("model.gpu_layers", request.gpu_layers)
+    request = replace(request, gpu_layers=layers, draft_device=MAIN if "draft.device" in now else request.draft_device)
+    return plan(target, found.draft, found.rooms, request).fits
+
+
+def thresholds(change: Layer, found: Fitting, automatic: Collection[str]) -> list[Layer]:
+    """Return one placement with other thresholds of op offload; [] if the GPU has all weights."""
+    target, model = found.plan.target, found.params.model
+    in_ram = target.cpu_experts or target.gpu_layers != ALL_LAYERS or model.overrides
+    if not in_ram or model.on_cpu or "model.offload_min_batch" not in automatic:
+        return []
+    return [{**change, "model.offload_min_batch": n} for n in _THRESHOLDS]
+
+
+def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfile, bool]:
+    """Load a pair and measure its costs: the child's side of `tandem tune --placement`.
+
+    Returns:
+        The costs, and whether a draft model or draft layers are loaded.
+    """
+    from app.llama.cancel import CancelFlag
+    from app.llama.library import use_offload
+    from app.llama.pair import NativePair
+
+    use_offload(params.op_offload_min_batch)
+    pair = NativePair(params, CancelFlag(), lambda what, share: True)
+    for _ in pair.recalibrate(lambda: False, budget_ns=budget_ns, passes=passes):
+        pass
+    assert pair.memory is not None
+    return pair.memory.costs.profile, pair.drafter is not None
+
+
+# The chosen placement
+
+
+def with_tuned(params: PairParams, automatic: Collection[str], local: Callable[[], Rooms]) -> PairParams:
+    """Return a pair in the placement that was chosen for it here, if any; `local` lists the devices."""
+    if is_cpu_only_build() or params.memory_dir is None or not _folder(params.memory_dir).is_dir():
+        return params
+    change = load_change(placement_file(params, automatic, local()))
+    return replace(applied(change, params), tuned=flags_of(change)) if change else params
+
+
+def placement_file(params: PairParams, automatic: Collection[str], rooms: Rooms) -> Path | None:
+    """Return the file of the placement chosen for a pair, its settings and this machine; None if there is no place."""
+    if params.memory_dir is None:
+        return None
+    try:
+        models = [fingerprint(path) for path in (params.target, params.draft) if path is not None]
+    except OSError:
+        return None
+    gpus = [(gpu.name, gpu.description, gpu.total_bytes) for gpu in fast_devices(rooms)]
+    asked = (params.model, params.draft_model, params.kv_type, params.draft_kv_type, params.flash_attention)
+    parts = (models, gpus, asked, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
+    return _folder(params.memory_dir) / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
+
+
+def _folder(memory_dir: Path) -> Path:
+    return memory_dir / "placements"
+
+
+def save_change(file: Path | None, change: Layer) -> None:
+    """Store the chosen placement; the automatic one removes the file. Raises OSError."""
+    if file is not None and change:
+        atomic.write_json(file, {"format": FORMAT, "settings": change})
+    elif file is not None:
+        file.unlink(missing_ok=True)
+
+
+def load_change(file: Path | None) -> Layer | None:
+    """Read a chosen placement; None if there is none that can be used."""
+
+    def checked(raw: Any) -> Layer:
+        found = {name: BY_NAME[name].kind.read(raw["settings"][name]) for name in TUNED if name in raw["settings"]}
+        return {name: value for name, value in found.items() if value != BY_NAME[name].default}
+
+    return atomic.read_json(file, FORMAT, checked) if file is not None else None

@@ -1,0 +1,169 @@
+"""Placements to compare, their storage, and the threshold of op offload."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN
+from app.llama import library
+from app.llama.fitting import fit_pair, tuned_placement
+from app.llama.fitting.fit_pair import Fitting, weighed
+from app.llama.fitting.tuned_placement import (
+    applied,
+    flags_of,
+    load_change,
+    placement_file,
+    places,
+    save_change,
+    thresholds,
+    with_tuned,
+)
+from app.llama.library import OFFLOAD_VARIABLE
+from app.llama.params import ModelParams, PairParams
+from app.llama.stored_measurements import memory_file
+from app.models.memory_estimate import ModelMemory
+from app.settings.layers import Layer
+from app.settings.placement import TUNED
+
+GB = 1_000_000_000
+ROOMS = (Device("CUDA0", "gpu", "CUDA", 12 * GB, "A card", 12 * GB), Device(MAIN, "cpu", "CPU", 64 * GB))
+SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
+DENSE = ModelMemory("Dense", 20 * GB, 2 * GB, GB // 10, GB // 10, n_layers=40, n_ctx=8192)
+MIXTURE = replace(DENSE, name="Mixture", experts=(GB // 2 - GB // 20,) * 40)
+CHANGE: Layer = {
+    "model.gpu_layers": 20,
+    "model.kv_type": "q8_0",
+    "draft.device": (MAIN,),
+    "model.offload_min_batch": 8,
+}
+
+
+@pytest.fixture
+def params(tmp_path: Path) -> PairParams:
+    for name in ("big.gguf", "small.gguf"):
+        (tmp_path / name).write_bytes(name.encode())
+    return PairParams(
+        tmp_path / "big.gguf", tmp_path / "small.gguf", n_threads=1, memory_dir=tmp_path / "tandem" / "drafting"
+    )
+
+
+def fitting(monkeypatch: pytest.MonkeyPatch, params: PairParams, target: ModelMemory) -> Fitting:
+    def needs(wanted: PairParams) -> tuple[ModelMemory, ModelMemory]:
+        return target.with_kv_type(wanted.kv_type), SMALL
+
+    monkeypatch.setattr(fit_pair, "needs", needs)
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(tuned_placement, "kind_of_file", lambda _: "model")
+    return weighed(params, ROOMS)
+
+
+def test_a_pair_that_fits_is_compared_with_a_smaller_cache_and_the_draft_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, params: PairParams
+) -> None:
+    found = fitting(monkeypatch, params, replace(DENSE, weights=4 * GB))
+
+    assert places(found, TUNED) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
+    assert places(found, ()) == [{}]
+    assert thresholds({}, found, TUNED) == []
+
+
+def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
+    monkeypatch: pytest.MonkeyPatch, params: PairParams
+) -> None:
+    found = fitting(monkeypatch, params, DENSE)
+    layered = [change for change in places(found, TUNED) if "model.gpu_layers" in change]
+
+    assert [[*change] for change in layered] == [
+        ["model.gpu_layers"],
+        ["model.kv_type", "model.gpu_layers"],
+        ["draft.device", "model.gpu_layers"],
+    ]
+    for change in layered:
+        n = change["model.gpu_layers"]
+        assert isinstance(n, int)
+        assert weighed(applied(change, params), ROOMS).plan.fits
+        assert not weighed(applied({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
+    # With layers in RAM the threshold matters, unless it is set.
+    partly = weighed(applied(layered[0], params), ROOMS)
+    assert [{**one, "model.offload_min_batch": 0} for one in thresholds(layered[0], partly, TUNED)] == [
+        {**layered[0], "model.offload_min_batch": 0}
+    ] * 4
+    assert thresholds(layered[0], partly, ("model.gpu_layers",)) == []
+
+
+def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
+    monkeypatch: pytest.MonkeyPatch, params: PairParams
+) -> None:
+    found = fitting(monkeypatch, params, MIXTURE)
+
+    assert found.plan.fits
+    assert found.plan.target.cpu_experts
+    (layered,) = [change for change in places(found, TUNED) if "model.gpu_layers" in change]
+    assert weighed(applied(layered, params), ROOMS).plan.target.cpu_experts == 0
+    assert len(thresholds({}, found, TUNED)) == 4
+
+
+def test_the_chosen_placement_is_used_until_a_setting_names_one(
+    monkeypatch: pytest.MonkeyPatch, params: PairParams
+) -> None:
+    monkeypatch.setattr(tuned_placement, "is_cpu_only_build", lambda: False)
+    save_change(file := placement_file(params, TUNED, ROOMS), CHANGE)
+
+    loaded = with_tuned(params, TUNED, lambda: ROOMS)
+    assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
+    assert (loaded.op_offload_min_batch, loaded.tuned) == (8, flags_of(CHANGE))
+    assert loaded.tuned == "--gpu-layers 20 --kv-type q8_0 --draft-device cpu --offload-min-batch 8"
+    for other, automatic in (
+        (params, TUNED[1:]),
+        (replace(params, n_ctx=4096), TUNED),
+        (replace(params, draft=None), TUNED),
+        (replace(params, model=ModelParams(n_gpu_layers=9)), TUNED),
+    ):
+        assert with_tuned(other, automatic, lambda: ROOMS) == other
+    bigger = (replace(ROOMS[0], total_bytes=24 * GB), ROOMS[1])
+    assert with_tuned(params, TUNED, lambda: bigger) == params
+
+    save_change(file, {})
+    assert with_tuned(params, TUNED, lambda: ROOMS) == params
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("model.gpu_layers", "all"), ("model.kv_type", "auto"), ("draft.device", ["auto"]), ("model.gpu_layers", -1)],
+)
+def test_a_damaged_choice_is_discarded(tmp_path: Path, name: str, value: object) -> None:
+    file = tmp_path / "choice.json"
+    save_change(file, CHANGE)
+    assert load_change(file) == CHANGE
+    file.write_text(json.dumps({"format": 1, "settings": {name: value}}))
+
+    assert not load_change(file)
+
+
+def test_costs_with_another_threshold_are_stored_apart(params: PairParams) -> None:
+    files = {n: memory_file(replace(params, op_offload_min_batch=n)) for n in (None, 32, 8, 4)}
+
+    assert files[None] == files[32]
+    assert len(set(files.values())) == 3
+
+
+def test_the_threshold_is_set_before_the_backends_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OFFLOAD_VARIABLE, "7")
+    started = 0
+
+    class Start:
+        def cache_info(self) -> object:
+            return type("Info", (), {"currsize": started})
+
+    monkeypatch.setattr(library, "start", Start())
+    assert library.use_offload(None) == 7
+    assert library.use_offload(4) == 4
+    started = 1
+    assert library.use_offload(16) == 4
+    monkeypatch.setenv(OFFLOAD_VARIABLE, "many")
+    assert library.use_offload(None) is None
