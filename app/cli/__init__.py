@@ -12,6 +12,7 @@ A command raises AppError for any failure that a user, a file or the network can
 
 from __future__ import annotations
 
+import gc
 import sys
 
 # An import up here runs before `main` can handle Ctrl+C.
@@ -85,8 +86,14 @@ def _run(argv: Sequence[str] | None) -> int:
 
     from app.cli.command_line import parse_args
 
-    args = parse_args(argv)
-    command: Callable[[Namespace], int] = resolve_name(f"app.cli.{COMMANDS[args.command]}")
+    # Modules are not garbage; to look through them takes time before the first output.
+    gc.disable()
+    try:
+        args = parse_args(argv)
+        command: Callable[[Namespace], int] = resolve_name(f"app.cli.{COMMANDS[args.command]}")
+    finally:
+        gc.freeze()
+        gc.enable()
     return command(args)
 
 

@@ -65,13 +65,10 @@ def chat(args: argparse.Namespace) -> int:
             "The chat needs a terminal, and this is not one.",
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
-    # Modules are not garbage; to look through them takes time before the first frame.
+    # Until the first frame; the app enables it again.
     gc.disable()
     from app.ui.app import TandemApp
     from app.ui.terminal.driver import guarded_stderr, install_parser
-
-    gc.freeze()
-    gc.enable()
 
     def store() -> Store:
         from app.conversations.store import Store

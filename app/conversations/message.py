@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.core.errors import AppError
-from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
+
+if TYPE_CHECKING:
+    from app.engine.text.tool_calls import ToolCall
 
 _REASONS = {reason.value: reason for reason in FinishReason}
 _MOST = 1000

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from app.engine.auto.curve import CostModel
-from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
 from app.engine.stats import GenerationStats
 from app.engine.types import MAX_DRAFT, SOURCE_NAMES, DraftingStatus, Source, turned_off
+
+if TYPE_CHECKING:
+    from app.engine.auto.curve import CostModel
 
 BRIEF = 28
 """Characters of a reason in the side panel."""
@@ -116,6 +118,8 @@ def why_undrafted(reason: str) -> str:
 
 def drafter_off(costs: CostModel, drafter: Source) -> str:
     """Return why automatic drafting does not use a drafter at these costs; "" if it does."""
+    from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
+
     if not impossibility(costs, 0, MAX_DRAFT):
         return ""
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))

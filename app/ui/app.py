@@ -129,6 +129,7 @@ class TandemApp(App[None]):
 
     def _after_first_frame(self) -> None:
         """Start slow work: the store on this thread, llama.cpp on the engine's, Markdown on its own."""
+        gc.enable()
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         library = self.session.library
         library.open_store()

@@ -14,7 +14,6 @@ from textual.app import App, SystemCommand
 from textual.content import Content
 
 from app.conversations.attached import compose, replace_references, split
-from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.message import Role
 from app.conversations.titles import fit, one_line
 from app.conversations.tree import Conversation
@@ -202,6 +201,8 @@ async def _save(chat: Chat, name: str) -> None:
 
 def _write_conversation(conversation: Conversation, file: Path) -> str:
     """Write a conversation; return a sentence about it. The disk may be slow."""
+    from app.conversations.export import n_left_out, to_json, to_markdown
+
     as_json = file.suffix.lower() == ".json"
     text = to_json([conversation]) if as_json else to_markdown([conversation])
     try:

@@ -11,14 +11,16 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
-from app.engine.interfaces import Controls
 from app.models.pair_info import PairInfo
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
 from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest, LoadedPair
+
+if TYPE_CHECKING:
+    from app.engine.interfaces import Controls
 
 log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
@@ -161,7 +163,6 @@ class EngineWorker(CommandQueue):
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        controls = Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
         while (command := self._next_command()) is not None:
             with self._lock:
                 self._begin(command)
@@ -175,7 +176,7 @@ class EngineWorker(CommandQueue):
                     case Load(loader=loader):
                         self._load(loader)
                     case RunJob(number, job) if job.loads or self._pair is not None:
-                        self._emit_all(job.run(self._loaded, number, controls))
+                        self._emit_all(job.run(self._loaded, number, self._controls()))
                     case RunJob(number):
                         self._emit(JobEnded(number, None))
             except AppError as error:
@@ -187,6 +188,11 @@ class EngineWorker(CommandQueue):
                 reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
                 self._emit(Failed(request, AppError(reason, "Please report it.")))
         self._free()
+
+    def _controls(self) -> Controls:
+        from app.engine.interfaces import Controls
+
+        return Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
 
     def _next_command(self) -> Command | None:
         """Wait for a command; a pair that is idle for long is freed meanwhile, and loaded again for the next one."""

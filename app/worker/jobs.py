@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.conversations.titles import make_title
 from app.core.errors import AppError
-from app.engine.interfaces import Controls
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of
+
+if TYPE_CHECKING:
+    from app.engine.interfaces import Controls
 
 
 @dataclass(frozen=True, slots=True)

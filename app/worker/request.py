@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.conversations.message import Message, Prefill
-from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:
+    from app.engine.text.reasoning import RenderedPrompt
     from app.llama.pair import NativePair
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
@@ -15,9 +16,11 @@ from textual.widgets import Static
 
 from app.core.errors import AppError, PairError
 from app.core.printable import printable
-from app.hardware.offers import Offer
 from app.ui.models.state import LoadRequest
 from app.ui.widgets.hint import Hint
+
+if TYPE_CHECKING:
+    from app.hardware.offers import Offer
 
 _KEYS = "123456789"
 
