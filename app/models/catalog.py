@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,7 +92,7 @@ class Catalog:
     """
 
     def __init__(self, file: Path, own: Path | None = None) -> None:
-        self.pairs = _read(file, shipped=True)
+        self.pairs = dict(_shipped(file))
         self.unread: CatalogError | None = None
         """Why the user's file cannot be read; none of its pairs is known."""
         if own is not None and not regular_file.is_gone(own):
@@ -120,6 +121,11 @@ def shipped_file() -> Path:
     here = Path(__file__).parents[1]
     inside = here / "models.toml"
     return inside if inside.exists() else here.parent / "models.toml"
+
+
+@cache
+def _shipped(file: Path) -> dict[str, Pair]:
+    return _read(file, shipped=True)
 
 
 def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:

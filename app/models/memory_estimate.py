@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.models.gguf import read_header
-from app.models.model_facts import EXPERT, GraphWidths, ModelFacts
 from app.models.model_names import parts_here
 from app.settings.placement import CPU, KV_TYPES, MAX_LAYERS, split_override
 from app.settings.table import MAX_CONTEXT
+
+if TYPE_CHECKING:
+    from app.models.model_facts import GraphWidths, ModelFacts
 
 DEFAULT_CONTEXT = 8192
 """Tokens, unless asked otherwise or the model was trained for fewer."""
@@ -129,6 +132,9 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -
     Raises:
         ModelFileError: A file is missing or not a model.
     """
+    # Not needed for the first frame.
+    from app.models.model_facts import EXPERT
+
     places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
     in_ram, copy, experts = 0, 0, [0] * min(need.n_layers, MAX_LAYERS)
     for name, n_bytes in _tensor_bytes(path):
