@@ -3,8 +3,7 @@
 message, tree           messages, branches, why an answer is incomplete, and summaries of earlier messages
 attached                files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
-opening, database       the SQLite file and its backups; transactions and errors
-schema                  tables and migrations
+opening, database       the SQLite file and its backups; transactions, errors, tables and migrations
 state_folder            the files of saved KV caches
 search, titles          full-text search; titles made from prompts or by the model
 export, importing       JSON and Markdown

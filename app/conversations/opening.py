@@ -14,16 +14,19 @@ from threading import Thread
 from app.conversations.database import (
     BUSY_S,
     ERRORS,
+    MIGRATIONS,
     Database,
     checkpoint,
     connect,
     damage_mark,
+    drop_index,
     is_busy,
     is_damage,
+    prepare,
+    schema_version,
     store_errors,
     transaction,
 )
-from app.conversations.schema import MIGRATIONS, drop_index, prepare, schema_version
 from app.core import atomic, regular_file
 from app.core.errors import StoreError
 

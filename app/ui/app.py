@@ -146,7 +146,7 @@ class TandemApp(App[None]):
         if self._tuning is not None:
             if requested := self._tuning.live.content.keys:
                 # It imports every screen.
-                from app.ui.screens.keymap import valid_keys
+                from app.ui.screens.key_list import valid_keys
 
                 keys, errors = valid_keys(requested)
                 self.set_keymap(keys)

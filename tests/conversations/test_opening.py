@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations import schema
+from app.conversations import database
 from app.conversations.database import damage_mark
 from app.conversations.message import Role
 from app.conversations.opening import back_up_daily, check_file
@@ -125,12 +125,12 @@ def test_a_newer_file_is_not_changed(file: Path) -> None:
 
 def test_a_migration_is_done_whole_or_not_at_all_and_keeps_a_copy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ("ALTER TABLE messages ADD COLUMN note TEXT", "this is not SQL")
-    for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
-        monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong))
+    for name in ("database.MIGRATIONS", "opening.MIGRATIONS"):
+        monkeypatch.setattr(f"app.conversations.{name}", (*database.MIGRATIONS[:1], wrong))
     with pytest.raises(StoreError):
         Store(file)
-    for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
-        monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong[:1]))
+    for name in ("database.MIGRATIONS", "opening.MIGRATIONS"):
+        monkeypatch.setattr(f"app.conversations.{name}", (*database.MIGRATIONS[:1], wrong[:1]))
     with closing(Store(file)) as store:
         assert store.load(1).summary.title == "before"
         assert store.database.rows("SELECT note FROM messages LIMIT 1") == [(None,)]
@@ -145,7 +145,7 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
     """Earlier versions had tables for imports and deletions in progress, and no index without trigrams."""
     file = tmp_path / "conversations.db"
     with closing(sqlite3.connect(file)) as db, db:
-        for statement in schema.MIGRATIONS[0]:
+        for statement in database.MIGRATIONS[0]:
             db.execute(statement)
         db.execute("PRAGMA user_version = 1")
         db.execute("CREATE TABLE arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)")

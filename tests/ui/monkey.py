@@ -27,7 +27,7 @@ from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.keymap import every_binding
+from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
 from app.worker.request import AnswerRequest

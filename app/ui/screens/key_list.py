@@ -1,8 +1,11 @@
-"""The keys screen: every key that works in the screen below, and what it does."""
+"""The keys screen: every key that works in the screen below, and what it does; the user's own keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import ClassVar
 
 from rich.table import Table
@@ -10,8 +13,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.dom import DOMNode
 from textual.widgets import Static
 
+from app import ui
+from app.core.printable import printable
+from app.settings.table import nearest
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import shown
 from app.ui.keys import KeyBar
@@ -19,6 +26,7 @@ from app.ui.widgets.header import HeaderLine
 
 _EDITING = "Editing"
 _KEY_WIDTH = 22
+_KEY = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 
 
 class KeyListScreen(SubScreen[None]):
@@ -61,3 +69,34 @@ class KeyListScreen(SubScreen[None]):
                     table.add_row(Text(", ".join(keys)), Text(f"{does[:1].upper()}{does[1:]}"))
                 table.add_row()
         return table
+
+
+# The user's own keys from the settings file
+
+
+def every_binding() -> list[Binding]:
+    """Return the bindings of the program and of every screen and widget."""
+    for module in walk_packages(ui.__path__, "app.ui."):
+        import_module(module.name)
+    places: list[type[DOMNode]] = [DOMNode]
+    for place in places:
+        places += place.__subclasses__()
+    own = [vars(place).get("BINDINGS", ()) for place in places if place.__module__.startswith("app.ui.")]
+    return list(dict.fromkeys(binding for bindings in own for binding in bindings if isinstance(binding, Binding)))
+
+
+def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the valid keys by the ids of bindings, and an error for each of the others."""
+    known = {binding.id for binding in every_binding() if binding.id}
+    valid: dict[str, str] = {}
+    errors: list[str] = []
+    for identity, text in requested.items():
+        keys = [key.strip().lower() for key in text.split(",")]
+        name = printable(identity)
+        if identity not in known:
+            errors.append(f'keys: there is no "{name}".{nearest(identity, known)}')
+        elif not all(_KEY.fullmatch(key) for key in keys):
+            errors.append(f'keys.{name} is "{printable(text)}"; it must be a key such as ctrl+k or f8.')
+        else:
+            valid[identity] = ",".join(keys)
+    return valid, errors

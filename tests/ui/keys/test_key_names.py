@@ -16,7 +16,7 @@ from app.engine.types import FinishReason
 from app.ui import key_names
 from app.ui.chat.renderer import with_keys
 from app.ui.key_names import key, name_by, shown
-from app.ui.screens.keymap import every_binding
+from app.ui.screens.key_list import every_binding
 from app.ui.transcript.message import in_words
 
 _PROGRAM = Path(app.__file__).parent
@@ -32,7 +32,7 @@ _LITERAL = {
     "cli/setup.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
-    "ui/screens/keymap.py": {"ctrl+k", "f8"},
+    "ui/screens/key_list.py": {"ctrl+k", "f8"},
     "cli/settings.py": {"f8"},
     # This list takes its keys itself.
     "ui/models/fit_options.py": {"esc"},

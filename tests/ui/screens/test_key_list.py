@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.ui.screens.keymap import every_binding, valid_keys
+from app.ui.screens.key_list import every_binding, valid_keys
 from tests.ui.chat_driver import open_chat
 
 
