@@ -272,7 +272,7 @@ def _likely(
     family = _family(target.name)
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
-            yield pair.draft, "catalogue"
+            yield pair.draft, "catalog"
     searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 

@@ -46,7 +46,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
 
 
 def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp_path: Path) -> None:
-    # The catalogue does not know the draft's size.
+    # The catalog does not know the draft's size.
     assert setting.card("mine").download_bytes is None
     setting.service.set_up("mine")
     setting.until(lambda: not setting.job("mine").running)
