@@ -120,12 +120,8 @@ def _load(requests: EngineQueue, options: Options, status: ProgressLine) -> Pair
 
 
 def address_of(host: str, listener: socket.socket) -> str:
-    shown = "127.0.0.1" if host in _ANY else host
-    return (
-        f"http://[{shown}]:{listener.getsockname()[1]}"
-        if ":" in shown
-        else f"http://{shown}:{listener.getsockname()[1]}"
-    )
+    shown, port = "127.0.0.1" if host in _ANY else host, listener.getsockname()[1]
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
 def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:

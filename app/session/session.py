@@ -14,7 +14,7 @@ from app.session.answering import Answering, Engine
 from app.session.chat_settings import ChatSettings, Comparable, applied
 from app.session.conversation import Conversation
 from app.session.library import Library, StoreOpener
-from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
+from app.session.snapshot import DraftState, Phase, Snapshot
 from app.session.turn import Outcome, model_names
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
@@ -112,12 +112,9 @@ class Session:
         return self.phase is Phase.ANSWERING or self.waiting is not None
 
     @property
-    def blocked(self) -> Blocked | None:
-        if self.phase is Phase.ANSWERING:
-            return Blocked.ANSWERING
-        if self.phase is Phase.UNLOADED:
-            return Blocked.UNLOADED
-        return Blocked.WAITING if self.waiting is not None else None
+    def can_send(self) -> bool:
+        """Return whether a prompt can be sent now, or can wait for the models."""
+        return self.phase in (Phase.READY, Phase.LOADING) and self.waiting is None
 
     @property
     def can_regenerate(self) -> bool:
@@ -127,7 +124,7 @@ class Session:
 
     def send(self, text: str) -> bool:
         """Ask a prompt, or let it wait for the models; return whether it was taken."""
-        if self.blocked is not None:
+        if not self.can_send:
             return False
         if self.phase is Phase.LOADING:
             self.waiting = text
@@ -176,7 +173,7 @@ class Session:
 
     @property
     def _can_answer(self) -> bool:
-        return self.phase is Phase.READY and self.blocked is None
+        return self.phase is Phase.READY and self.can_send
 
     def _start(self, prefill: Prefill | None = None) -> bool:
         self._answering.start(prefill)

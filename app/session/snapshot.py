@@ -21,15 +21,6 @@ class Phase(Enum):
     """Loading failed."""
 
 
-class Blocked(Enum):
-    """Why no prompt can be sent now."""
-
-    ANSWERING = auto()
-    UNLOADED = auto()
-    WAITING = auto()
-    """A prompt already waits for the models."""
-
-
 @dataclass(frozen=True, slots=True)
 class DraftState:
     """Drafting of the next answer.

@@ -38,54 +38,6 @@ class Batch:
                 self.details.append(event.details)
 
 
-class EventQueue:
-    """Called by the worker with every event; holds them for `drain`."""
-
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-        self._wake: Callable[[], object] | None = None
-        self._woken = False
-        self.closed = False
-
-    def __call__(self, event: Event) -> None:
-        """Add an event; runs on the worker's thread."""
-        self._events.append(event)
-        wake = self._wake
-        if wake is not None and not self._woken and not isinstance(event, FrequentEvent):
-            self._woken = True
-            # The screen's event loop may end between two instructions of this thread.
-            with suppress(RuntimeError):
-                wake()
-
-    def connect(self, wake: Callable[[], object]) -> None:
-        """Set the thread-safe call that makes the screen drain soon."""
-        self._wake = wake
-
-    def close(self) -> None:
-        """Drop all events from now on."""
-        self.closed, self._wake = True, None
-
-    def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | Event]:
-        """Yield expected events, oldest first, with frequent ones that follow each other as one batch; drop others."""
-        # First, so that an event that arrives meanwhile wakes the screen again.
-        self._woken = False
-        batch: Batch | None = None
-        while self._events and not self.closed:
-            event = self._events.popleft()
-            if not expects(event):
-                continue
-            if isinstance(event, FrequentEvent):
-                batch = batch or Batch(event)
-                batch.add(event)
-                continue
-            if batch is not None:
-                yield batch
-                batch = None
-            yield event
-        if batch is not None and not self.closed:
-            yield batch
-
-
 FASTEST_S = 0.2
 SLOWEST_S = 1.0
 _SHARE = 0.016
@@ -118,25 +70,69 @@ def delay_after(spent_s: float) -> float:
     return min(max(FASTEST_S, spent_s / _SHARE), SLOWEST_S)
 
 
-class EventDispatcher:
-    """Passes queued events to a handler while it expects any.
+class EventQueue:
+    """Hold the worker's events, and pass them to the screen's handler while it expects any.
 
     A screen on top of the chat may set `overlay`, which gets the events of its own requests.
     """
 
-    def __init__(
+    _handler: EventHandler
+    _set_timer: Callable[[float, Callable[[], Awaitable[None]]], object]
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._wake: Callable[[], object] | None = None
+        self._woken = False
+        self.closed = False
+        self.overlay: EventHandler | None = None
+        self._cpu_s = 0.0
+        """CPU time of the screen's thread when it looked last."""
+        self._looks = False
+
+    def __call__(self, event: Event) -> None:
+        """Add an event; runs on the worker's thread."""
+        self._events.append(event)
+        wake = self._wake
+        if wake is not None and not self._woken and not isinstance(event, FrequentEvent):
+            self._woken = True
+            # The screen's event loop may end between two instructions of this thread.
+            with suppress(RuntimeError):
+                wake()
+
+    def connect(
         self,
-        queue: EventQueue,
+        wake: Callable[[], object],
         handler: EventHandler,
         set_timer: Callable[[float, Callable[[], Awaitable[None]]], object],
     ) -> None:
-        self._queue = queue
-        self._handler = handler
-        self._set_timer = set_timer
-        self._cpu_s = 0.0
-        """CPU time of this thread when it looked last."""
-        self._looks = False
-        self.overlay: EventHandler | None = None
+        """Set the handler, a timer of its thread, and the thread-safe call that makes it dispatch soon."""
+        self._wake, self._handler, self._set_timer = wake, handler, set_timer
+
+    def close(self) -> None:
+        """Drop all events from now on."""
+        self.closed, self._wake = True, None
+
+    def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | Event]:
+        """Yield expected events, oldest first, with frequent ones that follow each other as one batch; drop others."""
+        # First, so that an event that arrives meanwhile wakes the screen again.
+        self._woken = False
+        batch: Batch | None = None
+        while self._events and not self.closed:
+            event = self._events.popleft()
+            if not expects(event):
+                continue
+            if isinstance(event, FrequentEvent):
+                batch = batch or Batch(event)
+                batch.add(event)
+                continue
+            if batch is not None:
+                yield batch
+                batch = None
+            yield event
+        if batch is not None and not self.closed:
+            yield batch
+
+    # On the screen's thread
 
     def start(self) -> None:
         """Look at the queue from now on; something was asked for."""
@@ -146,14 +142,14 @@ class EventDispatcher:
     async def dispatch(self) -> None:
         """Handle all queued events at once: one layout instead of one per token."""
         try:
-            for event in self._queue.drain(lambda event: self._handler_of(event).expects(event)):
+            for event in self.drain(lambda event: self._handler_of(event).expects(event)):
                 if isinstance(event, Batch):
                     await self._handler_of(event.latest).show(event)
                 else:
                     await self._handler_of(event).handle(event)
         except (MountError, NoMatches):
             # Widgets go while the program ends, perhaps between two of the lines above.
-            if not self._queue.closed:
+            if not self.closed:
                 raise
 
     def _handler_of(self, event: Event) -> EventHandler:

@@ -42,7 +42,7 @@ _KINDS = {
 async def _update(chat: Chat, tokens: list[str]) -> None:
     segments = tuple(Segment(token, Origin.DRAFT if n % 4 else Origin.TARGET) for n, token in enumerate(tokens))
     chat.engine.emit(Step(len(chat.engine.requests), segments, STATS))
-    await chat.screen.dispatcher.dispatch()
+    await chat.screen.event_queue.dispatch()
     await chat.pilot.pause()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.types import AutoDraft, DraftParams, FinishReason
-from app.session.snapshot import Blocked, DraftState, Phase
+from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import TitleJob
 from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
@@ -45,45 +45,45 @@ def load_failed(chat: ScriptedSession) -> None:
     chat.session.handle(Failed(None, BROKEN))
 
 
-TABLE: list[tuple[str, list[Step], Phase, list[str], Blocked | None, bool]] = [
+TABLE: list[tuple[str, list[Step], Phase, list[str], bool, bool]] = [
     # steps, phase, messages, why no prompt can be sent, whether the last one can be answered again
-    ("begun", [], Phase.LOADING, [], None, False),
-    ("loaded", [loaded], Phase.READY, [], None, False),
-    ("load failed", [load_failed], Phase.UNLOADED, [], Blocked.UNLOADED, False),
-    ("waits", [send("a")], Phase.LOADING, ["a", ""], Blocked.WAITING, False),
-    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], None, False),
-    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
-    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], None, True),
-    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], None, True),
-    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
-    ("loads again", [loaded, load], Phase.LOADING, [], None, False),
-    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], None, False),
-    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], None, False),
-    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
-    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], None, False),
+    ("begun", [], Phase.LOADING, [], True, False),
+    ("loaded", [loaded], Phase.READY, [], True, False),
+    ("load failed", [load_failed], Phase.UNLOADED, [], False, False),
+    ("waits", [send("a")], Phase.LOADING, ["a", ""], False, False),
+    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], True, False),
+    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], False, False),
+    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], True, True),
+    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], True, True),
+    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], False, False),
+    ("loads again", [loaded, load], Phase.LOADING, [], True, False),
+    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], True, False),
+    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], True, False),
+    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], False, False),
+    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], True, False),
     (
         "left",
         [loaded, send("a"), lambda chat: chat.session.new_conversation()],
         Phase.READY,
         [],
-        None,
+        True,
         False,
     ),
-    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
+    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], False, False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("steps", "phase", "messages", "blocked", "can_regenerate"), [row[1:] for row in TABLE],
+@pytest.mark.parametrize(("steps", "phase", "messages", "can_send", "can_regenerate"), [row[1:] for row in TABLE],
                          ids=[row[0] for row in TABLE])  # fmt: skip
 def test_commands_and_events_lead_to_snapshots(
-    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], blocked: Blocked | None, can_regenerate: bool
+    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], can_send: bool, can_regenerate: bool
 ) -> None:
     chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
     for step in steps:
         step(chat)
     snapshot = chat.session.snapshot
     assert snapshot.phase is phase
-    assert (chat.session.blocked, chat.session.can_regenerate) == (blocked, can_regenerate)
+    assert (chat.session.can_send, chat.session.can_regenerate) == (can_send, can_regenerate)
     assert [node.text for node in snapshot.messages] == messages
     assert (snapshot.running is not None) == (phase is Phase.ANSWERING)
     chat.session.close()

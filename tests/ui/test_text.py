@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,7 +65,7 @@ def step(text: str) -> Step:
 def test_single_events_wake_the_screen_once() -> None:
     woken: list[int] = []
     bridge = EventQueue()
-    bridge.connect(lambda: woken.append(1))
+    bridge.connect(lambda: woken.append(1), Mock(), Mock())
     events: list[Event] = [LoadProgress("target", 0.5), Notice("a"), Loaded(PAIR), Notice("b")]
     thread = threading.Thread(target=lambda: deque(map(bridge, events)))
     thread.start()
@@ -103,7 +104,7 @@ def test_the_queue_works_after_the_screen_has_closed() -> None:
         raise RuntimeError("Event loop is closed")
 
     bridge = EventQueue()
-    bridge.connect(closed)
+    bridge.connect(closed, Mock(), Mock())
     bridge(Notice("late"))
     bridge.close()
     bridge(Notice("later"))

@@ -17,7 +17,7 @@ from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.session.session import Session
-from app.session.snapshot import Blocked, Phase
+from app.session.snapshot import Phase
 from app.settings.kinds import Value
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
@@ -60,16 +60,19 @@ class ChatActions(ChatBase):
 
     def _refuse_if_blocked(self, *, while_loading: bool = False) -> None:
         """Refuse if no prompt can be sent now, or, if asked, while the models load."""
-        match self.session.blocked:
-            case Blocked.ANSWERING:
-                raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
-            case Blocked.UNLOADED if self._pairs is not None:
-                raise AppError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
-            case Blocked.UNLOADED:
-                raise AppError(f"No model is loaded; {key('app.quit', 'ctrl+q')} quits.")
-            case Blocked.WAITING:
-                raise AppError(f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back.")
-        if while_loading and self.session.phase is Phase.LOADING:
+        phase = self.session.phase
+        if phase is Phase.ANSWERING:
+            raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
+        if phase is Phase.UNLOADED:
+            way = (
+                f"{key('chat.pairs', 'f6')} chooses one"
+                if self._pairs is not None
+                else f"{key('app.quit', 'ctrl+q')} quits"
+            )
+            raise AppError(f"No model is loaded; {way}.")
+        if self.session.waiting is not None:
+            raise AppError(f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back.")
+        if while_loading and phase is Phase.LOADING:
             raise AppError("The models are still being loaded.")
 
     def _refuse_if_busy(self) -> None:

@@ -18,7 +18,7 @@ from app.ui.chat.inspector import Inspector
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.event_queue import EventDispatcher
+from app.ui.event_queue import EventQueue
 from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
@@ -83,7 +83,7 @@ class ChatBase(Screen[None]):
     panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
 
-    dispatcher: EventDispatcher
+    event_queue: EventQueue
 
     def __init__(self, session: Session, pairs: PairService | None) -> None:
         super().__init__()

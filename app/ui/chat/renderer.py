@@ -103,7 +103,7 @@ class Renderer:
         screen.header.announce(now.title)
         screen.panel.pair = None
         screen.status.reading_models()
-        screen.dispatcher.start()
+        screen.event_queue.start()
 
     def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
         screen = self._screen
@@ -125,7 +125,7 @@ class Renderer:
         screen.hint.forget()
         screen.inspector.begin()
         screen.status.begin()
-        screen.dispatcher.start()
+        screen.event_queue.start()
         # A sent prompt is no longer in the input line.
         self._input_mode.store_soon()
 

@@ -18,7 +18,7 @@ from app.ui.commands import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.event_queue import EventDispatcher, EventHandler, EventQueue
+from app.ui.event_queue import EventHandler, EventQueue
 from app.ui.keys import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS, in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
@@ -52,19 +52,18 @@ class ChatScreen(BaseScreen[None], ChatActions):
         self, session: Session, queue: EventQueue, pairs: PairService | None = None, tuning: Tuning | None = None
     ) -> None:
         super().__init__(session, pairs)
-        self._queue = queue
         self._tuning = tuning
-        self.dispatcher = EventDispatcher(queue, self.renderer, self.set_timer)
+        self.event_queue = queue
 
     def on_mount(self) -> None:
-        self._queue.connect(lambda: self.post_message(self.EventsArrived()))
+        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self.set_timer)
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
             self.status.reading_models()
         else:
             self.status.unloaded()
-        self.dispatcher.start()
+        self.event_queue.start()
 
     @property
     def _is_on_top(self) -> bool:
@@ -297,9 +296,9 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     def route_events(self, overlay: EventHandler | None) -> None:
         """Give a screen on top of this one the events of its own requests; None ends it."""
-        self.dispatcher.overlay = overlay
-        self.dispatcher.start()
+        self.event_queue.overlay = overlay
+        self.event_queue.start()
 
     @on(EventsArrived)
     async def _on_events(self) -> None:
-        await self.dispatcher.dispatch()
+        await self.event_queue.dispatch()
