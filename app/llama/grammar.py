@@ -37,7 +37,8 @@ class _CallFormat:
         first: Rule before the first call.
         between: Rule between two calls.
         last: Rule after the last call.
-        argument: Rule of one argument, with $KEY for its name; "" if the arguments are one JSON object.
+        argument: Rule of one argument, with $KEY for its name; "" if the arguments are one object.
+        quote: Text around strings in an object whose keys have no quotes; "" if the object is JSON.
     """
 
     marks: tuple[str, ...]
@@ -48,6 +49,7 @@ class _CallFormat:
     between: str = ""
     last: str = ""
     argument: str = ""
+    quote: str = ""
 
 
 _OBJECT = r'"{" space "\"name\"" space ":" space $JSON space "," space "\"arguments\"" space ":" space'
@@ -100,6 +102,15 @@ _FORMATS = (
         first='"<|tool_calls_section_begin|>"',
         last='"<|tool_calls_section_end|>"',
     ),
+    # Gemma 4, FunctionGemma
+    _CallFormat(("<|tool_call>",), "<|tool_call>", '"<|tool_call>call:$NAME"', '"<tool_call|>"', quote='<|"|>'),
+    _CallFormat(
+        ("<start_function_call>",),
+        "<start_function_call>",
+        '"<start_function_call>call:$NAME"',
+        '"<end_function_call>"',
+        quote="<escape>",
+    ),
     _HERMES,
     # Mistral, Granite: an array
     _CallFormat(("[TOOL_CALLS]",), "[TOOL_CALLS]", _OBJECT, '"}"', '"[TOOL_CALLS]["', '"," space', '"]"'),
@@ -107,8 +118,15 @@ _FORMATS = (
     # Llama 3: the object alone
     _CallFormat((), "", _OBJECT.replace("arguments", "parameters"), '"}"'),
 )
-_NO_GRAMMAR = "call:"
-"""Text in the templates of Gemma 4 and FunctionGemma, whose calls get no grammar: keys have no quotes."""
+_BARE_KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
+_BARE_RULES = (
+    'integer ::= "-"? [0-9]{1,15}',
+    'number ::= integer ("." [0-9]{1,15})?',
+    'boolean ::= "true" | "false"',
+    'pair ::= [a-zA-Z_] [a-zA-Z0-9_.-]* ":" any',
+    'any ::= text | number | boolean | "null" | "{" (pair ("," pair)*)? "}" | "[" (any ("," any)*)? "]"',
+)
+"""Rules of values in an object whose keys have no quotes."""
 _RULE_NAME = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|([a-zA-Z][a-zA-Z0-9-]*)')
 """Matches literals, character sets and rule names; only a rule name is in the group."""
 
@@ -122,13 +140,13 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
         must_call: Whether the answer is one call; otherwise the grammar waits for the text that begins a call.
 
     Returns:
-        Guidance without a grammar if the format has none, or if no text marks the beginning of an optional call.
+        Guidance without a grammar if no text marks the beginning of an optional call.
     """
     source = template or ""
     # Templates without tools get instructions in Hermes' format.
     known = (one for one in _FORMATS if all(mark in source for mark in one.marks))
     form = next(known) if "tools" in source else _HERMES
-    if (_NO_GRAMMAR in source and not form.argument) or not (form.trigger or must_call):
+    if not (form.trigger or must_call):
         return Guidance()
     try:
         return _guidance(json.dumps(tools), form, must_call=must_call)
@@ -143,10 +161,15 @@ def guidance_for_calls(template: str | None, tools: Sequence[Mapping[str, Any]],
 def _guidance(tools: str, form: _CallFormat, *, must_call: bool) -> Guidance:
     """Return the grammar of calls; cached, because an agent sends the same tools each time."""
     calls, rules = [], ['space ::= " "?', 'value ::= ([^<] | "<" [^/])*']
+    if form.quote:
+        quote, (second, third) = json.dumps(form.quote), form.quote[1:3]
+        rules += [rf'text ::= {quote} ([^<] | "<"+ ([^<{second}] | [{second}] [^<{third}]))* {quote}', *_BARE_RULES]
     for n, tool in enumerate(json.loads(tools)):
         name, schema = json.dumps(tool["function"]["name"]), tool["function"]["parameters"]
         if form.argument:
             arguments = _tagged(schema, form.argument)
+        elif form.quote:
+            arguments = _bare(schema, json.dumps(form.quote), rules) if schema.get("properties") else '"{}"'
         else:
             arguments = f"tool-{n}-root"
             rules.append(_prefixed(grammar_of_schema(schema), f"tool-{n}-"))
@@ -174,6 +197,33 @@ def _tagged(schema: Mapping[str, Any], argument: str) -> str:
         return ""
     keys = " | ".join(map(json.dumps, properties))
     return f"({Template(argument).substitute(KEY=f'({keys})')}){'+' if schema.get('required') else '*'}"
+
+
+def _bare(schema: object, quote: str, rules: list[str]) -> str:
+    """Return the rule of a value whose keys have no quotes, and whose strings stand between `quote`; add its rules.
+
+    References, alternatives and bounds of a schema are not followed: any value may stand there.
+    """
+    match schema:
+        case {"enum": [*values]} if values:
+            literals = [json.dumps(json.dumps(value)) for value in values if not isinstance(value, str)]
+            literals += [f"{quote} {json.dumps(value)} {quote}" for value in values if isinstance(value, str)]
+            return f"({' | '.join(literals)})"
+        case {"properties": dict(properties)} if properties:
+            pairs = [f"{json.dumps(f'{key}:')} {_bare(value, quote, rules)}" for key, value in properties.items()]
+            return f'"{{" {_separated(" | ".join(pairs), rules)}{"" if schema.get("required") else "?"} "}}"'
+        case {"type": "array", "items": items}:
+            return f'"[" {_separated(_bare(items, quote, rules), rules)}? "]"'
+        case {"type": str(kind)}:
+            return _BARE_KINDS.get(kind, "any")
+    return "any"
+
+
+def _separated(item: str, rules: list[str]) -> str:
+    """Add a rule for an item; return the rule of items with commas between them."""
+    name = f"item-{len(rules)}"
+    rules.append(f"{name} ::= {item}")
+    return f'({name} ("," {name})*)'
 
 
 class Grammar:

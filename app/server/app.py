@@ -46,7 +46,6 @@ _LONGEST_PATH = 60
 """Characters of an unknown path in the log."""
 _OPEN_PATHS = ("/health",)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-_KEEP_ALIVE = ": keep-alive\n\n"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -293,7 +292,7 @@ async def _answered(
             try:
                 yield "".join(format_.begin())
                 while True:
-                    yield "".join(format_.part(part)) if part is not None else _KEEP_ALIVE
+                    yield "".join(format_.part(part)) if part is not None else format_.keep_alive()
                     part = await anext(parts)
             except StopAsyncIteration:
                 return

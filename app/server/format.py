@@ -39,6 +39,10 @@ class Format(ABC):
         """Return the events before the answer."""
         return []
 
+    def keep_alive(self) -> str:
+        """Return what a stream sends while there is nothing new, such as while a prompt is read."""
+        return ": keep-alive\n\n"
+
     @abstractmethod
     def part(self, part: Part) -> list[str]:
         """Return the events of a part; the last part is `End`."""

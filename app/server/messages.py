@@ -117,6 +117,9 @@ class AnthropicFormat(Format):
         message = {**self._message(), "content": [], "usage": {"input_tokens": 0, "output_tokens": 0}}
         return [sse({"type": "message_start", "message": message}, "message_start")]
 
+    def keep_alive(self) -> str:
+        return sse({"type": "ping"}, "ping")
+
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, reasoning):

@@ -135,6 +135,10 @@ class ResponseFormat(Format):
             self._event("response.in_progress", response=response),
         ]
 
+    def keep_alive(self) -> str:
+        # Codex closes a stream without events for five minutes; comments do not count.
+        return self._event("response.in_progress", response=self._response("in_progress"))
+
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, reasoning):

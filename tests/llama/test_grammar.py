@@ -152,6 +152,9 @@ CALLS = {
     '{"city": "Rome", "count": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     "tools <|tool_call_begin|>": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look_up:0"
     '<|tool_call_argument_begin|>{"city": "Rome", "count": 1}<|tool_call_end|><|tool_calls_section_end|>',
+    "tools <|tool_call>": '<|tool_call>call:look_up{city:<|"|>Rome<|"|>,count:1}<tool_call|>',
+    "tools <start_function_call>": "<start_function_call>call:look_up{city:<escape>Rome<escape>,count:1}"
+    "<end_function_call>",
     "tools [TOOL_CALLS]": f"[TOOL_CALLS][{OBJECT}]",
     "tools <|tool_call|>": f"<|tool_call|>[{OBJECT}]",
     "tools": OBJECT.replace("arguments", "parameters"),
@@ -184,8 +187,35 @@ def test_a_grammar_of_calls_has_the_format_of_the_template(pair: NativePair, tem
     assert (call_found.name, json.loads(call_found.arguments)) == ("look_up", {"city": "Rome", "count": 1})
 
 
-def test_gemma_calls_have_no_grammar() -> None:
-    assert not guidance_for_calls("tools call:", [TOOL], must_call=True).has_grammar
+GEMMA_VALUES = {
+    'a:<|"|>1 < 2 && "x" <b>|<|"|>': True,
+    'a:<|"|>Rome<|"|>,n:-3,list:[{k:0.5},{k:2}],more:{x:[true,null],y:<|"|>z<|"|>}': True,
+    "n:20": True,
+    "n:0.5": False,
+    "a:Rome": False,
+    "list:[1]": False,
+    "": False,
+}
+"""Arguments of a call, and whether the grammar of Gemma's calls allows them."""
+
+
+@pytest.mark.parametrize("arguments", GEMMA_VALUES)
+def test_arguments_of_gemma_have_bare_keys_and_marked_strings(pair: NativePair, arguments: str) -> None:
+    item = {"type": "object", "properties": {"k": {"type": "number"}}, "required": ["k"]}
+    schema = {
+        "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "list": {"type": "array", "items": item}},
+        "required": ["a"],
+    }
+    schema["properties"]["more"] = {"type": "object"}  # type: ignore[call-overload, index]
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    text = f"<|tool_call>call:f{{{arguments}}}<tool_call|>"
+    sampler = pair.new_sampler(GREEDY, guidance_for_calls("tools <|tool_call>", [tool], must_call=True))
+    tokens = pair.tokenize(text)
+    assert (sampler.n_allowed(tokens) == len(tokens)) is GEMMA_VALUES[arguments]
+    sampler.close()
+    scanner = ToolCallScanner(("f",))
+    scanner.push(text)
+    assert not GEMMA_VALUES[arguments] or json.loads(scanner.end()[1][0].arguments)
 
 
 def test_references_stay_within_their_tool(pair: NativePair) -> None:

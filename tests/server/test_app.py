@@ -20,6 +20,10 @@ from app.server import engine_queue
 from app.server.answer import PartReader, parts_of
 from app.server.app import Access
 from app.server.engine_queue import Ticket
+from app.server.fields import Fields
+from app.server.format import Names
+from app.server.messages import AnthropicFormat
+from app.server.responses import ResponseFormat
 from app.session.chat_settings import ChatSettings
 from app.worker.events import PromptProgress
 from app.worker.request import AnswerRequest
@@ -375,6 +379,12 @@ def test_an_unexpected_failure_is_one_sentence_and_its_traceback_is_logged(
     assert "Traceback" in log.read_text()
     assert "ZeroDivisionError" in log.read_text()
     assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_apis_with_events_for_it_keep_a_stream_alive_with_them() -> None:
+    names = Names("", "fake")
+    assert AnthropicFormat(names).keep_alive() == 'event: ping\ndata: {"type": "ping"}\n\n'
+    assert ResponseFormat(names, Fields({})).keep_alive().startswith("event: response.in_progress\n")
 
 
 def test_fields_override_the_settings(serve: Serve) -> None:
