@@ -162,7 +162,7 @@ def _guidance(tools: str, form: _CallFormat, *, must_call: bool) -> Guidance:
     """Return the grammar of calls; cached, because an agent sends the same tools each time."""
     calls, rules = [], ['space ::= " "?', 'value ::= ([^<] | "<" [^/])*']
     if form.quote:
-        quote, (second, third) = json.dumps(form.quote), form.quote[1:3]
+        quote, second, third = json.dumps(form.quote), form.quote[1], form.quote[2]
         rules += [rf'text ::= {quote} ([^<] | "<"+ ([^<{second}] | [{second}] [^<{third}]))* {quote}', *_BARE_RULES]
     for n, tool in enumerate(json.loads(tools)):
         name, schema = json.dumps(tool["function"]["name"]), tool["function"]["parameters"]
@@ -199,7 +199,7 @@ def _tagged(schema: Mapping[str, Any], argument: str) -> str:
     return f"({Template(argument).substitute(KEY=f'({keys})')}){'+' if schema.get('required') else '*'}"
 
 
-def _bare(schema: object, quote: str, rules: list[str]) -> str:
+def _bare(schema: Any, quote: str, rules: list[str]) -> str:
     """Return the rule of a value whose keys have no quotes, and whose strings stand between `quote`; add its rules.
 
     References, alternatives and bounds of a schema are not followed: any value may stand there.

@@ -202,11 +202,9 @@ GEMMA_VALUES = {
 @pytest.mark.parametrize("arguments", GEMMA_VALUES)
 def test_arguments_of_gemma_have_bare_keys_and_marked_strings(pair: NativePair, arguments: str) -> None:
     item = {"type": "object", "properties": {"k": {"type": "number"}}, "required": ["k"]}
-    schema = {
-        "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "list": {"type": "array", "items": item}},
-        "required": ["a"],
-    }
-    schema["properties"]["more"] = {"type": "object"}  # type: ignore[call-overload, index]
+    kinds = {"a": "string", "n": "integer", "more": "object"}
+    properties = {key: {"type": kind} for key, kind in kinds.items()} | {"list": {"type": "array", "items": item}}
+    schema = {"properties": properties, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     text = f"<|tool_call>call:f{{{arguments}}}<tool_call|>"
     sampler = pair.new_sampler(GREEDY, guidance_for_calls("tools <|tool_call>", [tool], must_call=True))
