@@ -46,7 +46,7 @@ async def loading(chat: Chat) -> None:
     await chat.shows("45%")
     await chat.type("What is a mutex?")
     await chat.pilot.press("enter")
-    await chat.shows("waits for the models")
+    await chat.shows("waiting for the models")
     await chat.type("Typing goes on")
 
 

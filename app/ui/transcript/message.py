@@ -162,7 +162,7 @@ class AnswerMessage(MessageView):
         self.token_runs = token_runs or (TokenRuns() if is_new else None)
         """Origins of all tokens; None if the beginning of the answer was not seen."""
         self._tokens: TokenView | None = None
-        self._note = "waits for the models" if node.id < 0 else ""
+        self._note = "waiting for the models" if node.id < 0 else ""
         self._is_final = False
         self._error: AppError | None = None
         if not is_running:

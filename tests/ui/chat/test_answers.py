@@ -107,7 +107,7 @@ async def test_a_prompt_waits_for_the_models() -> None:
         await chat.shows("loading models 45%")
         await chat.type("early")
         await chat.pilot.press("enter")
-        await chat.shows("waits for the models")
+        await chat.shows("waiting for the models")
         assert chat.engine.requests == []
         await chat.type("more")
         await chat.pilot.press("enter")
@@ -116,7 +116,7 @@ async def test_a_prompt_waits_for_the_models() -> None:
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == "early"
-        assert "waits for the models" not in chat.text
+        assert "waiting for the models" not in chat.text
 
 
 async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
@@ -199,7 +199,7 @@ async def test_esc_takes_a_waiting_prompt_back() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("early")
         await chat.pilot.press("enter")
-        await chat.shows("waits for the models")
+        await chat.shows("waiting for the models")
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.prompt == "early")
         assert chat.answers == []

@@ -184,14 +184,14 @@ async def test_a_refused_prompt_is_sent_again_before_the_models_are_loaded(file:
         await chat.type("one")
         for words in ("one", "two"):
             await chat.pilot.press("enter")
-            await chat.until(lambda: said(chat) == ["You", words, "Answer", "waits for the models"])  # noqa: B023
+            await chat.until(lambda: said(chat) == ["You", words, "Answer", "waiting for the models"])  # noqa: B023
             await chat.pilot.press("escape")
             await chat.until(lambda: said(chat) == before)
             assert chat.prompt == words
             chat.screen.prompt.clear()
             await chat.type("two")
         await chat.pilot.press("enter")
-        await chat.shows("waits for the models")
+        await chat.shows("waiting for the models")
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         assert asked(chat) == ["two"]

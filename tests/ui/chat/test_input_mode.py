@@ -196,7 +196,7 @@ async def wait(chat: Chat) -> None:
     """Send a prompt before the models are there, and type the next one."""
     await chat.type("early")
     await press(chat, "enter")
-    await chat.shows("waits for the models")
+    await chat.shows("waiting for the models")
     await chat.type("the next")
 
 

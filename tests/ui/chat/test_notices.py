@@ -31,7 +31,7 @@ async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> Non
     async with kept_chat(file, loaded=False) as chat:
         await chat.type("one")
         await chat.pilot.press("enter")
-        await chat.shows("waits for the models")
+        await chat.shows("waiting for the models")
         chat.engine.emit(Notice("The context was rounded."))
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
