@@ -1,10 +1,10 @@
 """The HTTP server: APIs of OpenAI and Anthropic over one engine.
 
 app            routes, access, errors
-engine_queue   requests in order, one at a time; the bridge between asyncio and the engine's thread
-fields         from JSON to checked values
-conversation   messages and tools of all APIs
-answer         from the engine's events to text, reasoning, calls and an end
-chat, completions, responses, messages   the formats of each API
+engine_queue   queue of requests, one at a time; bridge between asyncio and the engine's thread
+fields         read and validate JSON fields
+conversation   messages and tools in every API
+answer         convert the engine's events to text, reasoning, tool calls and an end
+chat, completions, responses, messages   request and response formats of each API
 metrics        counters, for Prometheus and for the terminal
 """

@@ -36,7 +36,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Tool calls, after all text."""
+    """Tool calls; they follow all text."""
 
     calls: tuple[ToolCall, ...]
 
@@ -77,7 +77,7 @@ Part = Delta | Calls | End
 
 @dataclass(slots=True)
 class Answer:
-    """A whole answer; `end` is there once it is whole."""
+    """A complete answer; `end` is set by its last part."""
 
     text: str = ""
     reasoning: str = ""

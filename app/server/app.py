@@ -91,7 +91,7 @@ def _host_name(request: Request) -> str:
 
 @dataclass(slots=True)
 class Service:
-    """State that the routes share.
+    """State shared by the routes.
 
     Attributes:
         queue: The engine.
@@ -253,8 +253,7 @@ async def _count_tokens(request: Request, service: Service) -> Response:
 
 
 def _usage(fields: Fields) -> bool:
-    options = fields.object("stream_options")
-    return options is not None and options.flag("include_usage")
+    return (fields.object("stream_options") or Fields({})).flag("include_usage")
 
 
 async def _body(request: Request) -> Fields:

@@ -1,4 +1,4 @@
-"""Messages and tools of every API as the engine reads them."""
+"""Convert messages and tools of every API to the engine's types."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def new_call_id() -> str:
 
 
 def arranged(messages: Sequence[Message]) -> tuple[tuple[Message, ...], Prefill | None]:
-    """Return messages as templates accept them, and the beginning of the answer if they end with one.
+    """Return messages in the order that chat templates accept, and a prefill if the last one is the assistant's.
 
-    The system messages become one, in front; messages of the assistant in a row become one.
+    System messages are merged into one, in front; so are consecutive messages of the assistant.
 
     Raises:
         RequestError: There are none.
@@ -116,7 +116,7 @@ def arguments_of(fields: Fields, name: str) -> str:
 
 
 def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
-    """Return a tool as templates read it; `schema` is the field with the schema of its parameters."""
+    """Return a tool in OpenAI's chat format; `schema` names the field with the schema of its parameters."""
     name, parameters = fields.text("name"), fields.object(schema)
     if not name:
         refuse(fields.at("name"), name, "the name of a function")
@@ -126,7 +126,7 @@ def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
 
 
 def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:
-    """Return the conversation with the tools that the request's `tool_choice` allows, in the shape of any API.
+    """Return the conversation with the tools that `tool_choice` allows, in OpenAI's or Anthropic's format.
 
     Raises:
         RequestError: The choice is wrong, or there are no messages.
@@ -182,7 +182,7 @@ def _read_calls(message: Fields) -> Iterator[ToolCall]:
 def request_for(
     conversation: Conversation, settings: ChatSettings, guidance: Guidance, thinking: Thinking = AS_TRAINED
 ) -> AnswerRequest:
-    """Return the request for an answer; a grammar rules the whole answer, so there is no reasoning before it."""
+    """Return the engine's request; disable reasoning under a grammar, which applies from the first token."""
     if guidance.has_grammar or conversation.must_call:
         thinking = replace(thinking, enabled=False)
     system = settings.system

@@ -17,10 +17,10 @@ from app.settings.table import EFFORTS
 _MOST_STOPS = 16
 _MOST_TOP = 20
 _DEEPEST = 64
-"""Nested objects of a request; Python's own limit would be an error without a name."""
+"""Most nested levels of a request, well below Python's recursion limit."""
 _SEEDS = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
-"""llama-server's value for "all of them"."""
+"""llama-server's value for no limit."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
 _EFFORT_NAMES = {"minimal": "low", "xhigh": "max", **{effort: effort for effort in EFFORTS}}
 
@@ -107,7 +107,7 @@ def refuse(path: str, value: object, allowed: str) -> NoReturn:
 
 
 def int_of(value: float) -> int | None:
-    """Return a number as a whole one; None if it has a fraction."""
+    """Convert a number to an int; None if it has a fraction."""
     return int(value) if math.isfinite(value) and value == int(value) else None
 
 
@@ -147,7 +147,7 @@ def _depth(value: object) -> int:
 
 
 def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
-    """Return the sampler chain; fields have the names of OpenAI and llama-server."""
+    """Return the sampling parameters, by OpenAI's and llama-server's field names."""
     given: dict[str, Any] = {}
     for field in dataclasses.fields(SamplingParams):
         value = fields.raw(field.name)
@@ -174,7 +174,7 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
 
 
 def read_max_tokens(fields: Fields, *names: str) -> int | None:
-    """Return the longest answer by the first of these fields that is given; None for as many as fit."""
+    """Return the token limit of an answer from the first of these fields that is set; None for no limit."""
     for name in names:
         n = fields.whole(name, _UNLIMITED, 1 << 30)
         if n == 0:
@@ -193,7 +193,7 @@ def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
 
 
 def read_n_top(fields: Fields) -> int | None:
-    """Return the number of most probable tokens to report; None for no probabilities."""
+    """Return how many top tokens to report per position; None for no probabilities."""
     n = fields.whole("top_logprobs", 0, _MOST_TOP)
     if isinstance(fields.raw("logprobs"), bool):
         return (n or 0) if fields.flag("logprobs") else None

@@ -22,7 +22,7 @@ from app.server.conversation import (
     with_tools,
 )
 from app.server.errors import RequestError
-from app.server.fields import Fields, read_max_tokens, read_sampling, read_stops, refuse
+from app.server.fields import Fields, read_guidance, read_max_tokens, read_sampling, read_stops, read_thinking, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
@@ -36,11 +36,12 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerReques
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
     conversation = _read_conversation(fields)
-    thinking, kind = settings.thinking, ""
+    thinking, output = settings.thinking, fields.object("output_config") or Fields({})
     if (asked := fields.object("thinking")) is not None:
         kind = asked.text("type")
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
-    request = request_for(conversation, settings, Guidance(), thinking)
+    thinking = read_thinking(fields, output.text("effort"), thinking)
+    request = request_for(conversation, settings, read_guidance(fields, output.object("format")), thinking)
     request = replace(
         request,
         sampling=read_sampling(fields, settings.sampling),
@@ -51,7 +52,7 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerReques
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
-    """Return the request whose tokens are to be counted."""
+    """Read a request to count tokens."""
     return request_for(_read_conversation(fields), settings, Guidance(), settings.thinking)
 
 
@@ -184,7 +185,7 @@ def _stopped(end: End) -> dict[str, Any]:
 
 
 def _usage(end: End) -> dict[str, Any]:
-    """Return the tokens used; fields of services that are not here are null."""
+    """Return the token counts; fields of unsupported services are null."""
     unused = ("cache_creation", "inference_geo", "output_tokens_details", "server_tool_use", "service_tier")
     return {
         "input_tokens": end.stats.prompt_n,

@@ -60,15 +60,9 @@ def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest
     if "previous_response_id" in fields or "conversation" in fields:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
     conversation = _read_conversation(fields)
-    reasoning, text = fields.object("reasoning"), fields.object("text")
-    effort = reasoning.text("effort") if reasoning is not None else ""
-    format_ = text.object("format") if text is not None else None
-    request = request_for(
-        conversation,
-        settings,
-        read_guidance(fields, format_),
-        read_thinking(fields, effort, settings.thinking),
-    )
+    reasoning, text = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
+    thinking = read_thinking(fields, reasoning.text("effort"), settings.thinking)
+    request = request_for(conversation, settings, read_guidance(fields, text.object("format")), thinking)
     return replace(with_answer_fields(request, fields, settings, "max_output_tokens"), n_top=None), (
         conversation.tool_names
     )
@@ -86,7 +80,7 @@ def _read_conversation(fields: Fields) -> Conversation:
 
 
 def _read_items(items: list[Fields]) -> Iterator[Message]:
-    """Yield the messages of the items of an input; reasoning belongs to the message or call after it."""
+    """Yield the messages of input items; attach reasoning to the message or call after it."""
     reasoning = ""
     for item in items:
         match item.text("type", "message"):

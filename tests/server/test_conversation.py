@@ -151,6 +151,16 @@ def test_a_grammar_rules_the_whole_answer() -> None:
     assert chat(USER, reasoning_effort="none").thinking == Thinking(enabled=False)
 
 
+def test_a_message_has_an_effort_and_a_schema() -> None:
+    output = {"effort": "xhigh", "format": {"type": "json_schema", "schema": SCHEMA}}
+    fields = {"messages": [USER], "max_tokens": 9, "thinking": {"type": "adaptive"}, "output_config": output}
+    request, _ = read_anthropic(Fields(fields), SETTINGS)
+    assert request.guidance.schema == SCHEMA
+    del output["format"]
+    request, _ = read_anthropic(Fields(fields), SETTINGS)
+    assert request.thinking == Thinking(effort="max")
+
+
 def test_values_of_llama_server_are_understood() -> None:
     request = chat(USER, seed=-1, repeat_last_n=-1, top_n_sigma=-1, n_predict=-1, xtc_probability=0.5)
     sampling = request.sampling

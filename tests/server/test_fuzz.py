@@ -26,6 +26,7 @@ FIELDS = (
     *("messages", "prompt", "input", "system", "tools", "tool_choice", "stream", "stream_options", "stop", "seed", "n"),
     *("max_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "logprobs", "top_logprobs", "logit_bias"),
     *("response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "chat_template_kwargs", "thinking"),
+    "output_config",
     *("text", "instructions", "content", "role", "type", "function", "name", "parameters", "tool_calls", "tandem"),
     *("tool_call_id", "arguments", "input_schema", "format", "schema", "stop_sequences", "metadata", "mirostat"),
 )
