@@ -40,12 +40,10 @@ class Agreement:
     """Agreement of a draft with the target on the samples.
 
     Attributes:
-        n_tokens: Tokens of the samples.
-        acceptance: Share of these tokens that the draft ranks first.
+        acceptance: Share of their tokens that the draft ranks first.
         divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1.
     """
 
-    n_tokens: int
     acceptance: float
     divergence: float
 
@@ -124,7 +122,7 @@ def agreement(
             if cancelled():
                 raise Interrupted
             yield n_done / n_tokens
-    return Agreement(n_tokens, n_agreed / n_tokens, sum(divergences) / max(1, len(divergences) - 1))
+    return Agreement(n_agreed / n_tokens, sum(divergences) / max(1, len(divergences) - 1))
 
 
 def divergence(target: Logits, draft: Logits) -> float:

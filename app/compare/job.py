@@ -13,10 +13,8 @@ from app.engine.interfaces import Controls
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 
-
-@dataclass(frozen=True, slots=True)
-class Explaining:
-    """The texts differ, and the cause is being computed."""
+EXPLAINING = "explaining the difference"
+"""Progress while the cause of different texts is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class CompareJob:
     loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `Explaining`; end with `Raced`.
+        """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with `Raced`.
 
         A stop ends it early and is no failure. Raises AppError if the pair lacks what a side needs, or the first round
         failed.
@@ -85,7 +83,7 @@ class CompareJob:
         if self.explains and rounds and broken is None and not cancelled():
             plain, *others = rounds[0].values()
             if any(first_difference(plain, other) is not None for other in others):
-                yield JobProgressed(number, Explaining())
+                yield JobProgressed(number, EXPLAINING)
             try:
                 for other in others:
                     differences[other.contender] = explain(pair, plain, other, self.request.sampling, cancelled)

@@ -52,7 +52,7 @@ def judged(model: FakeModel, samples: Sequence[Sample], *, cancelled: bool = Fal
 def test_acceptance_is_the_share_of_tokens_ranked_first(drafted: Sequence[int], acceptance: float) -> None:
     found = judged(FakeModel(script(drafted, start=len(PROMPT))), [sample(), sample()])
 
-    assert (found.n_tokens, found.acceptance) == (8, acceptance)
+    assert found.acceptance == acceptance
     assert (found.divergence < 1e-6) is (drafted == ANSWER)
 
 

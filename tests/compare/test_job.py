@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from app.compare import AUTOMATIC, PLAIN
-from app.compare.job import CompareJob, Explaining, Raced, conversation_prefix
+from app.compare.job import EXPLAINING, CompareJob, Raced, conversation_prefix
 from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, UsageError
@@ -142,7 +142,7 @@ def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
     assert found is not None
     assert found.index == 5
     assert found.near_tie is True
-    assert [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
+    assert JobProgressed(7, EXPLAINING) in events
 
 
 def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:

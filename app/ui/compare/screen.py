@@ -12,7 +12,7 @@ from textual.getters import query_one
 
 from app.compare import shown_name
 from app.compare.difference import Difference
-from app.compare.job import CompareJob, Explaining, Raced
+from app.compare.job import CompareJob, Raced
 from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
 from app.compare.report import Comparison, comparison_markdown
 from app.core.errors import AppError
@@ -191,8 +191,8 @@ class CompareScreen(SubScreen[None]):
                     self._arrange()
             case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
                 self.panes[run.contender].end(run)
-            case JobProgressed(what=Explaining()):
-                self._show_activity("explaining the difference")
+            case JobProgressed(what=str(activity)):
+                self._show_activity(activity)
             case JobEnded(result=Raced() as raced):
                 self._job = None
                 self._rounds += raced.rounds
