@@ -498,7 +498,7 @@ def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> Non
         pair.target.evaluate(text[-1:], n_outputs=1)
     found = finish(agreement(drafter, pair.target, [Sample(PROMPT, text, rows)], lambda: False))
 
-    assert (found.n_tokens, list(pair.target.tokens)) == (n, [*PROMPT, *text[:-1]])
+    assert list(pair.target.tokens) == [*PROMPT, *text[:-1]]
     assert 0 <= found.acceptance <= 1
     assert 0 < found.divergence < 30
     # The same drafts as in an answer.
