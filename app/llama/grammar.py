@@ -207,16 +207,21 @@ def _bare(schema: Any, quote: str, rules: list[str]) -> str:
     match schema:
         case {"enum": [*values]} if values:
             literals = [json.dumps(json.dumps(value)) for value in values if not isinstance(value, str)]
-            literals += [f"{quote} {json.dumps(value)} {quote}" for value in values if isinstance(value, str)]
+            literals += [f"{quote} {_literal(value)} {quote}" for value in values if isinstance(value, str)]
             return f"({' | '.join(literals)})"
         case {"properties": dict(properties)} if properties:
-            pairs = [f"{json.dumps(f'{key}:')} {_bare(value, quote, rules)}" for key, value in properties.items()]
+            pairs = [f"{_literal(f'{key}:')} {_bare(value, quote, rules)}" for key, value in properties.items()]
             return f'"{{" {_separated(" | ".join(pairs), rules)}{"" if schema.get("required") else "?"} "}}"'
         case {"type": "array", "items": items}:
             return f'"[" {_separated(_bare(items, quote, rules), rules)}? "]"'
         case {"type": str(kind)}:
             return _BARE_KINDS.get(kind, "any")
     return "any"
+
+
+def _literal(text: str) -> str:
+    """Return a text as a literal; llama.cpp reads no pairs of escapes, as JSON has them for an emoji."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _separated(item: str, rules: list[str]) -> str:

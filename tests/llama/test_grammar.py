@@ -191,6 +191,7 @@ GEMMA_VALUES = {
     'a:<|"|>1 < 2 && "x" <b>|<|"|>': True,
     'a:<|"|>Rome<|"|>,n:-3,list:[{k:0.5},{k:2}],more:{x:[true,null],y:<|"|>z<|"|>}': True,
     "n:20": True,
+    'mood:<|"|>🙂<|"|>,n:1': True,
     "n:0.5": False,
     "a:Rome": False,
     "list:[1]": False,
@@ -203,7 +204,8 @@ GEMMA_VALUES = {
 def test_arguments_of_gemma_have_bare_keys_and_marked_strings(pair: NativePair, arguments: str) -> None:
     item = {"type": "object", "properties": {"k": {"type": "number"}}, "required": ["k"]}
     kinds = {"a": "string", "n": "integer", "more": "object"}
-    properties = {key: {"type": kind} for key, kind in kinds.items()} | {"list": {"type": "array", "items": item}}
+    properties: dict[str, Any] = {key: {"type": kind} for key, kind in kinds.items()}
+    properties |= {"list": {"type": "array", "items": item}, "mood": {"enum": ["🙂", 2]}}
     schema = {"properties": properties, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     text = f"<|tool_call>call:f{{{arguments}}}<tool_call|>"
