@@ -158,6 +158,7 @@ def read_params(settings: Resolved) -> PairParams:
         kv_type=kv_types[0],
         draft_kv_type=kv_types[1],
         flash_attention=now["model.flash_attn"],
+        swa_full={"on": True, "off": False}.get(now["model.swa_full"]),
         cache_ram_mib=now["model.cache_ram"],
         cache_disk_mib=now["model.cache_disk"],
         unload_after_min=now["model.unload_after"],

@@ -98,7 +98,7 @@ class TokenCache:
         is evaluated again if the follower needs its hidden row.
         """
         n_shared = common_prefix(self._tokens, prompt[:-1])
-        if self.follower is not None and self.n_rollback == self.n_ctx and not self.follower.can_follow_from(n_shared):
+        if self.follower is not None and not self.follower.can_follow_from(n_shared):
             n_shared -= 1
         return self.rollback(n_shared)
 

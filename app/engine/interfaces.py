@@ -96,7 +96,8 @@ class TokenModel(NativeTimed, Protocol):
         """Most tokens at the end of a batch that `truncate` can remove right after it: the longest possible draft.
 
         `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. Other recurrent
-        models keep that many earlier states. They can roll back once per batch, and not past its first token.
+        models keep that many earlier states. They can roll back once per batch, and not past its first token. A cache
+        of the sliding window alone can be rolled back by one batch.
         """
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:

@@ -70,7 +70,6 @@ def native_params(params: ContextParams) -> Any:
     raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
-    # A cache of the sliding window alone can be rolled back by one batch only. `app.models.memory_estimate` counts all.
-    raw.swa_full = True
+    raw.swa_full = params.swa_full
     raw.no_perf = True
     return raw

@@ -26,7 +26,7 @@ from app.models.memory_estimate import n_saved_states
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
-_RECURRENT_ONLY: int = native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
+_PARTIAL_ONLY: int = native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 _STATE_SHARE = 0.5
 """Largest share of the available RAM that a saved sequence may take."""
 _DRAFTED = MAX_DRAFT + 1
@@ -73,8 +73,11 @@ class Context:
         self._window = int(native.llama_model_n_swa(model.handle)) if model.can_rollback else 0
         """Sliding window in tokens, 0 for none; kept states of a recurrent model contain their own window."""
         self._suppressed = np.array(model.suppressed, dtype=np.intp)
+        self._forgets = bool(self._window) and not params.swa_full
+        """Layers with a sliding window keep only that and one batch."""
         self._kept: dict[int, Any] = {}
-        """Copies of a recurrent state by number of tokens, fewest first; valid while the cache holds these tokens."""
+        """Copies of a recurrent state, or of the sliding window, by number of tokens, fewest first; valid while the
+        cache holds these tokens."""
         self._threads = (params.n_threads, params.n_threads_batch)
         self._is_prompt = False
         self._waits = params.waits
@@ -101,7 +104,10 @@ class Context:
 
     def _native_params(self, params: ContextParams) -> Any:
         """Return the `llama_context_params`; contexts of draft layers add to them."""
-        return native_params(params)
+        raw = native_params(params)
+        # Kept states of a recurrent model need the whole window cache.
+        raw.swa_full = params.swa_full or not self.model.can_rollback
+        return raw
 
     def _create(self, params: ContextParams) -> Any:
         raw = self._native_params(params)
@@ -126,6 +132,8 @@ class Context:
 
     @property
     def n_rollback(self) -> int:
+        if self._forgets:
+            return min(self.n_batch, self.n_ctx - 1)
         return self.n_ctx if self.model.can_rollback else self._n_snapshots
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
@@ -224,7 +232,8 @@ class Context:
             # Recurrent states answer True for cuts they cannot make, so they are not asked.
             return False
         if self._window and native.llama_memory_seq_pos_min(self._memory, SEQUENCE) > max(0, n_past - self._window + 1):
-            # After a restore, llama.cpp writes new tokens over those that the window has left behind.
+            # llama.cpp writes new tokens over those that the window has left behind: after a restore, and in a cache
+            # of the window alone.
             return False
         started = time.perf_counter_ns()
         done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
@@ -242,14 +251,14 @@ class Context:
     def keep_state(self) -> None:
         """Keep the present state, if the cache cannot be rolled back to it."""
         handle = self._open()
-        if self.model.can_rollback or self.n_past in self._kept:
+        if self.n_rollback == self.n_ctx or self.n_past in self._kept:
             return
         started = time.perf_counter_ns()
-        if size := int(native.llama_state_seq_get_size_ext(handle, SEQUENCE, _RECURRENT_ONLY)):
+        if size := int(native.llama_state_seq_get_size_ext(handle, SEQUENCE, _PARTIAL_ONLY)):
             if len(self._kept) >= n_saved_states(size):
                 del self._kept[min(self._kept)]
             data = bytearray(size)
-            if _is_whole(native.llama_state_seq_get_data_ext, handle, data, SEQUENCE, _RECURRENT_ONLY):
+            if _is_whole(native.llama_state_seq_get_data_ext, handle, data, SEQUENCE, _PARTIAL_ONLY):
                 self._kept[self.n_past] = data
         self.native_ns += time.perf_counter_ns() - started
 
@@ -259,7 +268,7 @@ class Context:
         if not (best := max((n for n in self._kept if n <= n_past), default=0)):
             return False
         started = time.perf_counter_ns()
-        done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], SEQUENCE, _RECURRENT_ONLY)
+        done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], SEQUENCE, _PARTIAL_ONLY)
         done = done and bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, best, -1))
         self.native_ns += time.perf_counter_ns() - started
         if done:

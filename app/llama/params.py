@@ -82,6 +82,7 @@ class ContextParams:
         flash_attention: "auto", "on" or "off".
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
         n_snapshots: Earlier states of a recurrent model to keep, so that as many tokens can be rolled back.
+        swa_full: Layers with a sliding window keep the whole context; without it, their window and one batch.
         waits: Whether to wait for batches without logits too. A remote device queues those, so that a whole prompt
             would be one wait at its end, which cannot be stopped.
     """
@@ -94,6 +95,7 @@ class ContextParams:
     flash_attention: str = "auto"
     kv_type: str = "f16"
     n_snapshots: int = 0
+    swa_full: bool = True
     waits: bool = False
 
 
@@ -115,6 +117,7 @@ class PairParams:
         kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
         draft_kv_type: KV cache type of the draft.
         flash_attention: "auto", "on" or "off", for both.
+        swa_full: As for `ContextParams`, for both; None for True, unless only False fits.
         rpc: Addresses of servers of remote devices; only in a process that may die.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models use the same numbers, because
             llama.cpp creates its threads again when the number changes.
@@ -137,6 +140,7 @@ class PairParams:
     kv_type: str = "f16"
     draft_kv_type: str = "f16"
     flash_attention: str = "auto"
+    swa_full: bool | None = None
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
     yields_cpu: bool = False
@@ -181,5 +185,6 @@ class PairParams:
             kv_type=kv_type,
             n_snapshots=n_snapshots,
             flash_attention=self.flash_attention,
+            swa_full=self.swa_full is not False,
             waits=bool(self.rpc),
         )

@@ -107,6 +107,8 @@ def states_identity(params: PairParams) -> str:
         parts += [fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
     if params.model.load_mtp:
         parts += ["mtp", str(N_SNAPSHOTS)]
+    if params.swa_full is False:
+        parts += ["small window cache"]
     return _name(parts)
 
 

@@ -81,6 +81,7 @@ class ModelMemory:
         snapshots: Earlier states, kept beside it to roll back drafts.
         saved: Copies of states in RAM, for earlier prompts.
         experts: Bytes of the experts of each layer that can move to RAM; () if none can.
+        window_gain: Bytes of the KV cache that are not needed with a small window cache; 0 if it is used or no use.
         expert_copy: Bytes of the largest expert tensor; for long batches, a device holds a copy of one that is in RAM.
         can_quantize_cache: `kv_type` may have fewer bits.
     """
@@ -103,6 +104,7 @@ class ModelMemory:
     can_quantize_cache: bool = True
     experts: tuple[int, ...] = ()
     expert_copy: int = 0
+    window_gain: int = 0
 
     @property
     def total(self) -> int:
@@ -171,6 +173,7 @@ def estimate_memory(
     n_snapshots: int = 0,
     n_batch: int = 512,
     flash_attention: bool = True,
+    swa_full: bool = True,
 ) -> ModelMemory:
     """Estimate the memory of a model with a context of `n_ctx` tokens.
 
@@ -180,13 +183,21 @@ def estimate_memory(
         n_snapshots: Earlier recurrent states to keep, where llama.cpp can.
         n_batch: Tokens in one batch.
         flash_attention: False stores every head's scores over the whole cache.
+        swa_full: False keeps the sliding window and one batch in its layers, and copies of the window in RAM.
     """
+    per_token = facts.kv_bytes_per_token * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
+    cells, window = round_up(n_ctx), facts.window
+    outside = max(0, cells - round_up(window + n_batch)) if window else 0
+    gain, state = int(per_token * facts.window_share * outside), facts.state_bytes
+    if not swa_full and gain:
+        state = int(per_token * facts.window_share * window)
     graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
     output = weights * graph.embedding * graph.vocabulary
     return ModelMemory(
         name=facts.name,
         weights=weights,
-        kv=int(facts.kv_bytes_per_token * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes),
+        kv=int(per_token * cells) - (0 if swa_full else gain),
+        window_gain=gain if swa_full else 0,
         compute=compute_bytes(graph, n_ctx, n_outputs, n_batch=n_batch, flash_attention=flash_attention),
         host=_logits_bytes(graph, n_outputs),
         n_layers=facts.n_layers,
@@ -198,7 +209,7 @@ def estimate_memory(
         vocabulary=_TOKEN_BYTES * graph.vocabulary,
         states=facts.state_bytes,
         snapshots=facts.state_bytes * n_snapshots * facts.keeps_snapshots,
-        saved=n_saved_states(facts.state_bytes) * facts.state_bytes,
+        saved=n_saved_states(state) * state,
         can_quantize_cache=facts.can_quantize_cache,
     )
 
@@ -211,12 +222,15 @@ def draft_memory(
     kv_type: str = "f16",
     n_batch: int = 512,
     flash_attention: bool = True,
+    swa_full: bool = True,
 ) -> ModelMemory:
     """Estimate the memory of a draft file, or of the target's MTP layer if `draft` is None.
 
     The weights of an MTP layer count with the target. Draft layers also keep the hidden rows of a batch in RAM.
     """
-    made = estimate_memory(draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention)
+    made = estimate_memory(
+        draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention, swa_full=swa_full
+    )
     head = draft.head if draft is not None else None
     if draft is not None and head is None:
         return made
@@ -226,7 +240,7 @@ def draft_memory(
         # The graph computes logits even if the file shares the target's output weights.
         logits = _logits_bytes(target.graph, head.block_size or 1)
         kv = 0 if head.shares_memory else made.kv
-        return replace(made, host=host + logits, compute=made.compute + logits, kv=kv)
+        return replace(made, host=host + logits, compute=made.compute + logits, kv=kv, window_gain=0)
     layers = max(1, target.n_layers)
     return replace(
         made,
@@ -239,6 +253,7 @@ def draft_memory(
         vocabulary=0,
         states=0,
         saved=0,
+        window_gain=0,
     )
 
 

@@ -40,6 +40,8 @@ EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 """Name of a tensor of experts, with its layer."""
 SHARED_SHARE = 0.05
 """Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
+_FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
+"""Period of the layers without a sliding window where the file does not say; 2 in other architectures."""
 _ATTENTION_INTERVAL = 4
 """Every fourth layer of Qwen3.5 has attention where the file does not say."""
 
@@ -112,6 +114,8 @@ class ModelFacts:
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
         n_mtp_layers: Number of MTP layers among its blocks.
+        window: Sliding window in tokens; 0 if its cache must hold every token.
+        window_share: Share of the KV cache in layers with a sliding window.
         head: Facts of an EAGLE-3 head or DFlash block; None for any other model.
     """
 
@@ -136,6 +140,8 @@ class ModelFacts:
     header_bytes: int = 0
     can_quantize_cache: bool = True
     n_mtp_layers: int = 0
+    window: int = 0
+    window_share: float = 0.0
     head: HeadFacts | None = None
 
     @property
@@ -183,6 +189,8 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
         n_mtp_layers=_mtp_layers(header),
+        window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
+        window_share=_window_share(header),
         head=head_facts(header),
     )
 
@@ -236,6 +244,15 @@ def _graph(header: GgufHeader, width: int) -> GraphWidths:
 def _expert_share(header: GgufHeader) -> float:
     experts, used = header.number("expert_count"), header.number("expert_used_count")
     return used / experts if 0 < used < experts else 1.0
+
+
+def _window_share(header: GgufHeader) -> float:
+    """Return the share of layers with a sliding window; llama.cpp's own pattern where the file has none."""
+    pattern = header.of_architecture("attention.sliding_window_pattern")
+    if isinstance(pattern, list) and pattern:
+        return sum(map(bool, pattern)) / len(pattern)
+    every = pattern if isinstance(pattern, int) and pattern > 0 else _FULL_EVERY.get(header.architecture, 2)
+    return 1 - 1 / every
 
 
 def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int]:

@@ -348,6 +348,15 @@ SETTINGS: tuple[Setting, ...] = (
         "MODE",
     ),
     _placed(
+        "model.swa_full",
+        Choice(("auto", "on", "off")),
+        "auto",
+        "full-size cache for sliding windows",
+        "MODE",
+        "on, unless only off fits",
+        more="off saves memory, but edits read more again",
+    ),
+    _placed(
         "model.cache_ram",
         Number(0, _MAX_MIB, whole=True, word="auto", step=512),
         None,

@@ -46,10 +46,18 @@ def new_context(model: Model) -> Iterator[NewContext]:
         n_outputs: int = 8,
         n_snapshots: int = 0,
         kv_type: str = "f16",
+        swa_full: bool = True,
     ) -> Context:
         # One thread: two that wait for each other on busy cores are a hundred times slower.
         params = ContextParams(
-            n_ctx, 1, 1, n_batch=n_batch, n_outputs=n_outputs, n_snapshots=n_snapshots, kv_type=kv_type
+            n_ctx,
+            1,
+            1,
+            n_batch=n_batch,
+            n_outputs=n_outputs,
+            n_snapshots=n_snapshots,
+            kv_type=kv_type,
+            swa_full=swa_full,
         )
         made.append(Context(of, params, cancel))
         return made[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams, PairParams
 from app.models.memory_estimate import ModelMemory
+from tests.llama.tiny_hybrid import write_gemma3
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
@@ -47,6 +49,21 @@ def test_the_kv_cache_size_follows_its_type(demo_target: Path, kv_type: str) -> 
     assert found.kv + 3 * MIB == pytest.approx(
         4096 * 30 * 2 * 3 * 64 * {"f16": 64, "q8_0": 34}[kv_type] // 32, rel=0.001
     )
+
+
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_path: Path) -> None:
+    wanted = replace(params(write_gemma3(tmp_path / "model.gguf", context_length=8192), kv_type, 8192), swa_full=False)
+    full, _ = needs(replace(wanted, swa_full=None))
+    small, _ = needs(wanted)
+    exact = measure(small, wanted.target, ModelParams(), wanted.target_context(8192))
+
+    assert exact is not small
+    # The log has hundredths of a MiB.
+    assert small.kv == pytest.approx(exact.kv, rel=0.005)
+    assert small.window_gain == 0
+    # One of two layers keeps 768 cells for the window and a batch.
+    assert full.window_gain == full.kv - small.kv == full.kv // 2 * (8192 - 768) // 8192
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])

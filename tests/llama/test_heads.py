@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,14 +50,28 @@ FILES: dict[str, Callable[[Path], Path]] = {
 SIDECARS: dict[str, tuple[Callable[..., Path], Callable[..., Path]]] = {
     "mtp-alone": (tiny_heads.write_dense_mtp, tiny_heads.write_mtp_alone),
     "gemma4": (tiny_heads.write_gemma4, tiny_heads.write_gemma4_mtp),
+    "gemma4-window": (
+        partial(tiny_heads.write_gemma4, gemma4__attention__sliding_window=32),
+        lambda path: tiny_heads.write_gemma4_mtp(path, **{"gemma4-assistant__attention__sliding_window": 32}),
+    ),
 }
+WINDOW_ALONE = "window-alone.gguf"
+"""A target of this name has a cache of the sliding window alone."""
+TARGETS = {"gemma4-window": WINDOW_ALONE}
 NewPair = Callable[[], NativePair]
 Inputs = dict[heads.HeadContext, dict[int, tuple[int, Rows]]]
 
 
 def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> NativePair:
     params = PairParams(
-        target, draft, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=mtp), kv_type="f32", draft_kv_type="f32"
+        target,
+        draft,
+        n_threads=1,
+        n_ctx=1024,
+        model=ModelParams(load_mtp=mtp),
+        kv_type="f32",
+        draft_kv_type="f32",
+        swa_full=target.name != WINDOW_ALONE,
     )
     return NativePair(params, CancelFlag(), lambda *_: True)
 
@@ -71,7 +86,9 @@ def new_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPair
             made.append(load(write(tmp_path / "target.gguf"), mtp=True))
         elif request.param in SIDECARS:
             write, write_draft = SIDECARS[request.param]
-            made.append(load(write(tmp_path / "target.gguf"), write_draft(tmp_path / "draft.gguf")))
+            made.append(
+                load(write(tmp_path / TARGETS.get(request.param, "target.gguf")), write_draft(tmp_path / "draft.gguf"))
+            )
         else:
             draft = FILES[request.param](tmp_path / "draft.gguf")
             made.append(load(write_target(tmp_path / "target.gguf"), draft))

@@ -220,15 +220,24 @@ def test_random_operations_never_change_the_cache(can_truncate: bool, states: Pa
 
 @pytest.mark.native
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
-@pytest.mark.parametrize("write", [write_attention, write_gemma3, write_qwen35, write_mamba2])
+@pytest.mark.parametrize(
+    ("write", "swa_full"),
+    [(write_attention, True), (write_gemma3, True), (write_gemma3, False), (write_qwen35, True), (write_mamba2, True)],
+)
 def test_random_operations_never_change_the_text(
-    write: Callable[[Path, int], Path], kv_type: str, new_context: NewContext, states: Path, tmp_path: Path
+    write: Callable[[Path, int], Path],
+    swa_full: bool,
+    kv_type: str,
+    new_context: NewContext,
+    states: Path,
+    tmp_path: Path,
 ) -> None:
     models = [Model(open_model_file(write(tmp_path / f"{seed}.gguf", seed))) for seed in range(2)]
     fresh = [TokenCache(new_context(1024, of=model, kv_type=kv_type)) for model in models]
 
     def start(is_other: bool) -> Process:
-        context = new_context(1024, of=models[is_other], kv_type=kv_type)
+        # With batches of 32 tokens a cache of the window alone has 256 cells.
+        context = new_context(1024, of=models[is_other], kv_type=kv_type, n_batch=32, swa_full=swa_full)
         folder = states_identity(PairParams(models[is_other].path, None, n_threads=1, kv_type=kv_type))
         return Process(states, folder=folder, budget_bytes=_BUDGET, context=context)
 
@@ -241,6 +250,41 @@ def test_random_operations_never_change_the_text(
     operate(60, start, check)
     for model in models:
         model.close()
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
+    kv_type: str, new_context: NewContext, tmp_path: Path
+) -> None:
+    model, random = Model(open_model_file(write_gemma3(tmp_path / "model.gguf"))), Random(5)
+    cache = TokenCache(new_context(2048, of=model, kv_type=kv_type, n_batch=64, swa_full=False))
+    fresh = TokenCache(new_context(2048, of=model, kv_type=kv_type))
+    prompt, saved, n_cached = random.choices(range(2, 250), k=900), None, []
+    for step in range(40):
+        match random.randrange(5):
+            case 0 if step:
+                prompt = [*prompt[: random.randrange(1, len(prompt))], *random.choices(range(2, 250), k=99)]
+            case 1:
+                # Rejected drafts, and tokens read one by one and taken back.
+                n = random.randrange(1, 30)
+                for size in (n, 1, 1, 1):
+                    cache.evaluate(random.choices(range(2, 250), k=size), min(size, 8))
+                    cache.rollback(len(cache) - size + random.randrange(2) * (size > 1))
+            case 2:
+                saved = cache.save()
+            case 3 if saved is not None:
+                cache.restore(saved)
+            case _:
+                prompt = [*prompt, *random.choices(range(2, 250), k=random.randrange(1, 200))][:1900]
+        n_cached.append(cache.reuse(prompt))
+        fresh.rollback(0)
+        for one in (cache, fresh):
+            list(one.read(prompt, lambda: False))
+        # Without a token of the window they differ by 0.2 and more.
+        np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=0.05)
+    assert n_cached.count(0) < 12, "most prompts continue what is cached, or a kept state"
+    model.close()
 
 
 @pytest.fixture

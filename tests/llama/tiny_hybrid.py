@@ -113,7 +113,7 @@ def write_windowed_lfm2(path: Path) -> Path:
     return write_lfm2(path, window=WINDOW)
 
 
-def write_gemma3(path: Path, seed: int = 0) -> Path:
+def write_gemma3(path: Path, seed: int = 0, **changes: Any) -> Path:
     """Attention within a sliding window, then over everything."""
     own: dict[str, Any] = {
         "attention.sliding_window": WINDOW,
@@ -121,6 +121,7 @@ def write_gemma3(path: Path, seed: int = 0) -> Path:
         "attention.head_count_kv": _HEADS,
         "attention.key_length": _HEAD,
         "attention.value_length": _HEAD,
+        **changes,
     }
     norms = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
     layer = {**{f"{name}.weight": (EMBEDDING,) for name in norms}, **_FEED_FORWARD, **_NORMED, **_ATTENTION}

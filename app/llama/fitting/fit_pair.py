@@ -37,6 +37,7 @@ _CERTAIN = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
 _LESS = 0.9
 """Share of a failed load that is tried next."""
+_SMALL_WINDOWS = "Small window cache, to save memory: an edit of an earlier message reads more text again."
 _INDENT = "\n        "
 
 
@@ -152,6 +153,8 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     if not found.plan.fits:
         raise found.refusal(pairs)
     notices = (*params.notices, *found.notices)
+    if found.params.swa_full is not params.swa_full:
+        notices = (*notices, _SMALL_WINDOWS)
     return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
 
@@ -184,6 +187,8 @@ def ran_out(
 def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fitting:
     """Plan the placement of a pair; nothing is loaded.
 
+    Layers with a sliding window get a small cache if more then fits on the devices.
+
     Args:
         params: What is to be loaded.
         rooms: The devices.
@@ -193,6 +198,17 @@ def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fittin
         UsageError: A named device is not there.
         ModelFileError: A file is missing or not a model.
     """
+    found = _weighed(params, rooms, certain)
+    windows = found.target.window_gain or (found.draft is not None and found.draft.window_gain)
+    n_moved = found.plan.target.cpu_experts if found.request.cpu_experts is None else 0
+    if params.swa_full is not None or not windows or (found.plan.fits and not n_moved):
+        return found
+    small = _weighed(replace(params, swa_full=False), rooms, certain)
+    is_better = (small.plan.lacking, small.plan.target.cpu_experts) < (found.plan.lacking, n_moved)
+    return small if is_better else found
+
+
+def _weighed(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
     target, draft = needs(params)
     request = _placement_request(params)
     planned = plan(target, draft, rooms, request)
@@ -260,6 +276,7 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             n_snapshots=context.n_snapshots,
             n_batch=context.n_batch,
             flash_attention=context.flash_attention != "off",
+            swa_full=context.swa_full,
         )
 
     draft: ModelMemory | None = None
@@ -272,6 +289,7 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             kv_type=own.kv_type,
             n_batch=own.n_batch,
             flash_attention=own.flash_attention != "off",
+            swa_full=own.swa_full,
         )
     target = estimate(context)
     if params.model.overrides or facts.expert_share < 1:

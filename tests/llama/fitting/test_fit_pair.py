@@ -69,6 +69,30 @@ def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
     assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
 
 
+def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = replace(BIG, weights=20 * GB, kv=6 * GB, window_gain=5 * GB, experts=(GB // 2,) * 31)
+    small = replace(full, kv=GB, window_gain=0)
+    needs = {True: full, False: small}
+    monkeypatch.setattr(fit_pair, "needs", lambda params: (needs[params.swa_full is not False], None))
+
+    def place(swa_full: bool | None, gigabytes: int) -> tuple[bool | None, bool, int]:
+        rooms = (replace(ROOMS[0], free_bytes=gigabytes * GB), ROOMS[-1])
+        found = weighed(replace(params(), swa_full=swa_full), rooms)
+        return found.params.swa_full, found.plan.fits, found.plan.target.cpu_experts
+
+    assert place(None, 30) == (None, True, 0), "the full cache where it fits"
+    assert place(None, 24) == (False, True, 0)
+    assert place(True, 24) == (True, True, 6)
+    assert place(None, 20) == (False, True, 4)
+    assert place(False, 30) == (False, True, 0)
+    full, small = (replace(need, experts=()) for need in (full, small))
+    needs |= {True: full, False: small}
+    assert place(None, 24) == (False, True, 0)
+    assert place(None, 12) == (False, False, 0), "what lacks least, for the offers"
+    needs[True] = replace(full, window_gain=0)
+    assert place(None, 24) == (None, False, 0)
+
+
 def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
     card = replace(ROOMS[0], free_bytes=80 * GB, description="NVIDIA H100", total_bytes=85 * GB)
 
