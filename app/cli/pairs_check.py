@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from app.core.units import gigabytes, memory_size
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE
-from app.models.hub.client import search
+from app.models.hub.choose import draft_layers
+from app.models.hub.client import repository, search
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
@@ -86,18 +88,18 @@ def find_models(args: argparse.Namespace) -> int:
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        found = [_mtp_row(source)] if check_pair(target).draft_kind == "mtp" else []
+        has_mtp = check_pair(target).draft_kind == "mtp"
+        found = [_mtp_row(source)] if has_mtp else []
         try:
-            found += find_drafts(target, pairs, watch)
+            found += find_drafts(target, pairs, watch, source)
         except HubError:
             if not found:
                 raise
-    drafts = [row for row in found if row["kind"] != "mtp"]
     if "measure" in args and found:
-        return _measure(args, drafts, has_mtp=len(found) > len(drafts))
+        return _measure(args, found[has_mtp:], has_mtp=has_mtp)
     if "json" in args:
         print(json_for(sys.stdout, found))
-    elif found and found[0]["kind"] == "mtp":
+    elif has_mtp:
         print(f"{'':>8}  {KIND_NAMES['mtp']}: no other draft is needed")
         print(printable(f"\nSet it up: {command(['tandem', 'setup', *model_flags(str(source))])}"))
     elif found:
@@ -227,15 +229,19 @@ def parameters(n: int) -> str:
 # Drafts for a target
 
 
-def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[dict[str, Any]]:
-    """Yield compatible drafts as JSON objects, the catalog's first; each header costs a few megabytes.
+def find_drafts(
+    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], target_source: ModelSource | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield compatible drafts as JSON objects; each header costs a few megabytes.
+
+    Draft layers in the target's repository come first, then drafts of the catalog.
 
     Raises HubError if nothing was found before Hugging Face stopped answering.
     """
     failure: HubError | None = None
     found: set[str] = set()
     try:
-        for source, origin in islice(_likely(target, pairs, watch), _MAX_HEADERS):
+        for source, origin in islice(_likely(target, pairs, watch, target_source), _MAX_HEADERS):
             name = str(source)
             try:
                 resolved = resolve(source, Path, watch(name), draft=True)
@@ -263,12 +269,16 @@ def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str]
 
 
 def _likely(
-    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]
+    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], source: ModelSource | None
 ) -> Iterator[tuple[HubModel, str]]:
-    """Yield drafts of the catalog's pairs of the same family, then small models that a search finds.
+    """Yield draft layers beside the target, drafts of the catalog's pairs of its family, and small models of a search.
 
     Models of another architecture come last: a dense model can draft for a mixture of experts or a hybrid.
     """
+    if isinstance(source, HubModel):
+        listed = interruptible_lookup(partial(repository, source.repo, source.revision), watch(source.repo), LOOKUP_S)
+        for layers in draft_layers(listed.files):
+            yield HubModel(source.repo, file=layers.name, revision=source.revision), "hub"
     family = _family(target.name)
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):

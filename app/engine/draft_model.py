@@ -37,6 +37,9 @@ class ModelDrafter:
     def rest(self) -> None:
         """Do nothing: it reads only when it drafts."""
 
+    def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
+        """Do nothing: it reads only when it drafts."""
+
     @property
     def native_ns(self) -> int:
         return self.cache.native_ns

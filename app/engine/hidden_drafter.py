@@ -59,6 +59,7 @@ class HiddenDrafter:
         self._rows: Rows = np.empty((0, 0), np.float32)
         """The newest rows, shape (k, width), for the positions from `_n_rows - k` to `_n_rows - 1`."""
         self._n_rows = self._n_read = 0
+        self._is_paused = False
         self._ends: dict[int, Rows] = {}
         """The last row of each prompt batch, shape (1, width), by position."""
         target.follower = self
@@ -108,6 +109,17 @@ class HiddenDrafter:
 
     def rest(self) -> None:
         self._target.follower = None
+
+    def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
+        """Do not follow in an answer without drafts; follow the next one again if it needs no text that was missed."""
+        if not drafts:
+            self._is_paused = self._is_paused or self.follows
+            self.rest()
+        elif self._is_paused:
+            self._is_paused = False
+            n_kept = common_prefix(self._target.tokens, prompt)
+            if common_prefix(self._tokens[: self._n_rows], prompt[:n_kept]) == n_kept:
+                self._target.follower = self
 
     @property
     def logits(self) -> Logits:

@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.llama import library
 from app.llama.batch import native_params
 from app.llama.child import ChildError, ask
-from app.llama.heads import other_context
+from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams

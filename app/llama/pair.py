@@ -35,7 +35,7 @@ from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
-from app.llama.heads import HeadContext, HeadKind
+from app.llama.draft_heads import HeadContext, HeadKind
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import CPU_LABEL, ContextParams, PairParams

@@ -66,6 +66,8 @@ def answer(
             measuring_ns = clock() - began
         work_clock = pair.work_clock(clock, cpu_clock)
         strategy = _strategy(pair, request.drafting, request.beside, work_clock)
+        if pair.drafter is not None:
+            pair.drafter.prepare(prompt.tokens, drafts=not isinstance(strategy, NoDrafting))
         generator = Generator(pair.target, strategy, sampler, clock, work_clock)
         generator.stats.measuring_ns = measuring_ns
         yield from _generate(pair, request_id, request, prompt, generator, sampler, controls)

@@ -193,6 +193,31 @@ def test_layers_at_rest_catch_up_with_a_text_that_was_read_before(at_once: bool,
     rig.head.check([*PROMPT, *first[:60]])
 
 
+def test_answers_without_drafts_do_not_move_the_layers(at_once: bool, followed: list[int]) -> None:
+    rig = Rig(at_once=at_once)
+    first = rig.answer(PROMPT, 30, 0.5)
+    rig.drafter.prepare(PROMPT, drafts=False)
+    followed.clear()
+    rig.target.rollback(0)
+    rig.answer(PROMPT, 30, None)
+    assert followed == []
+
+    rig.target.rollback(0)
+    rig.drafter.prepare(PROMPT, drafts=True)
+    assert rig.answer(PROMPT, 30, 0.5) == first
+    # The prompt was read once.
+    assert sum(followed) < len(PROMPT) + 3 * 30
+    rig.head.check([*PROMPT, *first])
+
+    rig.drafter.prepare(PROMPT, drafts=False)
+    text = [*PROMPT, *first, 9]
+    text += rig.answer(text, 60, None)
+    rig.drafter.prepare(text, drafts=True)
+    text += rig.answer(text, 30, 0.5)
+    assert rig.lost == []
+    rig.head.check(text)
+
+
 @pytest.mark.parametrize("can_truncate", [True, False])
 def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
     rig = Rig(at_once=at_once, can_truncate=can_truncate)

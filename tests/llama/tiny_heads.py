@@ -1,82 +1,119 @@
-"""Tiny random models with draft layers: a hybrid and a mixture with an MTP layer, EAGLE-3 heads and DFlash blocks."""
+"""Random models with draft layers: a hybrid and a mixture with an MTP layer, EAGLE-3 heads and DFlash blocks."""
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.llama.gguf_files import BOOL, I32, Array, header, text
-from tests.llama.tiny_model import ALIGNMENT, EMBEDDING, FORWARD, values, vocabulary
+from tests.llama.gguf_files import BOOL, I32, STRING, Array, header, text
+from tests.llama.tiny_model import ALIGNMENT, EMBEDDING, FORWARD, NORMAL, values, vocabulary
 
-_HEAD, _HEADS, _STATE = 16, 2, 16
-_INNER = _HEADS * _STATE
 N_VOCAB = len(vocabulary())
-N_LAYERS = 4
 BLOCK, MASK = 8, 1
 _D2T_TYPE = 27
-_F32 = 0
-_FEED_FORWARD = {
-    "ffn_gate.weight": (EMBEDDING, FORWARD),
-    "ffn_up.weight": (EMBEDDING, FORWARD),
-    "ffn_down.weight": (FORWARD, EMBEDDING),
-}
+_F32, _Q8_0 = 0, 8
+_BLOCK_VALUES = 32
+"""Values of a Q8_0 block: a scale and a byte each."""
 Shapes = dict[str, tuple[int, ...]]
 
 
-def _attention(width: int, queries: int = 1) -> Shapes:
-    return {
-        "attn_q.weight": (width, queries * _HEADS * _HEAD),
-        "attn_k.weight": (width, _HEADS * _HEAD),
-        "attn_v.weight": (width, _HEADS * _HEAD),
-        "attn_output.weight": (_HEADS * _HEAD, EMBEDDING),
-    }
+@dataclass(frozen=True)
+class Size:
+    """Size of a model.
+
+    Attributes:
+        n_heads: Heads of attention and of recurrence.
+        head: Values of a head; `n_heads * head` is the width of the model.
+        forward: Width of the feed-forward layers.
+        n_vocab: Tokens of the vocabulary.
+        n_repeats: Number of times that the layers of the target are repeated.
+        quantized: Whether the matrices are Q8_0, not F32.
+    """
+
+    n_heads: int = 2
+    head: int = 16
+    forward: int = FORWARD
+    n_vocab: int = N_VOCAB
+    n_repeats: int = 1
+    quantized: bool = False
+
+    @property
+    def width(self) -> int:
+        return self.n_heads * self.head
+
+    @property
+    def model(self) -> Shapes:
+        return {"token_embd.weight": (self.width, self.n_vocab), "output_norm.weight": (self.width,)}
+
+    @property
+    def pre(self) -> Shapes:
+        return {"attn_norm.weight": (self.width,), "ffn_norm.weight": (self.width,)}
+
+    @property
+    def normed(self) -> Shapes:
+        return {"attn_q_norm.weight": (self.head,), "attn_k_norm.weight": (self.head,)}
+
+    @property
+    def feed_forward(self) -> Shapes:
+        return {
+            "ffn_gate.weight": (self.width, self.forward),
+            "ffn_up.weight": (self.width, self.forward),
+            "ffn_down.weight": (self.forward, self.width),
+        }
+
+    def attention(self, n_inputs: int = 1, n_queries: int = 1) -> Shapes:
+        return {
+            "attn_q.weight": (n_inputs * self.width, n_queries * self.width),
+            "attn_k.weight": (n_inputs * self.width, self.width),
+            "attn_v.weight": (n_inputs * self.width, self.width),
+            "attn_output.weight": (self.width, self.width),
+        }
 
 
-_NORMED: Shapes = {"attn_q_norm.weight": (_HEAD,), "attn_k_norm.weight": (_HEAD,)}
-_PRE: Shapes = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,)}
-_BOTH: Shapes = {"token_embd.weight": (EMBEDDING, N_VOCAB), "output_norm.weight": (EMBEDDING,)}
+TINY = Size()
+assert TINY.width == EMBEDDING
 
 
-def write_target(path: Path, **changes: Any) -> Path:
+def write_target(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write a llama of four layers."""
-    layers = [{**_PRE, **_attention(EMBEDDING), **_FEED_FORWARD}] * N_LAYERS
-    return _write(path, "llama", {}, _BOTH, layers, **changes)
+    layer = {**size.pre, **size.attention(), **size.feed_forward}
+    return _write(path, "llama", {}, size, size.model, [layer] * 4 * size.n_repeats, **changes)
 
 
-def write_mtp(path: Path, **changes: Any) -> Path:
+def write_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write a Qwen3.5 hybrid with an MTP layer."""
     own: dict[str, Any] = {
         "nextn_predict_layers": 1,
         "full_attention_interval": 2,
-        "attention.head_count_kv": _HEADS,
-        "rope.dimension_sections": Array(I32, [4, 2, 2, 0]),
+        "rope.dimension_sections": Array(I32, [size.head // 4, size.head // 8, size.head // 8, 0]),
         "ssm.conv_kernel": 4,
-        "ssm.inner_size": _INNER,
-        "ssm.state_size": _STATE,
-        "ssm.time_step_rank": _HEADS,
+        "ssm.inner_size": size.width,
+        "ssm.state_size": size.head,
+        "ssm.time_step_rank": size.n_heads,
         "ssm.group_count": 1,
     }
     recurrence: Shapes = {
-        "attn_qkv.weight": (EMBEDDING, 2 * _STATE + _INNER),
-        "attn_gate.weight": (EMBEDDING, _INNER),
-        "ssm_conv1d.weight": (4, 2 * _STATE + _INNER),
-        "ssm_dt.bias": (_HEADS,),
-        "ssm_a": (_HEADS,),
-        "ssm_beta.weight": (EMBEDDING, _HEADS),
-        "ssm_alpha.weight": (EMBEDDING, _HEADS),
-        "ssm_norm.weight": (_STATE,),
-        "ssm_out.weight": (_INNER, EMBEDDING),
+        "attn_qkv.weight": (size.width, 2 * size.head + size.width),
+        "attn_gate.weight": (size.width, size.width),
+        "ssm_conv1d.weight": (4, 2 * size.head + size.width),
+        "ssm_dt.bias": (size.n_heads,),
+        "ssm_a": (size.n_heads,),
+        "ssm_beta.weight": (size.width, size.n_heads),
+        "ssm_alpha.weight": (size.width, size.n_heads),
+        "ssm_norm.weight": (size.head,),
+        "ssm_out.weight": (size.width, size.width),
     }
-    both: Shapes = {"attn_norm.weight": (EMBEDDING,), "post_attention_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    attention = {**both, **_attention(EMBEDDING, 2), **_NORMED}
-    layers = [{**both, **recurrence}, attention, {**attention, **_nextn()}]
-    return _write(path, "qwen35", own, _BOTH, layers, **changes)
+    both: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,), **size.feed_forward}
+    attention = {**both, **size.attention(1, 2), **size.normed}
+    layers = [{**both, **recurrence}, attention] * size.n_repeats + [{**attention, **_nextn(size)}]
+    return _write(path, "qwen35", own, size, size.model, layers, **changes)
 
 
-def write_dense_mtp(path: Path, *, is_alone: bool = False, **changes: Any) -> Path:
+def write_dense_mtp(path: Path, size: Size = TINY, *, is_alone: bool = False, **changes: Any) -> Path:
     """Write a GLM-4.5 mixture of experts, whose cache can be cut anywhere, with an MTP layer."""
     own: dict[str, Any] = {
         "nextn_predict_layers": 1,
@@ -84,123 +121,121 @@ def write_dense_mtp(path: Path, *, is_alone: bool = False, **changes: Any) -> Pa
         "expert_used_count": 2,
         "expert_shared_count": 1,
         "leading_dense_block_count": 1,
-        "expert_feed_forward_length": FORWARD,
+        "expert_feed_forward_length": size.forward,
         "expert_weights_scale": 1.0,
         "expert_weights_norm": True,
         "expert_gating_func": 2,
-        "attention.head_count_kv": _HEADS,
     }
-    norms: Shapes = {"attn_norm.weight": (EMBEDDING,), "post_attention_norm.weight": (EMBEDDING,)}
+    norms: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,)}
     experts: Shapes = {
-        "ffn_gate_inp.weight": (EMBEDDING, 4),
+        "ffn_gate_inp.weight": (size.width, 4),
         "exp_probs_b.bias": (4,),
-        "ffn_gate_exps.weight": (EMBEDDING, FORWARD, 4),
-        "ffn_up_exps.weight": (EMBEDDING, FORWARD, 4),
-        "ffn_down_exps.weight": (FORWARD, EMBEDDING, 4),
-        "ffn_gate_shexp.weight": (EMBEDDING, FORWARD),
-        "ffn_up_shexp.weight": (EMBEDDING, FORWARD),
-        "ffn_down_shexp.weight": (FORWARD, EMBEDDING),
+        "ffn_gate_exps.weight": (size.width, size.forward, 4),
+        "ffn_up_exps.weight": (size.width, size.forward, 4),
+        "ffn_down_exps.weight": (size.forward, size.width, 4),
+        "ffn_gate_shexp.weight": (size.width, size.forward),
+        "ffn_up_shexp.weight": (size.width, size.forward),
+        "ffn_down_shexp.weight": (size.forward, size.width),
     }
-    attention = {**norms, **_attention(EMBEDDING)}
-    layers = [{**attention, **_FEED_FORWARD}, {**attention, **experts}, {**attention, **experts, **_nextn()}]
-    if is_alone:
-        layers[:2] = {}, {}
-    return _write(path, "glm4moe", own, {**_BOTH, "output.weight": (EMBEDDING, N_VOCAB)}, layers, **changes)
+    attention = {**norms, **size.attention()}
+    layers = [{**attention, **size.feed_forward}, *[{**attention, **experts}] * (2 * size.n_repeats - 1)]
+    layers = [{} if is_alone else layer for layer in layers] + [{**attention, **experts, **_nextn(size)}]
+    shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
+    return _write(path, "glm4moe", own, size, shapes, layers, **changes)
 
 
-def _nextn() -> Shapes:
+def _nextn(size: Size) -> Shapes:
     return {
-        "nextn.eh_proj.weight": (2 * EMBEDDING, EMBEDDING),
-        "nextn.enorm.weight": (EMBEDDING,),
-        "nextn.hnorm.weight": (EMBEDDING,),
-        "nextn.shared_head_norm.weight": (EMBEDDING,),
+        "nextn.eh_proj.weight": (2 * size.width, size.width),
+        "nextn.enorm.weight": (size.width,),
+        "nextn.hnorm.weight": (size.width,),
+        "nextn.shared_head_norm.weight": (size.width,),
     }
 
 
-_GEMMA = {"post_attention_norm.weight": (EMBEDDING,), "post_ffw_norm.weight": (EMBEDDING,)}
-
-
-def write_gemma4(path: Path, **changes: Any) -> Path:
+def write_gemma4(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write a Gemma 4 of four layers, every other one with a sliding window."""
-    layer = {**_PRE, **_GEMMA, **_attention(EMBEDDING), **_NORMED, **_FEED_FORWARD}
+    norms: Shapes = {"post_attention_norm.weight": (size.width,), "post_ffw_norm.weight": (size.width,)}
+    layer = {**size.pre, **norms, **size.attention(), **size.normed, **size.feed_forward}
     own: dict[str, Any] = {
         "attention.sliding_window": 1024,
-        "attention.sliding_window_pattern": Array(BOOL, [True, False] * 2),
-        "attention.key_length_swa": _HEAD,
-        "attention.value_length_swa": _HEAD,
+        "attention.sliding_window_pattern": Array(BOOL, [True, False] * 2 * size.n_repeats),
+        "attention.key_length_swa": size.head,
+        "attention.value_length_swa": size.head,
         "embedding_length_per_layer_input": 0,
     }
-    shapes = {**_BOTH, "rope_freqs.weight": (_HEAD // 2,)}
-    return _write(path, "gemma4", own, shapes, [layer] * N_LAYERS, **changes)
+    shapes = {**size.model, "rope_freqs.weight": (size.head // 2,)}
+    return _write(path, "gemma4", own, size, shapes, [layer] * 4 * size.n_repeats, **changes)
 
 
-def write_gemma4_mtp(path: Path, **changes: Any) -> Path:
+def write_gemma4_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write the MTP layers of a Gemma 4 in a file of their own, which share its KV cache."""
-    width = EMBEDDING // 2
+    width = size.width // 2
     own: dict[str, Any] = {
         "embedding_length": width,
-        "embedding_length_out": EMBEDDING,
+        "embedding_length_out": size.width,
         "nextn_predict_layers": 2,
         "attention.sliding_window": 1024,
         "attention.sliding_window_pattern": Array(BOOL, [True, False]),
-        "attention.key_length_swa": _HEAD,
-        "attention.value_length_swa": _HEAD,
+        "attention.key_length_swa": size.head,
+        "attention.value_length_swa": size.head,
     }
     layer: Shapes = {
         "attn_norm.weight": (width,),
-        "attn_q.weight": (width, _HEADS * _HEAD),
-        "attn_output.weight": (_HEADS * _HEAD, width),
-        "attn_q_norm.weight": (_HEAD,),
+        "attn_q.weight": (width, size.width),
+        "attn_output.weight": (size.width, width),
+        "attn_q_norm.weight": (size.head,),
         "post_attention_norm.weight": (width,),
         "layer_output_scale.weight": (1,),
         "ffn_norm.weight": (width,),
-        "ffn_gate.weight": (width, FORWARD),
-        "ffn_up.weight": (width, FORWARD),
-        "ffn_down.weight": (FORWARD, width),
+        "ffn_gate.weight": (width, size.forward),
+        "ffn_up.weight": (width, size.forward),
+        "ffn_down.weight": (size.forward, width),
         "post_ffw_norm.weight": (width,),
     }
     shapes: Shapes = {
-        "token_embd.weight": (width, N_VOCAB),
+        "token_embd.weight": (width, size.n_vocab),
         "output_norm.weight": (width,),
-        "rope_freqs.weight": (_HEAD // 2,),
-        "nextn.pre_projection.weight": (2 * EMBEDDING, width),
-        "nextn.post_projection.weight": (width, EMBEDDING),
+        "rope_freqs.weight": (size.head // 2,),
+        "nextn.pre_projection.weight": (2 * size.width, width),
+        "nextn.post_projection.weight": (width, size.width),
     }
-    return _write(path, "gemma4-assistant", own, shapes, [layer] * 2, **changes)
+    return _write(path, "gemma4-assistant", own, size, shapes, [layer] * 2, **changes)
 
 
-def write_mtp_alone(path: Path, **changes: Any) -> Path:
+def write_mtp_alone(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write the MTP layer of `write_dense_mtp` in a file of its own."""
-    return write_dense_mtp(path, is_alone=True, **changes)
+    return write_dense_mtp(path, size, is_alone=True, **changes)
 
 
-def write_eagle3(path: Path, *, d2t: list[int] | None = None, **changes: Any) -> Path:
+def write_eagle3(path: Path, size: Size = TINY, *, d2t: list[int] | None = None, **changes: Any) -> Path:
     """Write an EAGLE-3 head; `d2t` are the target's tokens of a reduced vocabulary."""
-    own: dict[str, Any] = {"target_layers": Array(I32, [1, 2, 3]), "target_hidden_size": EMBEDDING}
-    n_vocab = N_VOCAB if d2t is None else len(d2t)
-    shapes = {"fc.weight": (3 * EMBEDDING, EMBEDDING), "output_norm.weight": (EMBEDDING,)}
-    shapes["output.weight"] = (EMBEDDING, n_vocab)
-    layer = {**_PRE, "attn_norm_2.weight": (EMBEDDING,), **_attention(2 * EMBEDDING), **_FEED_FORWARD}
-    return _write(path, "eagle3", own, shapes, [layer], d2t=d2t, **changes)
+    own: dict[str, Any] = {"target_layers": Array(I32, [1, 2, 3]), "target_hidden_size": size.width}
+    n_vocab = size.n_vocab if d2t is None else len(d2t)
+    shapes = {"fc.weight": (3 * size.width, size.width), "output_norm.weight": (size.width,)}
+    shapes["output.weight"] = (size.width, n_vocab)
+    layer = {**size.pre, "attn_norm_2.weight": (size.width,), **size.attention(2), **size.feed_forward}
+    return _write(path, "eagle3", own, size, shapes, [layer], d2t=d2t, **changes)
 
 
-def write_dflash(path: Path, **changes: Any) -> Path:
+def write_dflash(path: Path, size: Size = TINY, **changes: Any) -> Path:
     """Write a DFlash block of two layers, which shares embeddings and output with its target."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
     changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
     shapes = {
-        "fc.weight": (2 * EMBEDDING, EMBEDDING),
-        "enc.output_norm.weight": (EMBEDDING,),
-        "output_norm.weight": (EMBEDDING,),
+        "fc.weight": (2 * size.width, size.width),
+        "enc.output_norm.weight": (size.width,),
+        "output_norm.weight": (size.width,),
     }
-    layers = [{**_PRE, **_attention(EMBEDDING), **_NORMED, **_FEED_FORWARD}] * 2
-    return _write(path, "dflash", own, shapes, layers, **changes)
+    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
+    return _write(path, "dflash", own, size, shapes, layers, **changes)
 
 
 def _write(
     path: Path,
     architecture: str,
     own: dict[str, Any],
+    size: Size,
     shapes: Shapes,
     layers: list[Shapes],
     *,
@@ -215,19 +250,23 @@ def _write(
     """
     general = {
         "context_length": 1024,
-        "embedding_length": EMBEDDING,
+        "embedding_length": size.width,
         "block_count": len(layers),
-        "feed_forward_length": FORWARD,
-        "attention.head_count": _HEADS,
-        "attention.head_count_kv": _HEADS,
+        "feed_forward_length": size.forward,
+        "attention.head_count": size.n_heads,
+        "attention.head_count_kv": size.n_heads,
         "attention.layer_norm_rms_epsilon": 1e-5,
-        "attention.key_length": _HEAD,
-        "attention.value_length": _HEAD,
-        "rope.dimension_count": _HEAD,
+        "attention.key_length": size.head,
+        "attention.value_length": size.head,
+        "rope.dimension_count": size.head,
     }
     template = "<|start|>{{ messages[-1].content }}<|end|>"
     metadata = {key: value for key, value in values().items() if not key.startswith("llama.")}
     metadata |= {"general.architecture": architecture, "tokenizer.chat_template": template}
+    if more := [f"t{n}" for n in range(size.n_vocab - N_VOCAB)]:
+        metadata["tokenizer.ggml.tokens"] = Array(STRING, vocabulary() + more)
+        types = metadata["tokenizer.ggml.token_type"].values
+        metadata["tokenizer.ggml.token_type"] = Array(I32, types + [NORMAL] * len(more))
     metadata |= {f"{architecture}.{key}": value for key, value in {**general, **own}.items()}
     metadata |= {key.replace("__", "."): value for key, value in changes.items()}
     metadata = {key: value for key, value in metadata.items() if value is not None}
@@ -236,20 +275,33 @@ def _write(
         **{f"blk.{n}.{name}": shape for n, layer in enumerate(layers) for name, shape in layer.items()},
     }
     rng = np.random.default_rng(seed)
-    infos, data = b"", b""
-    tensors: list[tuple[str, tuple[int, ...], int, bytes]] = []
-    for name, shape in all_shapes.items():
+    infos, n_bytes = b"", 0
+    tensors: list[bytes] = []
+    for name, shape in {**all_shapes, **({"d2t": (len(d2t),)} if d2t is not None else {})}.items():
+        kind, content = _F32, b""
         scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
-        numbers = scale * rng.normal(size=int(np.prod(shape)))
-        numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
-        is_plain = name.endswith(("norm.weight", "rope_freqs.weight", "output_scale.weight"))
-        numbers = np.ones_like(numbers) if is_plain else numbers
-        tensors.append((name, shape, _F32, numbers.astype("<f4").tobytes()))
-    if d2t is not None:
-        tensors.append(("d2t", (len(d2t),), _D2T_TYPE, np.array(d2t, "<i8").tobytes()))
-    for name, shape, kind, content in tensors:
-        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, len(data))
-        data += content + b"\0" * (-len(content) % ALIGNMENT)
+        if name == "d2t":
+            kind, content = _D2T_TYPE, np.array(d2t, "<i8").tobytes()
+        elif size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and "ffn_gate_inp" not in name:
+            kind, content = _Q8_0, _quantized(rng, int(np.prod(shape)), scale)
+        else:
+            numbers = scale * rng.normal(size=int(np.prod(shape)))
+            numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
+            is_plain = name.endswith(("norm.weight", "rope_freqs.weight", "output_scale.weight"))
+            content = (np.ones_like(numbers) if is_plain else numbers).astype("<f4").tobytes()
+        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, n_bytes)
+        tensors.append(content + b"\0" * (-len(content) % ALIGNMENT))
+        n_bytes += len(tensors[-1])
     head = header(metadata, n_tensors=len(tensors)) + infos
-    path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + data)
+    with path.open("wb") as file:
+        file.write(head + b"\0" * (-len(head) % ALIGNMENT))
+        file.writelines(tensors)
     return path
+
+
+def _quantized(rng: np.random.Generator, n: int, scale: float) -> bytes:
+    """Return random Q8_0 blocks with the standard deviation `scale`."""
+    blocks = np.empty(n // _BLOCK_VALUES, np.dtype([("scale", "<f2"), ("values", "i1", _BLOCK_VALUES)]))
+    blocks["scale"] = scale / 74
+    blocks["values"] = rng.integers(-127, 128, (len(blocks), _BLOCK_VALUES), np.int8)
+    return blocks.tobytes()

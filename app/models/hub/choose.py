@@ -12,10 +12,9 @@ from app.core.errors import HubError
 from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
 
-_NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
-"""A file whose name begins with "mtp" holds only that layer; "mtp" later in a name usually marks a whole model."""
-_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash)([/._-]|$)", re.IGNORECASE)
-"""Draft layers that need a target."""
+_NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
+_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
+"""Draft layers that need a target. "mtp" later in a name usually marks a whole model with that layer."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
@@ -89,6 +88,13 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
         if len(found) == n and sorted(found) == list(range(1, n + 1))
     )
     return sorted(models, key=lambda model: (sum(file.size for file in model.files), model.name))
+
+
+def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
+    """Return the files of a repository with draft layers alone, the preferred quantization first."""
+    whole = models_in(files)
+    layers = [model for model in models_in(files, heads=True) if model not in whole]
+    return sorted(layers, key=lambda model: (*DRAFT_PREFERENCE, model.quant).index(model.quant))
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from app.core.printable import printable
-from app.engine.types import Origin
+from app.engine.types import SOURCE_NAMES, Origin
 from app.ui.key_names import key
 from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.ui.text import MARK
@@ -36,6 +36,8 @@ class Inspector(Widget):
         self._steps: deque[StepDetails] = deque(maxlen=_MAX_STEPS)
         self._newer = 0
         """Steps after the chosen one."""
+        self.drafter = SOURCE_NAMES["model"]
+        """Name of the source other than n-grams."""
 
     def on_resize(self) -> None:
         self._show()
@@ -105,7 +107,7 @@ class Inspector(Widget):
         closes = f"{key('chat.tokens', 'f3')} closes"
         title = Content(f" {'   '.join(words for words in (number, closes) if words)} ")
         styles = COLORLESS if self.app.no_color else STYLES
-        names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND)
+        names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND, self.drafter)
         self.border_title = Content.assemble(" ", names, "  ", title) if names else title
         self.refresh()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.conversations.message import Role
 from app.core.errors import AppError, ContextOverflowError
+from app.engine.types import SOURCE_NAMES
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.session.turn import Outcome
@@ -108,6 +109,7 @@ class Renderer:
     def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
         screen = self._screen
         screen.header.pair = screen.panel.pair = pair
+        screen.inspector.drafter = SOURCE_NAMES[pair.draft_kind or "model"]
         if is_new:
             screen.status.ready(pair.n_ctx, is_empty=not self._session.conversation.messages_before(None))
         else:

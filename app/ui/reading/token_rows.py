@@ -1,6 +1,6 @@
 """Text as rows, colored by the source of each token.
 
-The draft model is teal, n-gram drafting is underlined teal, the target is amber.
+The draft model or draft layer is teal, n-gram drafting is underlined teal, the target is amber.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.ui.reading.rows import Row, spaced_content
 STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
 COLORLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
 LEGEND = {
-    Origin.DRAFT: ("teal = draft model", "draft"),
+    Origin.DRAFT: ("teal = {drafter}", "draft"),
     Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
     Origin.TARGET: ("amber = target", "target"),
 }
@@ -27,15 +27,17 @@ _LONGEST = 2_000
 """Characters of a row; a longer line is continued by the next row."""
 
 
-def legend(styles: Mapping[Origin, str], room: int) -> Content:
+def legend(styles: Mapping[Origin, str], room: int, drafter: str) -> Content:
     """Return the names of all origins, each in its own style.
 
     Args:
         styles: The style of each origin.
         room: Available cells; colors are named if they fit and are shown.
+        drafter: Name of the source other than n-grams.
     """
     for brief in (styles is not STYLES, True):
-        found = Content(", ").join(Content.styled(LEGEND[origin][brief], style) for origin, style in styles.items())
+        names = {origin: LEGEND[origin][brief].format(drafter=drafter) for origin in styles}
+        found = Content(", ").join(Content.styled(names[origin], style) for origin, style in styles.items())
         if found.cell_length <= room:
             return found
     return Content("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import HubError
-from app.models.hub.choose import RemoteFile, choose, models_in
+from app.models.hub.choose import RemoteFile, choose, draft_layers, models_in
 from app.models.source import HubModel
 
 REPO = "owner/repo"
@@ -127,3 +127,7 @@ def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> 
 def test_a_model_with_an_mtp_layer_is_a_model_and_the_layer_alone_is_none() -> None:
     names = [model.name for model in models_in(files("Qwen3.5-9B-MTP-Q4_K_M.gguf", "mtp-gemma-4.gguf"))]
     assert names == ["Qwen3.5-9B-MTP-Q4_K_M.gguf"]
+    mixed = files("Qwen3.5-9B-Q4_K_M.gguf", "MTP/mtp-Qwen3.5-9B-F16.gguf", "MTP/mtp-Qwen3.5-9B-Q8_0.gguf")
+    assert [model.quant for model in draft_layers(mixed)] == ["Q8_0", "F16"]
+    assert choose(HubModel(REPO), mixed[1:], draft=True).quant == "Q8_0"
+    assert choose(HubModel(REPO), mixed, draft=True).quant == "Q4_K_M"

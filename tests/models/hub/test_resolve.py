@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from app.models.hub.client import search
 from app.models.hub.download import Download
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import facts_of, resolve
-from app.models.source import HubModel, LocalModel
+from app.models.source import HubModel, LocalModel, parse_source
+from tests.llama.tiny_heads import write_gemma4, write_gemma4_mtp
 from tests.models.hub.faults import (
     Drop,
     Status,
@@ -50,6 +52,18 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
     assert [one["model"] for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
     with pytest.raises(HubError):
         list(find_drafts(target, (), lambda _: Patient()))
+
+
+def test_an_mtp_layer_beside_the_target_is_found(hub: LoopbackHub, tmp_path: Path) -> None:
+    target, layer = write_gemma4(tmp_path / "target.gguf"), write_gemma4_mtp(tmp_path / "layer.gguf")
+    hub.add(TARGET, {"big-Q8_0.gguf": target.read_bytes(), "mtp-big-Q8_0.gguf": layer.read_bytes()})
+    source = HubModel(TARGET)
+
+    facts = replace(facts_of(resolve(source, no_demo, Patient()), Patient()), weight_bytes=1 << 30)
+    [found] = find_drafts(facts, (), lambda _: Patient(), source)
+
+    assert (found["model"], found["kind"]) == (f"{TARGET}:mtp-big-Q8_0.gguf", "mtp")
+    assert parse_source(found["model"]) == HubModel(TARGET, file="mtp-big-Q8_0.gguf")
 
 
 def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: LoopbackHub, tmp_path: Path) -> None:

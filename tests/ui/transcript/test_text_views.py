@@ -14,9 +14,9 @@ from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.parts import TokenView
-from app.worker.events import Step, StepDetails
+from app.worker.events import Loaded, Step, StepDetails
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.fakes import STATS
+from tests.ui.fakes import PAIR, STATS
 
 D, N, T = Origin.DRAFT, Origin.NGRAM, Origin.TARGET
 ROUND = StepDetails(
@@ -80,6 +80,10 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
         await chat.shows("f3 closes")
         title = next(row for row in chat.rows if "f3 closes" in row)
         assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
+        if legend.startswith("teal"):
+            chat.engine.emit(Loaded(replace(PAIR, draft_kind="mtp")))
+            await chat.pilot.press("f3", "f3")
+            await chat.shows("teal = MTP layer, underlined teal")
 
 
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:

@@ -22,7 +22,7 @@ from app.engine.generator import Generator, Request
 from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Judge, Rows, StepResult, Strategy, Verdict
 from app.engine.types import AutoDraft, Draft, DraftLost, DraftParams, Guidance, SamplingParams, Step
-from app.llama import heads
+from app.llama import draft_heads
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.pair import NativePair
@@ -59,7 +59,7 @@ WINDOW_ALONE = "window-alone.gguf"
 """A target of this name has a cache of the sliding window alone."""
 TARGETS = {"gemma4-window": WINDOW_ALONE}
 NewPair = Callable[[], NativePair]
-Inputs = dict[heads.HeadContext, dict[int, tuple[int, Rows]]]
+Inputs = dict[draft_heads.HeadContext, dict[int, tuple[int, Rows]]]
 
 
 def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> NativePair:
@@ -161,25 +161,25 @@ def test_greedy_text_equals_no_draft_and_the_memory_a_fresh_read(
 def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
     """Record the tokens and rows that each head has read and not cut, by position."""
     seen: Inputs = {}
-    read, cut, clear = heads.HeadContext.read, heads.HeadContext.cut, heads.HeadContext.clear
+    read, cut, clear = draft_heads.HeadContext.read, draft_heads.HeadContext.cut, draft_heads.HeadContext.clear
 
-    def reads(head: heads.HeadContext, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
+    def reads(head: draft_heads.HeadContext, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
         assert len(tokens) == len(rows)
         for at, (token, row) in enumerate(zip(tokens, rows, strict=True), start):
             seen.setdefault(head, {})[at] = token, row.copy()
         read(head, start, tokens, rows, n_outputs)
 
-    def cuts(head: heads.HeadContext, position: int) -> None:
+    def cuts(head: draft_heads.HeadContext, position: int) -> None:
         seen[head] = {at: value for at, value in seen.get(head, {}).items() if at < position}
         cut(head, position)
 
-    def clears(head: heads.HeadContext) -> None:
+    def clears(head: draft_heads.HeadContext) -> None:
         seen[head] = {}
         clear(head)
 
-    monkeypatch.setattr(heads.HeadContext, "read", reads)
-    monkeypatch.setattr(heads.HeadContext, "cut", cuts)
-    monkeypatch.setattr(heads.HeadContext, "clear", clears)
+    monkeypatch.setattr(draft_heads.HeadContext, "read", reads)
+    monkeypatch.setattr(draft_heads.HeadContext, "cut", cuts)
+    monkeypatch.setattr(draft_heads.HeadContext, "clear", clears)
     return seen
 
 
@@ -189,8 +189,8 @@ def assert_equals_fresh_read(
     """Check that the memory holds the sequence, with the rows of the target, as after one read."""
     got = drafter.draft(sequence, 4, take)
     head, other = drafter._head, drafter_of(fresh)._head
-    assert isinstance(head, heads.HeadContext)
-    assert isinstance(other, heads.HeadContext)
+    assert isinstance(head, draft_heads.HeadContext)
+    assert isinstance(other, draft_heads.HeadContext)
     known = inputs[head]
     n = len(sequence) - head.at_once
     assert sorted(known) == list(range(n))
@@ -339,7 +339,7 @@ def test_a_block_begins_with_the_last_token(tmp_path: Path) -> None:
     answer(pair, NoDrafting(), n_tokens=1)
     drafter_of(pair).draft([*PROMPT, 5], 3, take)
     head = drafter_of(pair)._head
-    assert isinstance(head, heads.HeadContext)
+    assert isinstance(head, draft_heads.HeadContext)
     head.block(len(PROMPT), 5, 3)
     own, first = Context.logits(head, 0).copy(), head.logits(0).copy()
     assert np.abs(own - first).max() > 0.1
@@ -362,17 +362,17 @@ def test_a_failed_batch_costs_the_drafts_but_not_the_answer(new_pair: NewPair, m
     plain, _ = answer(pair, NoDrafting(), n_tokens=30)
     pair.target.rollback(0)
     drafter = drafter_of(pair)
-    read = heads.HeadContext.read
+    read = draft_heads.HeadContext.read
 
     def fails(*_: object) -> None:
         raise ComputeError("The card is gone.")
 
-    monkeypatch.setattr(heads.HeadContext, "read", fails)
+    monkeypatch.setattr(draft_heads.HeadContext, "read", fails)
     chain = pair.new_sampler(SamplingParams(temperature=0))
     request = Request(PROMPT, lambda token: False, 30, lambda *_: None)
     events = list(Generator(pair.target, FixedDrafting(drafter, FIXED), chain).run(request))
     chain.close()
-    monkeypatch.setattr(heads.HeadContext, "read", read)
+    monkeypatch.setattr(draft_heads.HeadContext, "read", read)
 
     assert [token for event in events if isinstance(event, Step) for token in event.tokens] == plain
     assert [event.reason for event in events if isinstance(event, DraftLost)] == ["The card is gone."]
@@ -390,7 +390,7 @@ def test_a_library_without_the_functions_answers_without_a_draft(
     def missing(name: str, *_: object) -> None:
         raise AttributeError(name)
 
-    monkeypatch.setattr(heads, "function", missing)
+    monkeypatch.setattr(draft_heads, "function", missing)
     for pair in (
         load(write_mtp(tmp_path / "mtp.gguf"), mtp=True),
         load(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "draft.gguf")),
@@ -401,7 +401,7 @@ def test_a_library_without_the_functions_answers_without_a_draft(
         assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
         pair.close()
     with pytest.raises(ModelLoadError):
-        heads.symbol("nextn")
+        draft_heads.symbol("nextn")
 
 
 WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {

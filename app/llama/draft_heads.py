@@ -7,7 +7,7 @@ mangled names (Itanium and MSVC). A library that lacks one of them cannot draft 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +27,8 @@ HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
 _MTP_CONTEXT = 1
 _ENCODER_BATCH = 64
 """Rows that an EAGLE-3 head fuses in one batch: llama.cpp reserves logits for each."""
+_CROPPING = frozenset({"qwen3next", "step35"})
+"""Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
 _POSITIONS = 4
 """Positions per token in models with M-RoPE."""
 _POINTER = ctypes.c_void_p
@@ -129,7 +131,8 @@ class HeadContext(Context):
             self._functions["set_nextn"](handle, True, False)
         for layer in self._layers:
             self._functions["set_layer_input"](handle, layer, True)
-        self._functions["set_nextn"](self._handle, True, True)
+        masked = kind != "mtp" or model.header.architecture in _CROPPING
+        self._functions["set_nextn"](self._handle, True, masked)
         if kind == "dflash":
             native.llama_set_causal_attn(self._handle, False)
 
@@ -162,13 +165,11 @@ class HeadContext(Context):
             tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset
         if self._features is not None and len(tokens):
             rows = self._fused(rows)
-        # These graphs compute logits for every token, and llama.cpp returns the first ones as the outputs. So tokens
-        # with outputs get a batch of their own.
-        for part in _parts(len(tokens), self.n_batch, n_outputs):
-            self._head_batch.rows[: len(part)] = rows[part.start : part.stop]
-            inputs = () if self.at_once else tokens[part.start : part.stop]
-            outputs = n_outputs if part.stop == len(tokens) else 0
-            self._submit(start + part.start, inputs, len(part), outputs)
+        for first in range(0, len(tokens), self.n_batch):
+            part = tokens[first : first + self.n_batch]
+            self._head_batch.rows[: len(part)] = rows[first : first + len(part)]
+            outputs = n_outputs if first + len(part) == len(tokens) else 0
+            self._submit(start + first, () if self.at_once else part, len(part), outputs)
 
     def chain(self, position: int, token: int) -> None:
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
@@ -205,7 +206,9 @@ class HeadContext(Context):
         first = position - self._offset
         if first + n > self.n_ctx:
             raise DecodeError("The KV cache of the draft layers is full.")
-        batch = self._head_batch.filled(first, tokens, n, n_outputs, with_rows=with_rows)
+        # An EAGLE-3 head computes logits for every token, and llama.cpp takes the first ones for those of the outputs.
+        n_flagged = n if n_outputs and self._features is not None else n_outputs
+        batch = self._head_batch.filled(first, tokens, n, n_flagged, with_rows=with_rows)
         self.n_past = first
         self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
 
@@ -242,14 +245,6 @@ class HeadContext(Context):
     def _recount(self) -> None:
         # After a failed batch the drafter starts over.
         self.clear()
-
-
-def _parts(n: int, size: int, n_alone: int) -> Iterator[range]:
-    """Split `n` tokens into ranges of at most `size`; the last `n_alone` tokens get a range of their own."""
-    for first in range(0, n - n_alone, size):
-        yield range(first, min(first + size, n - n_alone))
-    if n_alone:
-        yield range(n - n_alone, n)
 
 
 class _HeadBatch:

@@ -6,25 +6,16 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.engine.fixed import FixedDrafting
 from app.engine.types import DraftParams
+from tests.bench.draft_kinds import KINDS
 from tests.bench.peer import LlamaServer
-from tests.llama.test_heads import PROMPT, answer, drafter_of, load
-from tests.llama.tiny_heads import (
-    write_dense_mtp,
-    write_dflash,
-    write_eagle3,
-    write_gemma4,
-    write_gemma4_mtp,
-    write_mtp,
-    write_mtp_alone,
-    write_target,
-)
+from tests.llama.test_draft_heads import PROMPT, answer, drafter_of, load
+from tests.llama.tiny_heads import TINY
 
 PEER = Path(os.environ.get("TANDEM_TEST_PEER", Path.home() / ".cache" / "tandem-peer" / "bin" / "llama-server"))
 pytestmark = [
@@ -34,23 +25,13 @@ pytestmark = [
 ]
 N_MAX, N_TOKENS = 4, 60
 _CANDIDATE = re.compile(r"draft candidate +0, pos +\d+: +(\d+)")
-Writer = Callable[[Path], Path]
-KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
-    "mtp-hybrid": ("draft-mtp", write_mtp, None),
-    "mtp-dense": ("draft-mtp", write_dense_mtp, None),
-    "mtp-alone": ("draft-mtp", write_dense_mtp, write_mtp_alone),
-    "gemma4": ("draft-mtp", write_gemma4, write_gemma4_mtp),
-    "eagle3": ("draft-eagle3", write_target, write_eagle3),
-    "eagle3-reduced": ("draft-eagle3", write_target, lambda path: write_eagle3(path, d2t=[*range(2, 258, 3)])),
-    "dflash": ("draft-dflash", write_target, write_dflash),
-}
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) -> None:
     kind, write, write_draft = KINDS[name]
-    target = write(tmp_path / "target.gguf")
-    draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
+    target = write(tmp_path / "target.gguf", TINY)
+    draft = write_draft(tmp_path / "draft.gguf", TINY) if write_draft is not None else None
     pair = load(target, draft, mtp=draft is None)
     tokens, steps = answer(pair, FixedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
     pair.close()
