@@ -271,6 +271,23 @@ def test_another_turn_an_edit_and_a_branch_keep_the_memory_right(new_pair: NewPa
         assert_equals_fresh_read(inputs, drafter, new_pair(), [*prompt, *tokens])
 
 
+def test_a_draft_begins_with_one_batch(new_pair: NewPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = new_pair()
+    plain, _ = answer(pair, NoDrafting(), n_tokens=4)
+    submit, sizes = draft_heads.HeadContext._submit, list[int]()
+
+    def submits(
+        head: draft_heads.HeadContext, position: int, tokens: Sequence[int], n: int, n_outputs: int, **with_rows: bool
+    ) -> None:
+        sizes.append(n)
+        submit(head, position, tokens, n, n_outputs, **with_rows)
+
+    monkeypatch.setattr(draft_heads.HeadContext, "_submit", submits)
+    drafter_of(pair).draft([*PROMPT, *plain], 1, take)
+    # The block of DFlash has no rows, so the accepted tokens are read before it.
+    assert len(sizes) == (2 if pair.info.draft_kind == "dflash" else 1)
+
+
 def test_text_that_was_answered_without_drafts_is_read_later(new_pair: NewPair, inputs: Inputs) -> None:
     pair = new_pair()
     plain, _ = answer(pair, NoDrafting(), n_tokens=150)

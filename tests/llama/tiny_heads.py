@@ -78,13 +78,13 @@ TINY = Size()
 assert TINY.width == EMBEDDING
 
 
-def write_target(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a llama of four layers."""
     layer = {**size.pre, **size.attention(), **size.feed_forward}
     return _write(path, "llama", {}, size, size.model, [layer] * 4 * size.n_repeats, **changes)
 
 
-def write_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a Qwen3.5 hybrid with an MTP layer."""
     own: dict[str, Any] = {
         "nextn_predict_layers": 1,
@@ -113,7 +113,7 @@ def write_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
     return _write(path, "qwen35", own, size, size.model, layers, **changes)
 
 
-def write_dense_mtp(path: Path, size: Size = TINY, *, is_alone: bool = False, **changes: Any) -> Path:
+def write_dense_mtp(path: Path, size: Size = TINY, /, *, is_alone: bool = False, **changes: Any) -> Path:
     """Write a GLM-4.5 mixture of experts, whose cache can be cut anywhere, with an MTP layer."""
     own: dict[str, Any] = {
         "nextn_predict_layers": 1,
@@ -153,7 +153,7 @@ def _nextn(size: Size) -> Shapes:
     }
 
 
-def write_gemma4(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_gemma4(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a Gemma 4 of four layers, every other one with a sliding window."""
     norms: Shapes = {"post_attention_norm.weight": (size.width,), "post_ffw_norm.weight": (size.width,)}
     layer = {**size.pre, **norms, **size.attention(), **size.normed, **size.feed_forward}
@@ -168,7 +168,7 @@ def write_gemma4(path: Path, size: Size = TINY, **changes: Any) -> Path:
     return _write(path, "gemma4", own, size, shapes, [layer] * 4 * size.n_repeats, **changes)
 
 
-def write_gemma4_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_gemma4_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write the MTP layers of a Gemma 4 in a file of their own, which share its KV cache."""
     width = size.width // 2
     own: dict[str, Any] = {
@@ -203,12 +203,12 @@ def write_gemma4_mtp(path: Path, size: Size = TINY, **changes: Any) -> Path:
     return _write(path, "gemma4-assistant", own, size, shapes, [layer] * 2, **changes)
 
 
-def write_mtp_alone(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_mtp_alone(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write the MTP layer of `write_dense_mtp` in a file of its own."""
     return write_dense_mtp(path, size, is_alone=True, **changes)
 
 
-def write_eagle3(path: Path, size: Size = TINY, *, d2t: list[int] | None = None, **changes: Any) -> Path:
+def write_eagle3(path: Path, size: Size = TINY, /, *, d2t: list[int] | None = None, **changes: Any) -> Path:
     """Write an EAGLE-3 head; `d2t` are the target's tokens of a reduced vocabulary."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 2, 3]), "target_hidden_size": size.width}
     n_vocab = size.n_vocab if d2t is None else len(d2t)
@@ -218,7 +218,7 @@ def write_eagle3(path: Path, size: Size = TINY, *, d2t: list[int] | None = None,
     return _write(path, "eagle3", own, size, shapes, [layer], d2t=d2t, **changes)
 
 
-def write_dflash(path: Path, size: Size = TINY, **changes: Any) -> Path:
+def write_dflash(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a DFlash block of two layers, which shares embeddings and output with its target."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
     changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
