@@ -12,7 +12,6 @@ from app.core.units import memory_size
 from app.engine.drafting_report import rate
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
-from app.models.model_facts import SHARED_SHARE
 from app.models.pair_summary import is_known, model_bytes, needed, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
@@ -169,6 +168,9 @@ def _ram_needed(pair: Pair, n_layers: int) -> int:
 
 
 def _expert_bytes(pair: Pair) -> int:
+    # Not needed for the first frame.
+    from app.models.model_facts import SHARED_SHARE
+
     return pair.expert_bytes or max(1, int((1 - SHARED_SHARE) * (model_bytes(pair.target) or weights(pair))))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -78,4 +77,6 @@ def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingPara
     """Return the sampling with a seed: its own, else this one, else a random one."""
     if sampling.is_greedy or sampling.seed is not None:
         return sampling
-    return replace(sampling, seed=seed if seed is not None else secrets.randbelow(1 << 31))
+    from secrets import randbelow
+
+    return replace(sampling, seed=seed if seed is not None else randbelow(1 << 31))

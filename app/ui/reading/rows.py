@@ -39,7 +39,7 @@ def spaced_content(line: Content) -> Content:
 def wrapped(content: Content, width: int) -> list[Content]:
     """Return a line wrapped to a width in cells, without spaces at line ends."""
     text = content.plain
-    if _compiled(f"[{_WIDE}]").search(text) is None:
+    if text.isascii() or _compiled(f"[{_WIDE}]").search(text) is None:
         return content.wrap(width)
     return [line.rstrip() for line in content.divide(list(_line_starts(text, width)))]
 
