@@ -41,8 +41,8 @@ _SHOWN = (1, 4, 8, 16, 32)
 """Batch sizes of the table."""
 _NO_GPU = "llama.cpp uses no GPU for this pair, so there is nothing to place."
 _LEGEND = (
-    "Numbers are milliseconds of a batch of so many tokens, and of a drafted token. The speed is expected at {:.0%} "
-    "acceptance with the best draft length."
+    "Numbers are milliseconds of a batch of so many tokens, and of a drafted token. The speed is expected with "
+    "the best draft length at {} acceptance of {:.0%}."
 )
 
 
@@ -78,7 +78,7 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
     status.say("Measuring placements, each in a process of its own; Ctrl+C keeps what is done.")
     first = weighed(asked, rooms)
     recorded = measured_of(placed_here(options, first.params, lambda params: params), {})
-    acceptance = (recorded.acceptance if recorded is not None else None) or _USUAL_ACCEPTANCE
+    acceptance = recorded.acceptance if recorded is not None else None
     cancel, rows, code = CancelFlag(), list[Row](), 0
     try:
         with cancel_on_interrupt(cancel.set):
@@ -89,7 +89,9 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
     best = chosen(rows)
     try:
         if best is not None:
-            tuned_placement.save_change(tuned_placement.placement_file(asked, options.automatic, rooms), best.change)
+            tuned_placement.save_change(
+                tuned_placement.placement_file(asked, options.automatic), best.change, first.rooms
+            )
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
     if as_json:
@@ -101,9 +103,15 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
 
 
 def _rows(
-    options: Options, asked: PairParams, first: Fitting, acceptance: float, status: ProgressLine, cancel: CancelFlag
+    options: Options,
+    asked: PairParams,
+    first: Fitting,
+    acceptance: float | None,
+    status: ProgressLine,
+    cancel: CancelFlag,
 ) -> Iterator[Row]:
     """Measure the places, then thresholds of op offload in the fastest of them. Raises Interrupted."""
+    share = _USUAL_ACCEPTANCE if acceptance is None else acceptance
 
     def measured(change: Layer) -> Row:
         row, began = Row(change, weighed(tuned_placement.applied(change, asked), first.rooms)), time.monotonic()
@@ -122,7 +130,7 @@ def _rows(
         except ChildError as error:
             return replace(row, problem=f"the process that loaded it {error}")
         costs = CostModel(profile)
-        return replace(row, costs=costs, gain=expected(costs, costs, acceptance) if drafts else _NO_GAIN)
+        return replace(row, costs=costs, gain=expected(costs, costs, share) if drafts else _NO_GAIN)
 
     done = []
     for change in tuned_placement.places(first, options.automatic):
@@ -139,15 +147,16 @@ def chosen(rows: Sequence[Row]) -> Row | None:
     return rows[0] if best is not None and best.speed <= _LITTLE * rows[0].speed else best
 
 
-def _lines(rows: Sequence[Row], best: Row | None, acceptance: float) -> list[str]:
+def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> list[str]:
     """Return a table of placements, why some have no costs, and the chosen one."""
+    shown_acceptance = ("an assumed", _USUAL_ACCEPTANCE) if acceptance is None else ("the recorded", acceptance)
     cells = [("placement", *map(str, _SHOWN), "draft", "tok/s", "draft length")]
     for row in rows:
         if (costs := row.costs) is not None:
             shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _SHOWN]
             draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
             cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
-    lines = [*text_table(cells, left=1), _LEGEND.format(acceptance)] if len(cells) > 1 else []
+    lines = [*text_table(cells, left=1), _LEGEND.format(*shown_acceptance)] if len(cells) > 1 else []
     lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
     if best is None:
         return [*lines, "", "No placement could be measured."]

@@ -21,7 +21,7 @@ from app.hardware.devices import Device
 from app.hardware.pair_view import pair_section
 from app.llama import library, stored_measurements
 from app.llama.child import ChildError, ask
-from app.llama.fitting import fit_pair, tuned_placement
+from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from tests.cli.doctor_facts import CPU, FACTS
@@ -56,7 +56,6 @@ def fast_from(threshold: int) -> Speed:
 def tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tune:
     """Run the command on a machine with a GPU; `speed` measures."""
     monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
-    monkeypatch.setattr(tuned_placement, "is_cpu_only_build", lambda: False)
 
     def run(speed: Speed, *flags: str, card: Device = CARD) -> tuple[int, str, str]:
         rooms = memory_rooms((card, CPU))
@@ -79,6 +78,9 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     assert "Not measured: automatic; it needs " in out
     assert out.splitlines()[-1].startswith("Kept for this pair: ")
     assert out.splitlines()[-1].endswith(" --offload-min-batch 8.")
+
+    # The chosen placement is not the automatic one of the next comparison.
+    assert tune(fast_from(8))[1] == out
 
     monkeypatch.setattr(library, "use_offload", lambda n: n)
     params = pair_params(read_options(namespace()))
@@ -110,10 +112,19 @@ def test_placements_that_fail_are_rows_with_a_reason(tune: Tune) -> None:
     assert code == 0
     found = json.loads(out)
     assert tuple(found) == ("acceptance", "placements", "best")
+    assert found["acceptance"] is None
     problems = {row["name"]: row["problem"] for row in found["placements"]}
     assert "llama.cpp says no." in problems.values()
     assert "the process that loaded it ended by signal ABRT" in problems.values()
     assert found["best"] == next(name for name, problem in problems.items() if not problem)
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(1.01, "automatic."), (1.5, "--kv-type q8_0, 1.5×")])
+def test_a_gain_that_may_be_noise_changes_nothing(tune: Tune, gain: float, kept: str) -> None:
+    def measure(params: PairParams) -> Measured:
+        return CostProfile({1: 10e6 / (gain if params.kv_type == "q8_0" else 1), 64: 640e6}, draft_ns=1e6), True
+
+    assert tune(measure, card=LARGE)[1].splitlines()[-1].startswith(f"Kept for this pair: {kept}")
 
 
 def test_without_any_placement_the_command_fails(tune: Tune) -> None:

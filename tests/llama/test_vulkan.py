@@ -99,6 +99,14 @@ def test_all_layers_or_some(tandem: Tandem, device: str, layers: str) -> None:
     assert said["timings"]["prompt_ms"] > said["timings"]["first_token_ms"] / 2
 
 
+def test_drafts_are_verified_on_the_device_with_weights_in_ram(tandem: Tandem, device: str) -> None:
+    partly = ("--device", device, "--gpu-layers", "10", "--draft-device", "cpu", "--offload-min-batch", "2")
+    said = answer(tandem, *_DRAFTING, *partly)
+
+    assert said["text"]
+    assert said["timings"]["draft_n"] > 0
+
+
 def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str) -> None:
     plain = answer(tandem, "--no-draft", "--device", device)
     # Named twice: a draft is not put on a device that the processor plays because its target is there.

@@ -17,7 +17,7 @@ from app.hardware.cpu import processor_kind
 from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, Rooms, plan
 from app.llama.fitting.fit_pair import Fitting
-from app.llama.installed import build_identity, is_cpu_only_build
+from app.llama.installed import build_identity
 from app.llama.params import PairParams
 from app.llama.stored_measurements import fingerprint
 from app.models.draft_kinds import kind_of_file
@@ -114,43 +114,43 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
 
 def with_tuned(params: PairParams, automatic: Collection[str], local: Callable[[], Rooms]) -> PairParams:
     """Return a pair in the placement that was chosen for it here, if any; `local` lists the devices."""
-    if is_cpu_only_build() or params.memory_dir is None or not _folder(params.memory_dir).is_dir():
-        return params
-    change = load_change(placement_file(params, automatic, local()))
+    file = placement_file(params, automatic)
+    # Listing them takes a child process.
+    change = load_change(file, local()) if file is not None and file.is_file() else None
     return replace(applied(change, params), tuned=flags_of(change)) if change else params
 
 
-def placement_file(params: PairParams, automatic: Collection[str], rooms: Rooms) -> Path | None:
-    """Return the file of the placement chosen for a pair, its settings and this machine; None if there is no place."""
+def placement_file(params: PairParams, automatic: Collection[str]) -> Path | None:
+    """Return the file of the placement chosen for a pair with its settings; None if there is no place."""
     if params.memory_dir is None:
         return None
     try:
         models = [fingerprint(path) for path in (params.target, params.draft) if path is not None]
     except OSError:
         return None
-    gpus = [(gpu.name, gpu.description, gpu.total_bytes) for gpu in fast_devices(rooms)]
     asked = (params.model, params.draft_model, params.kv_type, params.draft_kv_type, params.flash_attention)
-    parts = (models, gpus, asked, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
-    return _folder(params.memory_dir) / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
+    parts = (models, asked, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
+    return params.memory_dir / "placements" / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
 
-def _folder(memory_dir: Path) -> Path:
-    return memory_dir / "placements"
-
-
-def save_change(file: Path | None, change: Layer) -> None:
-    """Store the chosen placement; the automatic one removes the file. Raises OSError."""
+def save_change(file: Path | None, change: Layer, rooms: Rooms) -> None:
+    """Store the placement chosen for these devices; the automatic one removes the file. Raises OSError."""
     if file is not None and change:
-        atomic.write_json(file, {"format": FORMAT, "settings": change})
+        atomic.write_json(file, {"format": FORMAT, "devices": _devices(rooms), "settings": change})
     elif file is not None:
         file.unlink(missing_ok=True)
 
 
-def load_change(file: Path | None) -> Layer | None:
-    """Read a chosen placement; None if there is none that can be used."""
+def load_change(file: Path, rooms: Rooms) -> Layer | None:
+    """Read a placement chosen for these devices; None if there is none that can be used."""
 
     def checked(raw: Any) -> Layer:
-        found = {name: BY_NAME[name].kind.read(raw["settings"][name]) for name in TUNED if name in raw["settings"]}
+        chosen = raw["settings"] if raw["devices"] == _devices(rooms) else {}
+        found = {name: BY_NAME[name].kind.read(chosen[name]) for name in TUNED if name in chosen}
         return {name: value for name, value in found.items() if value != BY_NAME[name].default}
 
-    return atomic.read_json(file, FORMAT, checked) if file is not None else None
+    return atomic.read_json(file, FORMAT, checked)
+
+
+def _devices(rooms: Rooms) -> list[str]:
+    return [f"{room.name} {room.description} {room.total_bytes}" for room in fast_devices(rooms)]

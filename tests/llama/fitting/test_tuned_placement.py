@@ -108,11 +108,8 @@ def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
     assert len(thresholds({}, found, TUNED)) == 4
 
 
-def test_the_chosen_placement_is_used_until_a_setting_names_one(
-    monkeypatch: pytest.MonkeyPatch, params: PairParams
-) -> None:
-    monkeypatch.setattr(tuned_placement, "is_cpu_only_build", lambda: False)
-    save_change(file := placement_file(params, TUNED, ROOMS), CHANGE)
+def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairParams) -> None:
+    save_change(file := placement_file(params, TUNED), CHANGE, ROOMS)
 
     loaded = with_tuned(params, TUNED, lambda: ROOMS)
     assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
@@ -128,7 +125,7 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(
     bigger = (replace(ROOMS[0], total_bytes=24 * GB), ROOMS[1])
     assert with_tuned(params, TUNED, lambda: bigger) == params
 
-    save_change(file, {})
+    save_change(file, {}, ROOMS)
     assert with_tuned(params, TUNED, lambda: ROOMS) == params
 
 
@@ -138,11 +135,11 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(
 )
 def test_a_damaged_choice_is_discarded(tmp_path: Path, name: str, value: object) -> None:
     file = tmp_path / "choice.json"
-    save_change(file, CHANGE)
-    assert load_change(file) == CHANGE
-    file.write_text(json.dumps({"format": 1, "settings": {name: value}}))
+    save_change(file, CHANGE, ROOMS)
+    assert load_change(file, ROOMS) == CHANGE
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"settings": {name: value}}))
 
-    assert not load_change(file)
+    assert not load_change(file, ROOMS)
 
 
 def test_costs_with_another_threshold_are_stored_apart(params: PairParams) -> None:
