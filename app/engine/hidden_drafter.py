@@ -24,10 +24,10 @@ class HiddenDrafter:
     The target's cache calls `follow` after each batch, which takes the hidden rows. Rows of a prompt batch are read
     immediately. Rows of a verify batch wait for the next draft, which reads only those of accepted tokens.
 
-    A step starts with `n` tokens, of which the target has evaluated the first `n - 1`. With `lag` 1 (MTP, EAGLE-3),
-    position i takes token i and row i - 1: a draft begins with one batch of the accepted tokens and the last token.
-    With `lag` 0 (DFlash), position i takes row i alone: the last token begins the block. After a draft, the KV cache
-    of the layers holds only tokens that the target has accepted.
+    A step starts with `n` tokens, of which the target has evaluated the first `n - 1`. With `row_shift` 1 (MTP,
+    EAGLE-3), position i takes token i and row i - 1: a draft begins with one batch of the accepted tokens and the last
+    token. With `row_shift` 0 (DFlash), position i takes row i alone: the last token begins the block. After a draft,
+    the KV cache of the layers holds only tokens that the target has accepted.
 
     While no draft can gain, the drafter does not follow the target and costs nothing (`rest`). To catch up, the target
     evaluates the missed tokens again.
@@ -76,7 +76,7 @@ class HiddenDrafter:
 
     def can_follow_from(self, n_past: int) -> bool:
         first = self._n_rows - len(self._rows)
-        return not self._head.lag or n_past == 0 or first < n_past <= self._n_rows or n_past - 1 in self._ends
+        return not self._head.row_shift or n_past == 0 or first < n_past <= self._n_rows or n_past - 1 in self._ends
 
     def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
         if self.is_broken:
@@ -174,8 +174,8 @@ class HiddenDrafter:
                 if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
                     break
                 if not head.at_once:
-                    head.chain(n + len(drafted) - 1, token)
-            head.cut(self._n_read)
+                    head.draft_next(n + len(drafted) - 1, token)
+            head.rollback(self._n_read)
         except AppError as error:
             self._fail(error)
             self._report()
@@ -192,7 +192,7 @@ class HiddenDrafter:
             head.block(n - 1, tokens[-1], limit)
             return
         start = min(self._n_read, n - 1)
-        head.cut(start)
+        head.rollback(start)
         head.read(start, tokens[start:], self._rows_of(start, n), 1)
         self._n_read = n
         self._drop_rows()
@@ -216,12 +216,12 @@ class HiddenDrafter:
             old = self._ends[n_before - 1]
         n_same = n_before + common_prefix(known[n_before : len(tokens)], tokens[n_before:])
         n_read = min(self._n_read, n_same)
-        if n_before > self._n_rows or max(0, n_read - head.lag) < n_before - len(old):
+        if n_before > self._n_rows or max(0, n_read - head.row_shift) < n_before - len(old):
             # Rows are missing, because the target's state was restored. Attention begins here.
             self.forget()
-            known, old, n_read = self._tokens, rows[:0], n_before + head.lag * (n_before > 0)
+            known, old, n_read = self._tokens, rows[:0], n_before + head.row_shift * (n_before > 0)
         elif n_read < self._n_read:
-            head.cut(n_read)
+            head.rollback(n_read)
         known[n_before:] = tokens[n_before:] if len(known) >= n_before else tokens
         self._rows = np.concatenate((old, rows)) if len(old) else rows
         self._n_rows, self._n_read = len(tokens), n_read
@@ -230,9 +230,9 @@ class HiddenDrafter:
 
     def _rows_of(self, start: int, end: int) -> Rows:
         """Return the rows for the positions from `start` to `end - 1`; the first token gets a row of zeros."""
-        lag, first = self._head.lag, self._n_rows - len(self._rows)
-        rows = self._rows[max(0, start - lag - first) : end - lag - first]
-        return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < lag else rows
+        shift, first = self._head.row_shift, self._n_rows - len(self._rows)
+        rows = self._rows[max(0, start - shift - first) : end - shift - first]
+        return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < shift else rows
 
     def _read_to(self, end: int) -> None:
         """Read the tokens before `end`."""
@@ -245,7 +245,7 @@ class HiddenDrafter:
     def _drop_rows(self) -> None:
         """Drop rows that were read, except the row needed to read the last position again."""
         first = self._n_rows - len(self._rows)
-        self._rows = self._rows[max(0, self._n_read - 1 - self._head.lag - first) :]
+        self._rows = self._rows[max(0, self._n_read - 1 - self._head.row_shift - first) :]
 
     def _fail(self, error: AppError) -> None:
         self.is_broken = self.is_broken or isinstance(error, ComputeError)

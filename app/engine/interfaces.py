@@ -173,12 +173,12 @@ class HeadModel(NativeTimed, Protocol):
         """Longest possible draft."""
 
     @property
-    def lag(self) -> int:
+    def row_shift(self) -> int:
         """1 if position i takes token i and the target's row i - 1; 0 if it takes row i alone."""
 
     @property
     def at_once(self) -> bool:
-        """Whether one pass drafts all tokens (`block`), instead of one after the other (`chain`)."""
+        """Whether one pass drafts all tokens (`block`), instead of one after the other (`draft_next`)."""
 
     def hidden_rows(self, n: int) -> Rows:
         """Return a copy of the hidden rows of the target's last batch of `n` tokens, shape (n, width)."""
@@ -190,7 +190,7 @@ class HeadModel(NativeTimed, Protocol):
             DecodeError: The batch was refused or failed.
         """
 
-    def chain(self, position: int, token: int) -> None:
+    def draft_next(self, position: int, token: int) -> None:
         """Evaluate a drafted token with the row of the evaluation before it; compute the next logits."""
 
     def block(self, position: int, token: int, n: int) -> None:
@@ -199,7 +199,7 @@ class HeadModel(NativeTimed, Protocol):
     def logits(self, i: int) -> Logits:
         """Return the logits of output `i`; valid until the next evaluation."""
 
-    def cut(self, position: int) -> None:
+    def rollback(self, position: int) -> None:
         """Remove this position and all later ones from the KV cache."""
 
     def clear(self) -> None:

@@ -114,7 +114,7 @@ class HeadContext(Context):
         self._shares_memory = facts is not None and facts.shares_memory
         self._last = 0
         """Position of the last token of the text, for layers that share the target's memory."""
-        self.lag, self.at_once = (0, True) if kind == "dflash" else (1, False)
+        self.row_shift, self.at_once = (0, True) if kind == "dflash" else (1, False)
         self.longest = facts.block_size - 1 if kind == "dflash" and facts is not None else MAX_DRAFT
         self._functions = {name: symbol(name) for name in _SYMBOLS}
         super().__init__(model, params)
@@ -171,7 +171,7 @@ class HeadContext(Context):
             outputs = n_outputs if first + len(part) == len(tokens) else 0
             self._submit(start + first, () if self.at_once else part, len(part), outputs)
 
-    def chain(self, position: int, token: int) -> None:
+    def draft_next(self, position: int, token: int) -> None:
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
@@ -186,7 +186,7 @@ class HeadContext(Context):
         # The first output of a block is that of the last token.
         return super().logits(i + self.at_once)
 
-    def cut(self, position: int) -> None:
+    def rollback(self, position: int) -> None:
         n_past = max(0, position - self._offset)
         if n_past >= self.n_past or self._shares_memory:
             return

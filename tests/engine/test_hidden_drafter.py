@@ -43,7 +43,7 @@ class FakeHead:
     def __init__(self, target: FakeModel, *, at_once: bool) -> None:
         self._target = target
         self.at_once = at_once
-        self.lag = 0 if at_once else 1
+        self.row_shift = 0 if at_once else 1
         self.memory: dict[int, tuple[int, float]] = {}
         self.first = 0
         self.fail_with: Exception | None = None
@@ -62,7 +62,7 @@ class FakeHead:
         for i, (token, row) in enumerate(zip(tokens, rows, strict=True)):
             self.memory[start + i] = token, float(row[0])
 
-    def chain(self, position: int, token: int) -> None:
+    def draft_next(self, position: int, token: int) -> None:
         assert position == self.first + len(self.memory)
         self.memory[position] = token, -1.0
 
@@ -76,7 +76,7 @@ class FakeHead:
         logits[5 + (len(self.memory) + i) % 7] = 9.0
         return logits
 
-    def cut(self, position: int) -> None:
+    def rollback(self, position: int) -> None:
         self.memory = {at: value for at, value in self.memory.items() if at < position}
 
     def clear(self) -> None:
@@ -87,7 +87,7 @@ class FakeHead:
         assert not from_start or self.first == 0
         for at, (token, row) in self.memory.items():
             assert token == sequence[at]
-            before = sequence[: at + 1 - self.lag]
+            before = sequence[: at + 1 - self.row_shift]
             assert row == (row_of(before) if before else 0.0)
 
 

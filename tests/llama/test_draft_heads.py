@@ -161,7 +161,8 @@ def test_greedy_text_equals_no_draft_and_the_memory_a_fresh_read(
 def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
     """Record the tokens and rows that each head has read and not cut, by position."""
     seen: Inputs = {}
-    read, cut, clear = draft_heads.HeadContext.read, draft_heads.HeadContext.cut, draft_heads.HeadContext.clear
+    context = draft_heads.HeadContext
+    read, rollback, clear = context.read, context.rollback, context.clear
 
     def reads(head: draft_heads.HeadContext, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
         assert len(tokens) == len(rows)
@@ -171,14 +172,14 @@ def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
 
     def cuts(head: draft_heads.HeadContext, position: int) -> None:
         seen[head] = {at: value for at, value in seen.get(head, {}).items() if at < position}
-        cut(head, position)
+        rollback(head, position)
 
     def clears(head: draft_heads.HeadContext) -> None:
         seen[head] = {}
         clear(head)
 
     monkeypatch.setattr(draft_heads.HeadContext, "read", reads)
-    monkeypatch.setattr(draft_heads.HeadContext, "cut", cuts)
+    monkeypatch.setattr(draft_heads.HeadContext, "rollback", cuts)
     monkeypatch.setattr(draft_heads.HeadContext, "clear", clears)
     return seen
 
@@ -209,12 +210,12 @@ def assert_equals_fresh_read(
         head.block(n, sequence[-1], 4)
     else:
         other.read(0, sequence, rows, 1)
-        head.cut(n - 1)
+        head.rollback(n - 1)
         head.read(n - 1, sequence[-1:], rows[-1:], 1)
     expected = other.logits(0)
     np.testing.assert_allclose(head.logits(0), expected, atol=0.02 * float(np.ptp(expected[np.isfinite(expected)])))
     assert int(head.logits(0).argmax()) == int(expected.argmax())
-    head.cut(n)
+    head.rollback(n)
     assert len(got) == 4
 
 
