@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from app.cli.options import read_options
 from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView, bound_socket
 from app.core.paths import server_file
@@ -81,10 +83,6 @@ def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.Captu
 
 
 def test_a_server_is_found_until_it_ends(folders: Path) -> None:
-    from argparse import Namespace
-
-    from app.cli.options import read_options
-
     options = read_options(Namespace())
     server = RunningServer("http://127.0.0.1:1/v1", str(options.pair.target), str(options.pair.draft))
     with announced(server):
@@ -100,10 +98,6 @@ def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.Capture
         port = probe.getsockname()[1]
     with announced(RunningServer(f"http://127.0.0.1:{port}/v1", "", "")):
         file = server_file()
-        from argparse import Namespace
-
-        from app.cli.options import read_options
-
         options = read_options(Namespace())
         raw = json.loads(file.read_text())
         file.write_text(json.dumps({**raw, "target": str(options.pair.target), "draft": str(options.pair.draft)}))
