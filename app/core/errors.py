@@ -12,12 +12,7 @@ INTERRUPTED = 130
 
 
 class AppError(Exception):
-    """A failure with a message and a fix for the user.
-
-    Args:
-        message: What failed, as one sentence.
-        hint: The fix; "" without one.
-    """
+    """A failure that the user reads: a sentence about what failed, and the fix as a hint; "" without one."""
 
     exit_code = 1
 

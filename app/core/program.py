@@ -63,14 +63,8 @@ def limited_run(
     """Run a program outside the terminal's foreground group and return its output.
 
     Files instead of pipes: a grandchild that keeps a pipe open, or a driver that hangs, cannot block the caller.
-
-    Args:
-        question: Standard input.
-
-    Raises:
-        subprocess.TimeoutExpired: It did not end in time; it and its children were killed.
-        Interrupted: `cancelled` returned True.
-        OSError: It cannot be started.
+    `question` is its standard input. It and its children are killed with TimeoutExpired if it does not end in time, and
+    with Interrupted once `cancelled` returns True. Raises OSError if it cannot be started.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         asked.write(question)
@@ -147,11 +141,9 @@ def python_environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """The unexpected end of a process.
+    """The unexpected end of a process: its code, and the last message of the native library; "" without one.
 
-    Attributes:
-        code: As in `subprocess`: negative for a signal, or a status of Windows.
-        message: Last message of the native library; "" without one.
+    As in `subprocess`, the code is negative for a signal; on Windows it may be a status.
     """
 
     code: int

@@ -83,8 +83,7 @@ def resolved(path: Path) -> Path:
 def status(path: Path) -> os.stat_result:
     """Return the status of a regular file without opening it.
 
-    Raises:
-        OSError: There is none; a `PipeOrDeviceError` or IsADirectoryError for anything else of that name.
+    Raises OSError if there is none; PipeOrDeviceError or IsADirectoryError for anything else of that name.
     """
     found = path.stat()
     if stat.S_ISDIR(found.st_mode):

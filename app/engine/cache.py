@@ -121,13 +121,8 @@ class TokenCache:
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate tokens in chunks, with logits for the last one only.
 
-        Each chunk reads all weights, so chunk sizes grow while chunks are fast.
-
-        Yields:
-            Tokens in the cache after each chunk.
-
-        Raises:
-            Interrupted: Cancelled between two chunks or inside one; evaluated tokens stay.
+        Each chunk reads all weights, so chunk sizes grow while chunks are fast. Yields the tokens in the cache after
+        each one. Raises `Interrupted` if cancelled between two chunks or inside one; evaluated tokens stay.
         """
         size, done = self._model.n_chunk, 0
         began = self._model.native_ns

@@ -18,10 +18,7 @@ class ModelDrafter:
     unless the judge dropped a token after it. So after `accept` the cache holds `n + min(a, k - 1)` tokens (`n + a`
     after a dropped token). The next draft evaluates one missing token, or two if all were accepted.
 
-    Args:
-        cache: The draft model's own cache.
-        n_vocab: Number of ids that draft and target share; padded vocabularies differ in size.
-        is_end: Whether an id ends an answer; nothing is drafted after it.
+    `n_vocab` is the number of ids that draft and target share: padded vocabularies differ in size.
     """
 
     def __init__(self, cache: TokenCache, n_vocab: int, is_end: IsEnd) -> None:

@@ -128,11 +128,9 @@ def drafter_off(costs: CostModel, drafter: Source) -> str:
 
 
 def pair_drafting(speedup: Speedup | None, off: str) -> str:
-    """Return a pair's speedup, or why it has none, as a clause; "" if unknown.
+    """Return a pair's speedup on this machine, or why it has none, as a clause; "" if unknown.
 
-    Args:
-        speedup: Speedup of benchmarks or answers on this machine; None if unknown.
-        off: Why the drafter is off; "" if it is on. A measured speedup takes precedence.
+    `off` is why the drafter is off, "" if it is on; a measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
         return f"speedup {speedup}"

@@ -51,7 +51,8 @@ def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Veri
         matches = i < len(draft) and token == draft.tokens[i]
         n_accepted += matches
         tokens.append(token)
-        finish = observe(token, draft.origin(i) if matches else Origin.TARGET)
+        source = Origin.DRAFT if i < draft.n_model else Origin.NGRAM
+        finish = observe(token, source if matches else Origin.TARGET)
         if finish is not None or not matches:
             break
     return tuple(tokens), n_accepted, finish
@@ -85,14 +86,9 @@ class Request:
 class Generator:
     """Generate one answer. Iterate over `run`, then read `finish` and `stats`.
 
-    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses their tokens.
-
-    Args:
-        target: The target's cache.
-        strategy: Proposes drafts; if its draft model fails, the answer goes on without it.
-        sampler: Chooses from the target's logits.
-        clock: Monotonic nanoseconds.
-        work_clock: Nanoseconds without the time of other programs, for learning costs; None for `clock`.
+    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses their tokens. If the draft
+    model of the strategy fails, the answer goes on without it. `work_clock` leaves out the time of other programs, for
+    learning costs; None for `clock`.
     """
 
     def __init__(
@@ -164,11 +160,10 @@ class Generator:
             for done in strategy.begin(start, request.controls.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
-        except Interrupted:
+        except (Interrupted, AppError) as error:
             self.stats.draft_prompt_ns = self._clock() - started
-            raise
-        except AppError as error:
-            self.stats.draft_prompt_ns = self._clock() - started
+            if isinstance(error, Interrupted):
+                raise
             yield self._lose_model(error)
 
     def _steps(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:

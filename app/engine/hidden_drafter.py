@@ -30,17 +30,7 @@ class HiddenDrafter:
     the KV cache of the layers holds only tokens that the target has accepted.
 
     While no draft can gain, the drafter does not follow the target and costs nothing (`rest`). To catch up, the target
-    evaluates the missed tokens again.
-
-    Args:
-        kind: Kind of the layers.
-        target: The target's cache.
-        head: The layers and their KV cache.
-        n_vocab: Number of ids that draft and target share.
-        is_end: Whether an id ends an answer; nothing is drafted after it.
-
-    Attributes:
-        is_broken: Whether the computation of a batch failed; the drafter must not be used again.
+    evaluates the missed tokens again. `n_vocab` is the number of ids that draft and target share.
     """
 
     cache = None
@@ -54,6 +44,7 @@ class HiddenDrafter:
         self._is_end = is_end
         self._failure: AppError | None = None
         self.is_broken = False
+        """Whether the computation of a batch failed; the drafter must not be used again."""
         self._tokens: list[int] = []
         """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
         self._rows: Rows = np.empty((0, 0), np.float32)

@@ -186,8 +186,7 @@ class HeadModel(NativeTimed, Protocol):
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
         """Evaluate tokens with their rows from position `start` on; compute the last logits if `n_outputs` is 1.
 
-        Raises:
-            DecodeError: The batch was refused or failed.
+        Raises `DecodeError` if the batch was refused or failed.
         """
 
     def draft_next(self, position: int, token: int) -> None:

@@ -83,13 +83,7 @@ class _Chain:
 
 
 class _Match(NamedTuple):
-    """An earlier occurrence of the text's end.
-
-    Attributes:
-        tokens: The text that contains it.
-        at: Index of the token that follows.
-        length: Tokens before it that agree.
-    """
+    """An earlier occurrence of the text's end in `tokens`: the `length` tokens before index `at` agree."""
 
     tokens: Sequence[int]
     at: int

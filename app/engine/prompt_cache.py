@@ -55,9 +55,7 @@ class StateStore(Protocol):
 class PromptCache:
     """Save the caches of one pair when another prompt replaces them, and restore them when it comes back.
 
-    Args:
-        budget_bytes: Most memory; the oldest state is dropped first.
-        store: Keeps states that took long to read; None keeps them in memory only.
+    Above `budget_bytes`, the oldest state is dropped first. `store` keeps those that took long to read; None for none.
     """
 
     def __init__(self, budget_bytes: int = 0, store: StateStore | None = None) -> None:

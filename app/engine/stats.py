@@ -83,14 +83,9 @@ class GenerationStats:
         return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ else None
 
     @property
-    def answer_ns(self) -> int:
-        """Return the time of all tokens after the first, including the draft model's prompt processing."""
-        return self.predicted_ns + self.draft_prompt_ns
-
-    @property
     def tokens_per_second(self) -> float | None:
         """Return tokens per second after the first one, including the draft's prompt time; the basis of speedups."""
-        return _rate(self.predicted_n - 1, self.answer_ns)
+        return _rate(self.predicted_n - 1, self.predicted_ns + self.draft_prompt_ns)
 
     @property
     def predicted_per_second(self) -> float | None:

@@ -71,10 +71,7 @@ class DraftParams:
 class AutoDraft:
     """Automatic drafting: it tunes itself, and turns off a source that cannot gain.
 
-    Attributes:
-        model: Use the draft model.
-        lookup: Use n-gram drafting.
-        min_match: Shortest n-gram match, in tokens.
+    `model` and `lookup` allow the draft model and n-gram drafting; `min_match` is the shortest n-gram match, in tokens.
     """
 
     model: bool = True
@@ -84,8 +81,6 @@ class AutoDraft:
 
 Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
-SWITCHED_OFF = "you switched it off"
-"""Reason in an answer whose drafting the user switched off."""
 RETRIED = "no recent speedup; Tandem retries occasionally"
 """Reason why a drafter is off after its drafts gave no speedup."""
 Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
@@ -140,10 +135,9 @@ class DraftingStatus:
     @property
     def switched_off(self) -> DraftingStatus:
         """Return the status with drafting switched off by the user; the speedup stays."""
-        return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
+        return dataclasses.replace(self, source="off", reason="you switched it off")
 
 
-_WHOLE = ("top_k", "repeat_last_n", "dry_allowed_length", "dry_penalty_last_n", "mirostat", "seed")
 SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
     "temperature": (0.0, 100.0),
     "top_k": (0, 1_000_000),
@@ -168,7 +162,7 @@ SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
     "mirostat_eta": (0.0, 1.0),
     "seed": (0, 0xFFFFFFFE),
 }
-"""Smallest and largest value of each field of `SamplingParams`."""
+"""Smallest and largest value of each field of `SamplingParams`; a field with whole bounds is a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +226,7 @@ class SamplingParams:
             low, high = SAMPLING_BOUNDS[field.name]
             if value is not None and not (low <= value <= high and math.isfinite(value)):
                 raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
-            if field.name in _WHOLE and value is not None and value != int(value):
+            if isinstance(high, int) and value is not None and value != int(value):
                 raise UsageError(f"{field.name} is {value}; it must be a whole number.")
 
     @property
@@ -295,10 +289,6 @@ class Draft:
     def first(self, n: int) -> Draft:
         """Return the first `n` tokens of the draft."""
         return Draft(self.tokens[:n], self.probabilities[:n], min(n, self.n_model), self.confidences[:n])
-
-    def origin(self, position: int) -> Origin:
-        """Return the origin of an accepted token at a position of the draft."""
-        return Origin.DRAFT if position < self.n_model else Origin.NGRAM
 
     @property
     def by_model(self) -> tuple[float | None, ...]:

@@ -44,20 +44,13 @@ class Process:
     """One child process, with a thread that writes to it and one that reads from it.
 
     The child shares standard error with this process. It is not in the terminal's foreground group, so Ctrl+C does not
-    reach it; it ends when its standard input does, also when this process was killed.
-
-    Args:
-        command: From `app.core.program.python_command`; calls `serve`.
-
-    Attributes:
-        messages: Every event of the child, and at the end its `ExitStatus`.
-
-    Raises:
-        OSError: It cannot be started.
+    reach it; it ends when its standard input does, also when this process was killed. `command`, from
+    `app.core.program.python_command`, calls `serve`. Raises OSError if it cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """Every event of the child, and at the end its `ExitStatus`."""
         self._abort_message = ""
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._popen = subprocess.Popen(

@@ -32,11 +32,7 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class TitleJob:
-    """Ask the model for a title; the result is "" if it was stopped or failed.
-
-    Attributes:
-        request: The conversation, ending with the question.
-    """
+    """Ask the model for a title after a conversation; the result is "" if it was stopped or failed."""
 
     request: AnswerRequest
     loads = False

@@ -161,6 +161,7 @@ def _generate(
         if is_loop and memory is not None:
             memory.gain = gain
         pair.remember()
+    sources = () if isinstance(strategy, NoDrafting) else pair.info.sources(request.drafting)
     stats = generator.stats.snapshot()
     if rest := collector.take():
         yield Step(request_id, rest, stats, status)
@@ -171,7 +172,7 @@ def _generate(
         text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=stats,
-        plan=_plan(pair, strategy, request, sampler),
+        plan=AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed),
         drafting=status,
         repeats=collector.repeats,
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
@@ -240,11 +241,6 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
         room -= len(tokens)
         if room <= 0:
             return
-
-
-def _plan(pair: LoadedPair, strategy: Strategy, request: AnswerRequest, sampler: SamplerChain) -> AnswerPlan:
-    sources = () if isinstance(strategy, NoDrafting) else pair.info.sources(request.drafting)
-    return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
 
 
 class _Collector:

@@ -132,14 +132,9 @@ class AnswerSpeed:
     ) -> None:
         """Add a step.
 
-        Args:
-            n_tokens: Emitted tokens.
-            step: Its time.
-            price_ns: Predicted time of a single token, with what this step taught.
-            predicted_ns: Predicted time of a single token before this step.
-            drafted: Whether anything was drafted.
-            single_ns: Time of the batch; None unless it had a single token.
-            stretch: Wall time of the step over its time by the work clock.
+        `price_ns` and `predicted_ns` are the predicted times of a single token, the first with what this step taught.
+        `single_ns` is the time of the batch; None unless it had a single token. `stretch` is the wall time of the step
+        over its time by the work clock.
         """
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens

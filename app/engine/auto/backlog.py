@@ -24,10 +24,6 @@ _SMALLEST_CHUNK = 32
 class Backlog:
     """The unread text of the draft model in one answer.
 
-    Args:
-        statistics: Cost of reading, and time that drafts have saved.
-        drafter: The draft model; None without one.
-
     Attributes:
         unread: Tokens of a long text that are read in pieces; 0 if drafting can begin at once.
     """

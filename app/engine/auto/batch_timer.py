@@ -237,11 +237,9 @@ class BatchTimer:
         return _CONTEXT * self.singles[-1] * self.costs().get(largest, 1.0) / largest
 
     def context_costs(self) -> dict[int, float]:
-        """Measure the cost of a cached token, in single tokens, from batches over a long context.
+        """Measure the cost of a cached token at each of `CONTEXT_BATCH_SIZES`, in single tokens, over a long context.
 
-        Returns:
-            The cost at each of `CONTEXT_BATCH_SIZES`; empty if the context is too short, the speed changed meanwhile,
-            or a batch cannot be rolled back.
+        It is empty if the context is too short, the speed changed meanwhile, or a batch cannot be rolled back.
         """
         target, text = self._target, self._text
         if target.n_rollback < target.n_ctx:

@@ -55,15 +55,11 @@ def calibrate(
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
         budget_ns: Nanoseconds for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
             If other programs slow it down, calibration starts again, at most twice.
-        cancelled: Stops between two batches.
         passes: How often to measure all batch sizes.
         head: Draft layers that follow the target, in place of a draft model; None without any.
 
-    Yields:
-        The finished share of the work or of the budget, whichever is greater.
-
-    Raises:
-        Interrupted: Cancelled; a partial curve is not returned.
+    Yields the finished share of the work or of the budget, whichever is greater. Raises `Interrupted` if cancelled
+    between two batches; a partial curve is not returned.
     """
     # No draft is longer than the target can roll back.
     largest = min(len(text), target.n_rollback + 1)

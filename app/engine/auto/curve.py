@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from app.engine.auto.attribution import LARGE_RESIDUAL, STEEPNESS_RETURN, Attribution, guess
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES, MAX_BATCH, CostProfile, envelope, expand
+from app.engine.stats import FEWEST_READ
 from app.engine.types import MAX_DRAFT
 
 _SINGLE_CLIP = 1.25
@@ -29,8 +30,6 @@ _TOO_FAST = 0.6
 """A batch that takes less than this share of a single token's time shows that the machine is faster than assumed."""
 _BATCH_GAIN = 0.03
 _DRAFT_GAIN = 0.1
-_FEWEST_READ = 16
-"""Fewest prompt tokens that measure the prefill speed; fewer take about as long as one."""
 _READING_CLIP = 3.0
 _WINDOW = 5
 _FEWEST_BATCHES = 2
@@ -41,13 +40,7 @@ _NOTICEABLE = 0.005
 
 @dataclass(slots=True)
 class CostModel:
-    """Predict the cost of a batch and learn from each one.
-
-    Attributes:
-        profile: The measured costs.
-        scale: Present time of everything over the measured time.
-        steepness: Another factor, for the tokens of a batch after the first.
-    """
+    """Predict the cost of a batch from the measured costs, and learn from each one; the module has the terms."""
 
     profile: CostProfile
     scale: float = 1.0
@@ -241,7 +234,7 @@ class CostModel:
 
         The first takes as long as a drafted one. If that is most of the time, the prompt is too short to learn from.
         """
-        if n_tokens < _FEWEST_READ or 2.0 * self.scale * self.profile.draft_ns > ns:
+        if n_tokens < FEWEST_READ or 2.0 * self.scale * self.profile.draft_ns > ns:
             return
         per_token = (ns / self.scale - self.profile.draft_ns) / n_tokens
         known = self.profile.draft_prompt_ns or per_token

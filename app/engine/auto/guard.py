@@ -111,6 +111,7 @@ class Ledger:
 
     balance: float = START
     blocked: bool = False
+    """Whether the draft model takes no part."""
 
     def begin(self) -> None:
         """Start an answer; gains of the last one cannot be lost in this one."""
@@ -120,11 +121,6 @@ class Ledger:
     def allows_any(self) -> bool:
         """Return whether any draft may be submitted."""
         return self.balance > -self.RESERVE
-
-    @property
-    def allows_model(self) -> bool:
-        """Return whether the draft model may take part."""
-        return not self.blocked
 
     @property
     def wealth(self) -> float:

@@ -60,12 +60,10 @@ class Rule:
         return best, best_n
 
     def best_lookahead(self, products: Sequence[float], survival: float, limit: int) -> float:
-        """Return the highest value that drafting at least one more token is expected to reach.
+        """Return the highest value that drafting at least one more token, `limit` in all, is expected to reach.
 
-        Args:
-            products: Survival products of the tokens drafted already; their cost is sunk.
-            survival: Probability that a further token is accepted if those before it are.
-            limit: Most tokens in all.
+        The cost of the tokens drafted already, with these survival products, is sunk. A further one is accepted with
+        probability `survival` if those before it are.
         """
         k = len(products)
         tokens = 1.0 + sum(products)

@@ -48,10 +48,7 @@ _CHECKING: Reason = ("off", "one token without a draft, to measure the speedup")
 class AutomaticDrafting:
     """Choose sources and draft lengths by measurement. One object serves one answer.
 
-    Args:
-        statistics: Statistics of the pair; updated in place.
-        drafter: The draft model; None for n-gram drafting alone.
-        index: Index of the conversation for n-gram drafting; None for none.
+    It updates the statistics of the pair. `drafter` is None for n-gram drafting alone, `index` for none.
     """
 
     def __init__(
@@ -175,7 +172,7 @@ class AutomaticDrafting:
 
     def _may_use_model(self, n_past: int) -> bool:
         statistics = self.statistics
-        if self._drafter is None or not statistics.trial.allows_step() or not statistics.ledger.allows_model:
+        if self._drafter is None or not statistics.trial.allows_step() or statistics.ledger.blocked:
             return False
         if not self._backlog.is_worth_reading:
             return False
@@ -273,7 +270,7 @@ class AutomaticDrafting:
             return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
         if self._has_failed:
             why = failed(self._kind)
-        elif not ledger.allows_model:
+        elif ledger.blocked:
             why = "recent drafts cost more than they gained"
             if not ledger.allows_any:
                 return "off", why

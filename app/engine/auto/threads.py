@@ -67,25 +67,15 @@ def measure_threads(
     *,
     cancelled: Cancelled = lambda: False,
 ) -> Generator[float, None, ThreadTimes]:
-    """Time single tokens and a prompt with each number of threads.
+    """Time single tokens and a prompt with each number of threads, which `use` sets; yield the finished share.
 
     The candidates take turns, so that a slow moment of the machine affects all of them, and the shortest time counts.
-    The cache is left empty.
-
-    Args:
-        text: A prompt of real text, at least 32 tokens.
-        use: Sets the number of threads.
-        cancelled: Stops between two batches.
-
-    Yields:
-        The finished share of the work.
-
-    Raises:
-        Interrupted: Cancelled.
+    The cache is left empty. `text` is real text of at least 32 tokens. Raises `Interrupted` once cancelled.
     """
     generation: dict[int, float] = {}
     prompt: dict[int, float] = {}
-    total = 2 * _ROUNDS * len(candidates)
+    turns = [*candidates] * _ROUNDS
+    total = 2 * len(turns)
 
     def timed(tokens: Sequence[int]) -> float:
         if cancelled():
@@ -95,26 +85,21 @@ def measure_threads(
         cache.logits(0)
         return (clock() - before) / len(tokens)
 
-    done = 0
-    for _ in range(_ROUNDS):
-        for n in candidates:
-            use(n)
-            cache.rollback(0)
-            # The first one includes the start of the threads.
-            timed(text[:1])
-            times = [timed(text[i : i + 1]) for i in range(1, _STEPS + 1)]
-            generation[n] = min(generation.get(n, math.inf), *times)
-            done += 1
-            yield done / total
+    for done, n in enumerate(turns, start=1):
+        use(n)
+        cache.rollback(0)
+        # The first one includes the start of the threads.
+        timed(text[:1])
+        times = [timed(text[i : i + 1]) for i in range(1, _STEPS + 1)]
+        generation[n] = min(generation.get(n, math.inf), *times)
+        yield done / total
     length = int(_LONGEST_PROMPT_NS / min(generation.values()))
     sample = text[: max(_SHORTEST_PROMPT, length)]
-    for _ in range(_ROUNDS):
-        for n in candidates:
-            use(n)
-            cache.rollback(0)
-            prompt[n] = min(prompt.get(n, math.inf), timed(sample))
-            done += 1
-            yield done / total
+    for done, n in enumerate(turns, start=len(turns) + 1):
+        use(n)
+        cache.rollback(0)
+        prompt[n] = min(prompt.get(n, math.inf), timed(sample))
+        yield done / total
     cache.rollback(0)
     return ThreadTimes(generation, prompt)
 
@@ -125,19 +110,10 @@ def _fewest(times: Mapping[int, float]) -> int:
 
 
 class CpuYield:
-    """Choose the number of threads as other programs come and go.
+    """Choose the number of threads as other programs come and go, from `least` to `n_threads` on an idle machine.
 
-    Args:
-        apply: Called with the number of threads whenever it changes.
-        n_threads: Threads on an idle machine.
-        n_cpus: CPUs that this process may use.
-        others: Returns the CPU seconds of other programs so far.
-        clock: Monotonic seconds.
-        least: Fewest threads to choose.
-        pause: Waits for so many seconds.
-
-    Attributes:
-        n_threads: Threads in use.
+    `n_cpus` are the CPUs that this process may use; `others` returns the CPU seconds of other programs so far. `apply`
+    is called with the number of threads whenever it changes.
     """
 
     def __init__(
@@ -158,6 +134,7 @@ class CpuYield:
         self._others = others
         self._clock = clock
         self.n_threads = n_threads
+        """Threads in use."""
         self._pause = pause
         self._busy, self._is_fresh, self._was_stale = 0.0, False, False
         self._sampled_at, self._last_others = clock(), others()
@@ -203,13 +180,8 @@ class WorkClock:
     """Count wall time while the machine is idle, and CPU time per thread while other programs compete.
 
     A thread that waits for a CPU spends wall time and no CPU time. Measured on two cores, both busy, with two threads:
-    single-token steps took 0.2 to 1.8 s of wall time.
-
-    Args:
-        wall: Nanoseconds of wall time.
-        cpu: Nanoseconds of CPU time of this process, all threads together.
-        n_threads: Threads on an idle machine.
-        is_contended: Returns whether other programs compete now.
+    single-token steps took 0.2 to 1.8 s of wall time. `cpu` counts all threads of this process together; `n_threads`
+    are those on an idle machine.
     """
 
     def __init__(self, wall: Clock, cpu: Clock, n_threads: int, is_contended: Callable[[], bool]) -> None:

@@ -15,13 +15,7 @@ from app.engine.types import Origin
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of text from one origin.
-
-    Attributes:
-        text: Complete characters.
-        origin: Origin of the token that completed them.
-        reasoning: Whether the text is reasoning.
-    """
+    """Complete characters with the origin of the token that completed them, and whether they are reasoning."""
 
     text: str
     origin: Origin

@@ -70,17 +70,14 @@ class TextStream:
         """
         ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
         for segment in self._ends.flush():
-            ready += self._split(segment)
+            ready += self._without_stops(self._reasoning.push(segment))
         return ready + self._without_stops(self._reasoning.flush()) + self._stops.flush()
 
     def _pass(self, text: str) -> list[Segment]:
         if not text:
             return []
         shown = self._ends.push(Segment(text, self._last_origin))
-        return [out for segment in shown for out in self._split(segment)]
-
-    def _split(self, segment: Segment) -> list[Segment]:
-        return self._without_stops(self._reasoning.push(segment))
+        return [out for segment in shown for out in self._without_stops(self._reasoning.push(segment))]
 
     def _without_stops(self, segments: Sequence[Segment]) -> list[Segment]:
         ready: list[Segment] = []

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from app.engine.text.segments import held_back
@@ -16,13 +17,7 @@ from app.engine.text.segments import held_back
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool.
-
-    Attributes:
-        name: Of the tool.
-        arguments: A JSON object as text.
-        id: Names the call in a conversation; "" in the text of a model.
-    """
+    """A call of a tool with arguments, a JSON object as text, and its id in a conversation, "" as a model writes it."""
 
     name: str
     arguments: str
@@ -146,42 +141,27 @@ def _gemma(text: str) -> Found:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """How a family writes calls: the text that begins them, and a parser of what follows, that text included."""
-
-    begin: str
-    parse: Callable[[str], Found]
-
-
-_FORMATS = (
-    _Format("<tool_call>", _tagged),
-    _Format("<function=", _tagged),
-    _Format("[TOOL_CALLS]", _mistral),
-    _Format("<|python_tag|>", _objects),
-    _Format("<|tool_call|>", _objects),
-    _Format("<｜tool▁calls▁begin｜>", _named(_DEEPSEEK)),
-    _Format("<｜tool▁call▁begin｜>", _named(_DEEPSEEK)),
-    _Format("<|tool_calls_section_begin|>", _named(_KIMI)),
-    _Format("to=functions.", _named(_GPT_OSS)),
-    _Format("<|tool_call>", _gemma),
-    _Format("<start_function_call>", _gemma),
-)
-_MORE_MARKS = (
-    *(
-        "</tool_call>",
-        "[ARGS]",
-        "[CALL_ID]",
-        "<｜tool▁sep｜>",
-        "<｜tool▁call▁end｜>",
-        "<｜tool▁calls▁end｜>",
-        "<tool_call|>",
-    ),
-    *("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_calls_section_end|>"),
-    *("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", '<|"|>', "<escape>", "<end_function_call>"),
-)
-_BEGINNINGS = tuple(one.begin for one in _FORMATS)
-MARKS = frozenset((*_BEGINNINGS, *_MORE_MARKS))
+_FORMATS: Mapping[str, Callable[[str], Found]] = {
+    "<tool_call>": _tagged,
+    "<function=": _tagged,
+    "[TOOL_CALLS]": _mistral,
+    "<|python_tag|>": _objects,
+    "<|tool_call|>": _objects,
+    "<｜tool▁calls▁begin｜>": _named(_DEEPSEEK),
+    "<｜tool▁call▁begin｜>": _named(_DEEPSEEK),
+    "<|tool_calls_section_begin|>": _named(_KIMI),
+    "to=functions.": _named(_GPT_OSS),
+    "<|tool_call>": _gemma,
+    "<start_function_call>": _gemma,
+}
+"""How each family writes calls: the text that begins them, and a parser of what follows, that text included."""
+_MORE_MARKS = """
+    </tool_call> [ARGS] [CALL_ID] <｜tool▁sep｜> <｜tool▁call▁end｜> <｜tool▁calls▁end｜> <tool_call|>
+    <|tool_call_begin|> <|tool_call_argument_begin|> <|tool_call_end|> <|tool_calls_section_end|>
+    <arg_key> </arg_key> <arg_value> </arg_value> <|"|> <escape> <end_function_call>
+"""
+_BEGINNINGS = tuple(_FORMATS)
+MARKS = frozenset((*_BEGINNINGS, *_MORE_MARKS.split()))
 """Texts of tokens that belong to calls; without tools such control tokens are not shown."""
 
 
@@ -196,22 +176,22 @@ class ToolCallScanner:
     def __init__(self, tools: Sequence[str]) -> None:
         self._tools = frozenset(tools)
         self._held = ""
-        self._format: _Format | None = None
+        self._parse: Callable[[str], Found] | None = None
         self._has_text = False
 
     def push(self, text: str) -> str:
         """Add text; return what can be shown now."""
         self._held += text
-        if self._format is not None:
+        if self._parse is not None:
             return ""
         bare = self._held.lstrip()
         is_json = bare.startswith(("{", "[")) or _FENCE_BEGIN.startswith(bare[: len(_FENCE_BEGIN)])
         if bare and is_json and not self._has_text and not bare.startswith(_BEGINNINGS):
             # Until it is complete, nothing tells a call from JSON as an answer.
             return ""
-        found = [(at, one) for one in _FORMATS if (at := self._held.find(one.begin)) >= 0]
+        found = [(at, parse) for begin, parse in _FORMATS.items() if (at := self._held.find(begin)) >= 0]
         if found:
-            at, self._format = min(found, key=lambda pair: pair[0])
+            at, self._parse = min(found, key=itemgetter(0))
         else:
             at = len(self._held) - held_back(self._held, _BEGINNINGS)
         shown, self._held = self._held[:at], self._held[at:]
@@ -221,7 +201,7 @@ class ToolCallScanner:
     def end(self) -> tuple[str, tuple[ToolCall, ...]]:
         """Return the rest of the text and the calls; text that cannot be parsed is text."""
         held, self._held = self._held, ""
-        calls = tuple(self._format.parse(held)) if self._format is not None else self._bare(held)
+        calls = tuple(self._parse(held)) if self._parse is not None else self._bare(held)
         return ("", calls) if calls else (held, ())
 
     def _bare(self, text: str) -> tuple[ToolCall, ...]:

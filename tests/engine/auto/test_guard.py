@@ -116,10 +116,10 @@ class TestTrial:
 class TestLedger:
     def test_losses_block_the_model_until_single_tokens_pay_for_a_probe(self) -> None:
         ledger = Ledger()
-        while ledger.allows_model:
+        while not ledger.blocked:
             ledger.observe(1, 2.0, 1.0, drafted=True)
         tokens = 0
-        while not ledger.allows_model:
+        while ledger.blocked:
             ledger.observe(1, 1.0, 1.0, drafted=False)
             tokens += 1
 
@@ -127,7 +127,7 @@ class TestLedger:
 
     def test_ngram_drafts_have_a_reserve(self) -> None:
         ledger = Ledger()
-        while ledger.allows_model:
+        while not ledger.blocked:
             ledger.observe(1, 2.0, 1.0, drafted=True)
 
         assert ledger.allows_any
@@ -170,7 +170,7 @@ class TestLedger:
         ledger.observe(1, 50.0, 1.0, drafted=True)
         ledger.begin()
 
-        assert ledger.allows_model
+        assert not ledger.blocked
         assert ledger.balance == pytest.approx(Ledger.REFILL)
 
     def test_gains_of_one_answer_cannot_be_lost_in_the_next(self) -> None:
