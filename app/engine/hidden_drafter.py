@@ -40,6 +40,7 @@ class HiddenDrafter:
         self.kind = kind
         self._target = target
         self._head = head
+        self.longest = head.longest
         self._n_vocab = n_vocab
         self._is_end = is_end
         self._failure: AppError | None = None
@@ -58,10 +59,6 @@ class HiddenDrafter:
     @property
     def native_ns(self) -> int:
         return self._head.native_ns
-
-    @property
-    def longest(self) -> int:
-        return self._head.longest
 
     # app.engine.interfaces.Follower
 
@@ -147,7 +144,7 @@ class HiddenDrafter:
         """Propose tokens until the judge, the limit, an end token or the context ends the draft."""
         self.catch_up(tokens)
         head, n = self._head, len(tokens)
-        limit = min(limit, head.longest, head.n_ctx - n)
+        limit = min(limit, self.longest, head.n_ctx - n)
         self._agree(tokens)
         if limit <= 0 or self._n_rows < n - 1:
             return NO_DRAFT

@@ -111,12 +111,7 @@ def _generate(
         begun=request.prefill is not None,
     )
     marks = prompt.tool_marks
-    collector = _Collector(
-        lambda token: marks.get(token) or pair.piece(token),
-        stream,
-        request.prefill,
-        stop_on_repeat=request.stop_on_repeat,
-    )
+    collector = _Collector(lambda token: marks.get(token) or pair.piece(token), stream, request)
     memory, lost = pair.memory, ""
     gain = memory.gain if memory is not None else None
 
@@ -246,13 +241,11 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 class _Collector:
     """Collect the text of emitted tokens."""
 
-    def __init__(
-        self, piece: Callable[[int], bytes], stream: TextStream, prefill: Prefill | None, *, stop_on_repeat: bool
-    ) -> None:
+    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, request: AnswerRequest) -> None:
         self._piece = piece
         self._stream = stream
-        self._prefill = prefill or Prefill("")
-        self._detector = RepetitionDetector() if stop_on_repeat else None
+        self._prefill = request.prefill or Prefill("")
+        self._detector = RepetitionDetector() if request.stop_on_repeat else None
         self.repeats = 0
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []

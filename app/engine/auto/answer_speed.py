@@ -93,12 +93,12 @@ class AnswerSpeed:
     n_steps: int = 0
     slowdown: float = 1.0
     _n_tokens: int = 0
-    _n_drafted: int = 0
     _tokens: float = 0.0
     _steps: float = 0.0
     _spent_ns: float = 0.0
     _single_ns: float = 0.0
     _predicted_ns: float = 0.0
+    """Of the tokens of steps with drafts."""
     _stretch: float = 0.0
     """Moving average of wall time over work-clock time, over about the last `_ENOUGH` steps."""
     _calmest: float = math.inf
@@ -142,7 +142,6 @@ class AnswerSpeed:
         self._spent_ns += step.counted_ns + step.stalled_ns + step.reading_ns
         self._single_ns += step.stalled_ns
         if drafted:
-            self._n_drafted += 1
             self._predicted_ns += n_tokens * predicted_ns
         else:
             self._single_ns += step.counted_ns
@@ -174,7 +173,7 @@ class AnswerSpeed:
     def speedup(self) -> float | None:
         """Time without drafts over time spent; None with no drafts or too few."""
         enough = self.n_steps >= _ENOUGH or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
-        if not enough or not self._n_drafted:
+        if not enough or not self._predicted_ns:
             return None
         return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
 

@@ -77,40 +77,32 @@ class NgramSource:
     """
 
     def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:
-        self._index = index
+        self.index = index
         self._table = table
         self._is_end: IsEnd = lambda token: False
-        self._found = NOTHING
-
-    @property
-    def is_enabled(self) -> bool:
-        return self._index is not None
-
-    @property
-    def match_length(self) -> int:
-        """Return the length of the n-gram match, in tokens."""
-        return self._found.match_length
+        self.found = NOTHING
+        """The continuation of the text before this step."""
 
     def follow(self, start: AnswerStart) -> None:
         """Index the text before a new answer."""
         self._is_end = start.is_end
-        if self._index is not None:
-            self._index.follow(start.sequence)
+        if self.index is not None:
+            self.index.follow(start.sequence)
 
     def find(self, limit: int) -> None:
         """Find a continuation of the text."""
-        self._found = self._index.continuation((), limit) if self._index is not None else NOTHING
+        self.found = self.index.continuation((), limit) if self.index is not None else NOTHING
 
     def proposal(self) -> Proposal:
         """Return the continuation that `find` found, as a proposal."""
         proposal = Proposal()
-        self._extend(proposal, self._found)
+        self._extend(proposal, self.found)
         return proposal
 
     def extend(self, proposal: Proposal, limit: int) -> None:
         """Append a continuation to a proposal of the draft model."""
-        if self._index is not None and len(proposal.tokens) < limit and not proposal.ends:
-            self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
+        if self.index is not None and len(proposal.tokens) < limit and not proposal.ends:
+            self._extend(proposal, self.index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
     def _extend(self, proposal: Proposal, found: Continuation) -> None:
         tokens = found.tokens
@@ -127,11 +119,11 @@ class NgramSource:
     def learn(self, result: StepResult) -> None:
         """Learn whether the continuation was right, also if it was not submitted; index the step's tokens."""
         labels: list[tuple[float, int, bool]] = []
-        found = zip(self._found.tokens, self._found.support, result.tokens, strict=False)
+        found = zip(self.found.tokens, self.found.support, result.tokens, strict=False)
         for depth, (proposed, support, token) in enumerate(found):
             labels.append((support, depth, proposed == token))
             if proposed != token:
                 break
         self._table.observe(labels)
-        if self._index is not None:
-            self._index.grow(result.tokens)
+        if self.index is not None:
+            self.index.grow(result.tokens)

@@ -60,6 +60,7 @@ class AutomaticDrafting:
     ) -> None:
         self.statistics = statistics
         self._drafter = self._first_drafter = drafter
+        self._kind: Source = drafter.kind if drafter is not None else "model"
         self._ngram = NgramSource(index, statistics.ngram)
         self._backlog = Backlog(statistics, drafter, clock)
         self._speed = AnswerSpeed()
@@ -250,10 +251,6 @@ class AutomaticDrafting:
         speed = self._speed
         return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured, self._kind)
 
-    @property
-    def _kind(self) -> Source:
-        return self._first_drafter.kind if self._first_drafter is not None else "model"
-
     def _explain(self) -> Reason:
         """Return source and reason of the last step."""
         attempt, ledger = self._attempt, self.statistics.ledger
@@ -267,7 +264,7 @@ class AutomaticDrafting:
                 return kind, f"{survival:.0%} of drafted tokens accepted"
             return kind, f"the {SOURCE_NAMES[kind]} proposes tokens"
         if attempt.proposal.tokens and attempt.batch_size > 1:
-            return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
+            return "ngram", f"the last {self._ngram.found.match_length} tokens occurred before"
         if self._has_failed:
             why = failed(self._kind)
         elif ledger.blocked:
@@ -275,7 +272,7 @@ class AutomaticDrafting:
             if not ledger.allows_any:
                 return "off", why
         elif not has_model:
-            return "off", "no n-gram match" if self._ngram.is_enabled else "no draft model, and n-gram is off"
+            return "off", "no n-gram match" if self._ngram.index is not None else "no draft model, and n-gram is off"
         elif self._impossible:
             why = self._impossible
         elif not self._backlog.is_worth_reading:
@@ -287,4 +284,4 @@ class AutomaticDrafting:
         else:
             return "off", "single tokens are faster here"
         # With n-gram drafting on, the reason is about the drafter only.
-        return "off", turned_off(self._kind, why) if has_model and self._ngram.is_enabled else why
+        return "off", turned_off(self._kind, why) if has_model and self._ngram.index is not None else why

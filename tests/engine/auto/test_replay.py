@@ -149,6 +149,7 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
 class TestImpossibleDrafting:
     def test_the_draft_model_is_never_called(self) -> None:
         class UncallableDraft:
+            kind = "model"
             native_ns = 0
             longest = MAX_DRAFT
             follows = False
