@@ -113,9 +113,8 @@ class Generator:
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
 
-        Raises:
-            ContextOverflowError: The prompt does not fit; nothing was evaluated.
-            DecodeError: The target failed. A failing drafter is an event instead.
+        Raises ContextOverflowError before anything is evaluated, if the prompt does not fit, and DecodeError if the
+        target failed. A failing drafter is an event instead.
         """
         sequence = list(request.prompt)
         if len(sequence) > self._target.n_ctx:

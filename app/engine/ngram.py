@@ -28,12 +28,9 @@ _NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The tokens that followed an earlier occurrence of the text's end.
+    """The tokens that followed an earlier occurrence of the text's end, a match of at most `MAX_MATCH` tokens.
 
-    Attributes:
-        tokens: The tokens.
-        match_length: Length of the match before them, at most `MAX_MATCH`.
-        support: For each token, the length of the match up to it plus the votes of the other matches.
+    The support of each token is the length of the match up to it plus the votes of the other matches.
     """
 
     tokens: tuple[int, ...]

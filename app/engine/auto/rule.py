@@ -39,12 +39,8 @@ class Rule:
         """Return the highest value over all lengths to submit, 0 included, and that length.
 
         A gambler who maximizes the logarithm of his wealth (Kelly 1956) values a bet at its mean minus its variance
-        over twice the wealth. Here the wealth is the number of tokens that drafts may lose. This also allows for long
-        drafts whose tokens are wrong together.
-
-        Args:
-            products: Survival products of the draft.
-            wealth: Tokens that may be lost; infinite for the expected value alone.
+        over twice the wealth. Here the wealth is the number of tokens that drafts may lose, infinite for the expected
+        value alone. This also allows for long drafts whose tokens are wrong together.
         """
         rate = self.rate
         costs = self.costs.batches_ns(len(products) + 1, self.n_past)

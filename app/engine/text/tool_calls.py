@@ -168,9 +168,7 @@ MARKS = frozenset((*_BEGINNINGS, *_MORE_MARKS.split()))
 class ToolCallScanner:
     """Separate calls of tools from the text of an answer.
 
-    Args:
-        tools: Names of the tools. An answer that is only a JSON object with such a name is a call too, as Llama 3
-            writes it.
+    An answer that is only a JSON object with the name of a tool is a call too, as Llama 3 writes it.
     """
 
     def __init__(self, tools: Sequence[str]) -> None:
