@@ -18,12 +18,7 @@ _FEW = 16
 
 
 class Batch:
-    """Own a native batch.
-
-    Args:
-        size: Most tokens.
-        n_ctx: Number of positions.
-    """
+    """Own a native batch of up to `size` tokens at `n_ctx` positions."""
 
     def __init__(self, size: int, n_ctx: int) -> None:
         self.native: Any = native.llama_batch_init(size, 0, 1)

@@ -54,10 +54,6 @@ class Context:
         params: Sizes, threads and types of the cache.
         cancel: Interrupts a decode on the CPU backend; see `_set_abort_callback`.
 
-    Attributes:
-        model: The model.
-        native_ns: Nanoseconds spent inside llama.cpp.
-
     Raises:
         ModelLoadError: llama.cpp could not make the context, usually because memory is short.
     """

@@ -57,10 +57,6 @@ def quantize(source: Path, result: Path) -> None:
 
     The result appears under its name only when it is complete, so two processes may do this at once.
 
-    Args:
-        source: A GGUF model.
-        result: Where to write; its folder is made.
-
     Raises:
         ModelFileError: The source is no model.
         ModelLoadError: The result could not be written.

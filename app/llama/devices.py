@@ -36,11 +36,7 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
 
 
 def graphics(*, software: bool = True) -> dict[str, int]:
-    """Return native pointers of all devices but the CPU, by name, without asking a driver for memory.
-
-    Args:
-        software: Include software renderers.
-    """
+    """Return native pointers of GPUs and software renderers by name, without asking a driver for memory."""
     library.start()
     found: dict[str, int] = {}
     for handle in _each("dev"):
@@ -86,7 +82,7 @@ def build() -> BuildInfo:
         commit=library_text("ggml_commit"),
         ggml=library_text("ggml_version"),
         backends=tuple(library_text("ggml_backend_reg_name", registry) for registry in _each("reg")),
-        supports_offload=library.supports_offload(),
+        supports_offload=bool(library.native.llama_supports_gpu_offload()),
         features=parse_features(library_text("llama_print_system_info")),
         errors=one_line(library.last_errors(4)),
     )
@@ -196,11 +192,7 @@ def add_servers(addresses: Sequence[str]) -> None:
     library.start()
     # A NULL registry would abort.
     registry = library_call("ggml_backend_reg_by_name", b"RPC")
-    function = (
-        library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_rpc_add_server")
-        if registry
-        else None
-    )
+    function = registry and library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_rpc_add_server")
     if not function:
         raise ModelLoadError("The installed llama.cpp is built without RPC.", "Leave --rpc out.")
     add = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(function)

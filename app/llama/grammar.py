@@ -237,10 +237,7 @@ class Grammar:
     llama.cpp aborts when it accepts a token that the grammar forbids, so `accept` is only for tokens that `allows`
     allows.
 
-    Args:
-        model: Whose vocabulary is used.
-        text: The grammar in GBNF, with a rule "root".
-        trigger: Pattern of the text whose first group the grammar begins with; "" begins at once.
+    The text is GBNF with a rule "root". The grammar applies from the first group of the pattern `trigger`, or at once.
 
     Raises:
         UsageError: llama.cpp cannot parse it.

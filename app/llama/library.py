@@ -99,19 +99,8 @@ def last_errors(limit: int = 1) -> str:
     return "; ".join(list(_errors)[:limit])
 
 
-def supports_offload() -> bool:
-    """Return whether this build of llama.cpp can put layers on a GPU."""
-    start()
-    return bool(native.llama_supports_gpu_offload())
-
-
 def function(name: str, result: Any, arguments: list[Any]) -> Any:
-    """Return a function of the library with its own prototype.
-
-    Args:
-        name: Its name.
-        result: The ctypes type that it returns, or None.
-        arguments: The types that it takes.
+    """Return a function of the library with its own prototype, in types of ctypes.
 
     Raises:
         AttributeError: This release has none of that name.

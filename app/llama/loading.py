@@ -254,12 +254,7 @@ def scarce_device(log: str) -> str | None:
 
 
 def no_memory(device: str, what: str) -> NoMemoryError:
-    """Return the error for memory that ran out while loading.
-
-    Args:
-        device: From `scarce_device`.
-        what: Model or context that did not fit.
-    """
+    """Return the error for a model or context that did not fit into a device of `scarce_device`."""
     where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
     kind = "RAM" if device == CPU else "memory"
     return NoMemoryError(

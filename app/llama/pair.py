@@ -36,6 +36,7 @@ from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
 from app.llama.draft_heads import HeadContext, HeadKind
+from app.llama.grammar import guidance_for_calls
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
@@ -180,7 +181,7 @@ class NativePair:
         self.notices.append(instead if has_layer else without_draft(error))
         return replace(params, model=replace(params.model, load_mtp=has_layer or params.model.load_mtp))
 
-    def _describe(self, memory: tuple[DeviceMemory, ...], *, draft_failed: bool = False) -> PairInfo:
+    def _describe(self, memory: tuple[DeviceMemory, ...]) -> PairInfo:
         target, draft = label(self._params.model), label(self._params.draft_model)
         n_rollback, n_ctx = self.target.n_rollback, self.target.n_ctx
         return PairInfo(
@@ -193,7 +194,6 @@ class NativePair:
             most_drafted=n_rollback if n_rollback < n_ctx else None,
             wants_draft_model=not n_rollback and keeps_snapshots(self._model.header),
             thinking_support=self._prompts.thinking_support,
-            draft_failed=draft_failed,
             draft_kind=self.drafter.kind if self.drafter is not None else None,
         )
 
@@ -266,7 +266,7 @@ class NativePair:
         if facts is not None and facts.shares_memory:
             # llama.cpp empties the KV cache that such layers share with the target.
             self.target.rollback(0)
-        shape = params.draft_context(n_ctx) if facts is None else params.block_context(n_ctx, facts.block_size or 1)
+        shape = params.draft_context(n_ctx, (facts.block_size if facts is not None else 0) or 1)
         try:
             context = HeadContext(kind, model, facts, self._context, shape)
         except ModelLoadError as error:
@@ -425,12 +425,7 @@ class NativePair:
             self._cpu_yield.update()
 
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
-        """Return a clock for the time that steps would take without other programs.
-
-        Args:
-            wall: Nanoseconds of wall time.
-            cpu: Nanoseconds of CPU time of this process.
-        """
+        """Return a clock for the time that steps would take without other programs, from wall and CPU time."""
         # While a GPU computes, CPU time says nothing about the time of a batch.
         if self._cpu_yield is None or not self._computes_on_cpu_only:
             return wall
@@ -481,7 +476,7 @@ class NativePair:
 
     def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
         """Return a grammar of calls of tools; see `app.llama.grammar.guidance_for_calls`."""
-        return self._prompts.call_guidance(tools, must_call=must_call)
+        return guidance_for_calls(self._model.chat_template, tools, must_call=must_call)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)

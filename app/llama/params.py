@@ -168,12 +168,11 @@ class PairParams:
         n_snapshots = N_SNAPSHOTS if self.draft is not None or self.model.load_mtp else 0
         return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
 
-    def draft_context(self, n_ctx: int) -> ContextParams:
-        """Return the draft's context parameters; a context shorter than the target's would end drafting early."""
-        return self._context(n_ctx, 1, self.draft_kv_type)
+    def draft_context(self, n_ctx: int, block_size: int = 1) -> ContextParams:
+        """Return the draft's context parameters; a context shorter than the target's would end drafting early.
 
-    def block_context(self, n_ctx: int, block_size: int) -> ContextParams:
-        """Return the context parameters of a DFlash block, which computes all its tokens at once."""
+        A DFlash block computes all its tokens at once.
+        """
         return self._context(n_ctx, block_size, self.draft_kv_type)
 
     def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:

@@ -12,8 +12,6 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError, UsageError
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import MARKS, ToolCall
-from app.engine.types import Guidance
-from app.llama.grammar import guidance_for_calls
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
@@ -84,10 +82,6 @@ class PromptBuilder:
             return prompt
         marks = {token: text.encode() for text, token in self._model.control_tokens.items() if text in MARKS}
         return replace(prompt, tool_marks=marks)
-
-    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
-        """Return a grammar of calls of tools; see `guidance_for_calls`."""
-        return guidance_for_calls(self._model.chat_template, tools, must_call=must_call)
 
     def build_text(self, text: str) -> RenderedPrompt:
         """Return a text as a prompt without a chat template; texts of control tokens become those tokens."""

@@ -94,19 +94,17 @@ class SamplerChain:
             if p.mirostat == 1:
                 return [*samplers, native.llama_sampler_init_mirostat(model.n_vocab, *tuned, _MIROSTAT_TOKENS)]
             return [*samplers, native.llama_sampler_init_mirostat_v2(*tuned)]
-        if p.top_n_sigma > 0:
-            samplers.append(native.llama_sampler_init_top_n_sigma(p.top_n_sigma))
-        if p.top_k > 0:
-            samplers.append(native.llama_sampler_init_top_k(p.top_k))
-        if p.typical_p < 1:
-            samplers.append(native.llama_sampler_init_typical(p.typical_p, _MIN_KEEP))
-        if p.top_p < 1:
-            samplers.append(native.llama_sampler_init_top_p(p.top_p, _MIN_KEEP))
-        if p.min_p > 0:
-            samplers.append(native.llama_sampler_init_min_p(p.min_p, _MIN_KEEP))
-        if p.xtc_probability > 0:
-            xtc = (p.xtc_probability, p.xtc_threshold, _MIN_KEEP, self.seed)
-            samplers.append(native.llama_sampler_init_xtc(*xtc))
+        xtc = (p.xtc_probability, p.xtc_threshold, _MIN_KEEP, self.seed)
+        for is_used, make, arguments in (
+            (p.top_n_sigma > 0, native.llama_sampler_init_top_n_sigma, (p.top_n_sigma,)),
+            (p.top_k > 0, native.llama_sampler_init_top_k, (p.top_k,)),
+            (p.typical_p < 1, native.llama_sampler_init_typical, (p.typical_p, _MIN_KEEP)),
+            (p.top_p < 1, native.llama_sampler_init_top_p, (p.top_p, _MIN_KEEP)),
+            (p.min_p > 0, native.llama_sampler_init_min_p, (p.min_p, _MIN_KEEP)),
+            (p.xtc_probability > 0, native.llama_sampler_init_xtc, xtc),
+        ):
+            if is_used:
+                samplers.append(make(*arguments))
         if p.dynatemp_range > 0:
             samplers.append(native.llama_sampler_init_temp_ext(p.temperature, p.dynatemp_range, p.dynatemp_exponent))
         else:

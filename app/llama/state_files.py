@@ -87,7 +87,7 @@ class StateFiles:
             self._join()
             pending, self._pending = self._pending, []
             # A daemon: a rename makes the file appear only when it is complete.
-            self._writer = threading.Thread(target=self._write_all, args=(pending,), name="states", daemon=True)
+            self._writer = threading.Thread(target=self._write, args=(pending,), name="states", daemon=True)
             self._writer.start()
 
     def close(self) -> None:
@@ -126,25 +126,22 @@ class StateFiles:
 
     # Writing
 
-    def _write_all(self, pending: Sequence[SavedPrompt]) -> None:
+    def _write(self, pending: Sequence[SavedPrompt]) -> None:
         for saved in pending:
-            self._write(saved)
-
-    def _write(self, saved: SavedPrompt) -> None:
-        try:
-            if not self._make_room(saved.n_bytes):
-                return
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, name = tempfile.mkstemp(dir=self._folder, suffix=PARTIAL)
             try:
-                with os.fdopen(descriptor, "wb") as file:
-                    np.savez(file, **_arrays(saved))
-                atomic.replace(Path(name), self._folder / (_file_name(saved) + SUFFIX))
-            except BaseException:
-                _remove(Path(name))
-                raise
-        except OSError as error:
-            log.warning("a state cannot be stored: %s", error)
+                if not self._make_room(saved.n_bytes):
+                    continue
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                descriptor, name = tempfile.mkstemp(dir=self._folder, suffix=PARTIAL)
+                try:
+                    with os.fdopen(descriptor, "wb") as file:
+                        np.savez(file, **_arrays(saved))
+                    atomic.replace(Path(name), self._folder / (_file_name(saved) + SUFFIX))
+                except BaseException:
+                    _remove(Path(name))
+                    raise
+            except OSError as error:
+                log.warning("a state cannot be stored: %s", error)
 
     def _make_room(self, n_bytes: int) -> bool:
         """Delete old states until there is room for another one; return whether there is."""

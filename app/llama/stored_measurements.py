@@ -67,9 +67,7 @@ def cpu_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # The number of layers is unknown here; with an explicit number some may be left to the CPU.
-    if model.all_overrides:
-        return True
-    return _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
+    return bool(model.all_overrides) or _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
 def pair_identity(params: PairParams) -> str:
@@ -140,18 +138,17 @@ def _label(model: ModelParams) -> str:
 def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
     label = _label(model)
     kinds: tuple[str, ...] = ()
+    experts: tuple[str, ...] = ()
     if label != CPU_LABEL:
         from app.llama.loading import kinds_of
 
         kinds = kinds_of(model)
     # Planned shares follow the memory that is free.
     shares = ",".join(f"{share / sum(model.tensor_split):.1f}" for share in model.tensor_split)
-    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides, *_experts(model.cpu_experts or 0)
-
-
-def _experts(n_layers: int) -> tuple[str, ...]:
-    """Return a rough number of layers, in steps of a fifth: an automatic one follows the memory that is free."""
-    return (f"experts 2^{round(_STEPS_OF_EXPERTS * math.log2(n_layers))}",) if n_layers else ()
+    if model.cpu_experts:
+        # Roughly, in steps of a fifth: an automatic number follows that memory, too.
+        experts = (f"experts 2^{round(_STEPS_OF_EXPERTS * math.log2(model.cpu_experts))}",)
+    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides, *experts
 
 
 def _name(parts: Iterable[str]) -> str:

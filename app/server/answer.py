@@ -21,13 +21,7 @@ KEEP_ALIVE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """New text of an answer.
-
-    Attributes:
-        text: Text of the answer, or of its reasoning.
-        reasoning: Whether it is reasoning.
-        probabilities: Probabilities of the tokens of this step, if requested.
-    """
+    """New text of an answer or its reasoning, with the probabilities of the tokens of this step, if requested."""
 
     text: str
     reasoning: bool = False
@@ -43,12 +37,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of an answer.
-
-    Attributes:
-        reason: "stop", "length" or "tool_calls".
-        finished: The engine's event.
-    """
+    """The end of an answer; the reason is "stop", "length" or "tool_calls"."""
 
     reason: str
     finished: Finished
@@ -99,11 +88,7 @@ class Answer:
 
 
 class PartReader:
-    """Turn the events of a request into parts.
-
-    Args:
-        tools: Names of the tools that may be called.
-    """
+    """Turn the events of a request into parts, with calls of the named tools."""
 
     def __init__(self, tools: Sequence[str] = ()) -> None:
         self._scanner = ToolCallScanner(tools) if tools else None

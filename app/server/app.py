@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from starlette.routing import Route
 from app.core.errors import AppError
 from app.server.answer import PartReader, parts_of, whole_answer
 from app.server.chat import ChatFormat, Report, read_chat
-from app.server.completions import CompletionFormat, read_completion
+from app.server.completions import TextFormat, read_completion
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
@@ -226,16 +226,11 @@ def _answering(prefix: str, read: Reader, make: Callable[[Names, Fields, Service
 
 
 def _chat_format(names: Names, fields: Fields, service: Service) -> Format:
-    report = service.report if fields.flag("tandem") else None
-    return ChatFormat(names, include_usage=_usage(fields), report=report)
-
-
-def _completion_format(names: Names, fields: Fields, service: Service) -> Format:
-    return CompletionFormat(names, include_usage=_usage(fields))
+    return ChatFormat(names, fields, service.report if fields.flag("tandem") else None)
 
 
 _CHAT = _answering("chatcmpl-", read_chat, _chat_format)
-_COMPLETIONS = _answering("cmpl-", read_completion, _completion_format)
+_COMPLETIONS = _answering("cmpl-", read_completion, lambda names, fields, _: TextFormat(names, fields))
 _RESPONSES = _answering("resp_", read_response, lambda names, fields, _: ResponseFormat(names, fields))
 _MESSAGES = _answering("msg_", read_anthropic, lambda names, _, __: AnthropicFormat(names))
 
@@ -243,17 +238,13 @@ _MESSAGES = _answering("msg_", read_anthropic, lambda names, _, __: AnthropicFor
 async def _count_tokens(request: Request, service: Service) -> Response:
     fields = await _body(request)
     ticket = service.queue.submit(TokenCount(read_count(fields, service.settings)))
-    with _Watch(request, service.queue, ticket):
+    with _watched(request, service.queue, ticket):
         async for event in ticket.events():
             if isinstance(event, Failed):
                 raise as_request_error(event.error)
             if isinstance(event, JobEnded) and isinstance(event.result, int):
                 return JSONResponse({"input_tokens": event.result})
     raise RequestError("The tokens could not be counted.", status=500)
-
-
-def _usage(fields: Fields) -> bool:
-    return (fields.object("stream_options") or Fields({})).flag("include_usage")
 
 
 async def _body(request: Request) -> Fields:
@@ -271,23 +262,19 @@ async def _answered(
 ) -> Response:
     """Queue a request and return its answer, as a stream or whole."""
     streamed = fields.flag("stream")
-    queue = service.queue
-    ticket, reader = queue.submit(asked), PartReader(tools)
-    watch = _Watch(request, queue, ticket)
-    if not streamed:
-        with watch:
+    ticket, reader = service.queue.submit(asked), PartReader(tools)
+    with ExitStack() as stack:
+        stack.enter_context(_watched(request, service.queue, ticket))
+        if not streamed:
             return JSONResponse(format_.whole(await whole_answer(ticket, reader)))
-    parts = parts_of(ticket, reader)
-    try:
+        parts = parts_of(ticket, reader)
         # A prompt that is refused gets a status; only later failures are events.
         first = await anext(parts)
-    except BaseException:
-        watch.end()
-        raise
+        watched = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         part = first
-        with watch:
+        with watched:
             try:
                 yield "".join(format_.begin())
                 while True:
@@ -302,27 +289,21 @@ async def _answered(
     return StreamingResponse(events(), media_type="text/event-stream", headers=_HEADERS)
 
 
-class _Watch:
-    """Cancel a request when its client disconnects, and at the end of a `with` block."""
+@contextmanager
+def _watched(request: Request, queue: EngineQueue, ticket: Ticket) -> Iterator[None]:
+    """Cancel a request when its client disconnects, and at the end of the block."""
 
-    def __init__(self, request: Request, queue: EngineQueue, ticket: Ticket) -> None:
-        self._request, self._queue, self._ticket = request, queue, ticket
-        self._task = asyncio.create_task(self._wait())
-
-    async def _wait(self) -> None:
-        while (await self._request.receive())["type"] != "http.disconnect":
+    async def wait() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
             pass
-        self._queue.cancel(self._ticket)
+        queue.cancel(ticket)
 
-    def end(self) -> None:
-        self._task.cancel()
-        self._queue.cancel(self._ticket)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
+    task = asyncio.create_task(wait())
+    try:
+        yield
+    finally:
+        task.cancel()
+        queue.cancel(ticket)
 
 
 def _failure(error: Exception, path: str) -> RequestError:

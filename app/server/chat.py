@@ -67,19 +67,35 @@ def read_conversation(fields: Fields) -> Conversation:
     return with_tools(list(read_messages(fields)), tools, fields)
 
 
-class ChatFormat(Format):
-    """Write an answer as a chat completion.
+class CompletionFormat(Format):
+    """Write an answer as a completion of any kind, whose stream ends with the tokens used if the request asks for it.
 
     Args:
         names: Id, model and time.
-        include_usage: Whether a stream ends with the tokens used.
+        fields: Of the request.
         report: Returns more about an answer, under the key "tandem"; None for nothing more.
     """
 
-    def __init__(self, names: Names, *, include_usage: bool = False, report: Report | None = None) -> None:
-        self._names = names
-        self._include_usage = include_usage
+    def __init__(self, names: Names, fields: Fields, report: Report | None = None) -> None:
+        super().__init__(names)
+        self._include_usage = (fields.object("stream_options") or Fields({})).flag("include_usage")
         self._report = report
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
+
+    def _numbers(self, end: End) -> dict[str, Any]:
+        more = {"tandem": self._report(end.finished)} if self._report is not None else {}
+        return {"timings": end.stats.timings, **more}
+
+    def _ended(self, last: str, kind: str, end: End) -> list[str]:
+        """Return the last events of a stream."""
+        usage = sse({**self._head(kind), "choices": [], "usage": end.usage})
+        return [last, *([usage] if self._include_usage else []), DONE]
+
+
+class ChatFormat(CompletionFormat):
+    """Write an answer as a chat completion."""
 
     def begin(self) -> list[str]:
         return [self._chunk({"role": "assistant", "content": ""})]
@@ -93,12 +109,7 @@ class ChatFormat(Format):
             case Calls(calls):
                 return [self._chunk({"tool_calls": [{"index": n, **as_call(call)}]}) for n, call in enumerate(calls)]
             case End():
-                return self._end(part)
-
-    def _end(self, end: End) -> list[str]:
-        last = self._chunk({}, end.reason, **self._numbers(end))
-        usage = {**self._head("chat.completion.chunk"), "choices": [], "usage": end.usage}
-        return [last, *([sse(usage)] if self._include_usage else []), DONE]
+                return self._ended(self._chunk({}, part.reason, **self._numbers(part)), "chat.completion.chunk", part)
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         content = answer.text or (None if answer.calls else "")
@@ -112,13 +123,6 @@ class ChatFormat(Format):
             choice["logprobs"] = {"content": [as_logprob(one) for one in answer.probabilities]}
         end = answer.end
         return {**self._head("chat.completion"), "choices": [choice], "usage": end.usage, **self._numbers(end)}
-
-    def _numbers(self, end: End) -> dict[str, Any]:
-        more = {"tandem": self._report(end.finished)} if self._report is not None else {}
-        return {"timings": end.stats.timings, **more}
-
-    def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
 
     def _chunk(
         self,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from app.server.answer import Answer, Calls, Delta, End, Part
-from app.server.chat import DONE, log_of, with_answer_fields
+from app.server.chat import CompletionFormat, log_of, with_answer_fields
 from app.server.fields import Fields, read_guidance, refuse
-from app.server.format import Format, Names, sse
+from app.server.format import sse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
@@ -29,38 +29,26 @@ def read_completion(fields: Fields, settings: ChatSettings) -> tuple[AnswerReque
     return with_answer_fields(request, fields, settings, "max_tokens", "n_predict"), ()
 
 
-class CompletionFormat(Format):
-    """Write an answer as a text completion.
-
-    Args:
-        names: Id, model and time.
-        include_usage: Whether a stream ends with the tokens used.
-    """
-
-    def __init__(self, names: Names, *, include_usage: bool = False) -> None:
-        self._names = names
-        self._include_usage = include_usage
+class TextFormat(CompletionFormat):
+    """Write an answer as a text completion."""
 
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, _, probabilities):
                 return [sse(self._value(text, None, list(probabilities)))]
             case End():
-                last = sse({**self._value("", part.reason, []), "timings": part.stats.timings})
-                usage = {**self._value("", None, []), "choices": [], "usage": part.usage}
-                return [last, *([sse(usage)] if self._include_usage else []), DONE]
+                last = sse({**self._value("", part.reason, []), **self._numbers(part)})
+                return self._ended(last, "text_completion", part)
             case Calls():
                 return []
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         value = self._value(answer.text, answer.end.reason, answer.probabilities)
-        return {**value, "usage": answer.end.usage, "timings": answer.end.stats.timings}
+        return {**value, "usage": answer.end.usage, **self._numbers(answer.end)}
 
     def _value(self, text: str, reason: str | None, probabilities: list[TokenProbability]) -> dict[str, Any]:
         choice = {"index": 0, "text": text, "finish_reason": reason, "logprobs": _logprobs(probabilities)}
-        names = self._names
-        head = {"id": names.id, "object": "text_completion", "created": names.created, "model": names.model}
-        return {**head, "choices": [choice]}
+        return {**self._head("text_completion"), "choices": [choice]}
 
 
 def _logprobs(probabilities: list[TokenProbability]) -> dict[str, Any] | None:

@@ -23,11 +23,7 @@ Work: TypeAlias = "AnswerRequest | Job"
 
 
 class Ticket:
-    """A request in the queue.
-
-    Args:
-        work: What the engine does.
-    """
+    """A request in the queue."""
 
     def __init__(self, work: Work) -> None:
         self.work = work

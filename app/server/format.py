@@ -14,13 +14,7 @@ from app.server.answer import Answer, Part
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Id, model and time of an answer.
-
-    Attributes:
-        prefix: Begins the id, as in the API's documentation.
-        model: Name of the pair.
-        created: Seconds since 1970.
-    """
+    """Id, model and time of an answer; the prefix of the id is that in the API's documentation."""
 
     prefix: str
     model: str
@@ -34,6 +28,9 @@ class Names:
 
 class Format(ABC):
     """Write one answer as a stream of events, or whole."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
 
     def begin(self) -> list[str]:
         """Return the events before the answer."""

@@ -103,14 +103,10 @@ def _read_message(message: Fields) -> Iterator[Message]:
 
 
 class AnthropicFormat(Format):
-    """Write an answer as a message of content blocks.
-
-    Args:
-        names: Id, model and time.
-    """
+    """Write an answer as a message of content blocks."""
 
     def __init__(self, names: Names) -> None:
-        self._names = names
+        super().__init__(names)
         self._n_blocks = 0
         self._open = ""
 

@@ -13,11 +13,7 @@ _SECOND = 1e-9
 
 @dataclass(slots=True)
 class Metrics:
-    """Counters since the start; rates are those of the last answer.
-
-    Attributes:
-        pair: The loaded pair; None while it is loading.
-    """
+    """Counters since the start; rates are those of the last answer, and the pair is None while it is loading."""
 
     pair: PairInfo | None = None
     n_running: int = 0

@@ -109,13 +109,11 @@ def _read_items(items: list[Fields]) -> Iterator[Message]:
 class ResponseFormat(Format):
     """Write an answer as a response: its reasoning, its message and its calls are items.
 
-    Args:
-        names: Id, model and time.
-        fields: Of the request, some of which the response repeats.
+    It repeats some fields of the request.
     """
 
     def __init__(self, names: Names, fields: Fields) -> None:
-        self._names = names
+        super().__init__(names)
         self._fields = fields
         self._n_events = 0
         self._items: list[dict[str, Any]] = []
@@ -123,7 +121,7 @@ class ResponseFormat(Format):
         self._text = ""
 
     def begin(self) -> list[str]:
-        response = self._response("in_progress")
+        response = self._response()
         return [
             self._event("response.created", response=response),
             self._event("response.in_progress", response=response),
@@ -131,7 +129,7 @@ class ResponseFormat(Format):
 
     def keep_alive(self) -> str:
         # Codex closes a stream without events for five minutes; comments do not count.
-        return self._event("response.in_progress", response=self._response("in_progress"))
+        return self._event("response.in_progress", response=self._response())
 
     def part(self, part: Part) -> list[str]:
         match part:
@@ -186,9 +184,8 @@ class ResponseFormat(Format):
         return out
 
     def _end(self, end: End) -> list[str]:
-        out = self._close()
-        status = "incomplete" if end.reason == "length" else "completed"
-        return [*out, self._event(f"response.{status}", response=self._response(status, end))]
+        out, response = self._close(), self._response(end)
+        return [*out, self._event(f"response.{response['status']}", response=response)]
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         for kind, text in (("reasoning", answer.reasoning.strip()), ("message", answer.text)):
@@ -196,7 +193,7 @@ class ResponseFormat(Format):
                 self._items.append(self._finished(self._new_item(kind), text))
         for call in answer.calls:
             self._items.append(_call_item(f"fc_{self._names.token}_{len(self._items)}", call))
-        return self._response("incomplete" if answer.end.reason == "length" else "completed", answer.end)
+        return self._response(answer.end)
 
     def _new_item(self, kind: str) -> dict[str, Any]:
         prefix, n = {"reasoning": "rs", "message": "msg"}[kind], len(self._items)
@@ -207,10 +204,11 @@ class ResponseFormat(Format):
         part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
         return {**item, "status": "completed", "content": [part]}
 
-    def _response(self, status: str, end: End | None = None) -> dict[str, Any]:
+    def _response(self, end: End | None = None) -> dict[str, Any]:
         fields = self._fields
-        usage = None
+        status, usage = "in_progress", None
         if end is not None:
+            status = "incomplete" if end.reason == "length" else "completed"
             usage = {
                 "input_tokens": end.prompt_tokens,
                 "input_tokens_details": {"cached_tokens": end.stats.cache_n},

@@ -27,7 +27,7 @@ def test_the_build_describes_itself() -> None:
     assert "CPU" in found.backends
     assert found.version
     assert found.ggml.count(".") == 2
-    assert found.supports_offload is library.supports_offload()
+    assert found.supports_offload is bool(library.native.llama_supports_gpu_offload())
     assert found.features
 
 

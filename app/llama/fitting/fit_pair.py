@@ -12,6 +12,7 @@ from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
 from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
+from app.llama.child import SafeFiles
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
@@ -42,13 +43,7 @@ _INDENT = "\n        "
 
 
 class DoesNotFitError(PairError):
-    """A pair that does not fit into this machine.
-
-    Args:
-        message: What is missing, and where.
-        hint: The offers, as flags.
-        offers: The same, as values.
-    """
+    """A pair that does not fit into this machine; the hint names the offers as flags."""
 
     def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
         super().__init__(message, hint)
@@ -57,16 +52,9 @@ class DoesNotFitError(PairError):
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """A pair and its placement on this machine.
+    """A pair and its placement on this machine, the request being the part that the user chose.
 
-    Attributes:
-        params: Parameters with every layer placed.
-        plan: The placement.
-        target: Memory of the target.
-        draft: Memory of the draft, or None.
-        rooms: The devices.
-        measured: llama.cpp itself estimated both models.
-        request: The part of the placement that the user chose.
+    It is measured if llama.cpp itself estimated both models.
     """
 
     params: PairParams
@@ -111,12 +99,7 @@ class Fitting:
         )
 
     def refusal(self, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
-        """Return the error with the offers.
-
-        Args:
-            pairs: Known pairs.
-            message: What happened; "" says what is missing where.
-        """
+        """Return the error with the offers; without a message it says what is missing where."""
         names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
         found = self.offers(pairs)
         hint = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, found)]
@@ -131,12 +114,7 @@ def offer_line(offer: Offer) -> str:
 
 
 def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """Return the pair with every layer placed in the memory that is free now.
-
-    Args:
-        params: What is to be loaded.
-        pairs: Known pairs, from which a smaller one is offered.
-        servers: RPC servers whose devices take part.
+    """Return the pair with every layer placed in the memory that is free now, also of RPC servers.
 
     Raises:
         DoesNotFitError: It does not fit; the offers are its hint.
@@ -144,8 +122,6 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
         ModelFileError: A file is missing or not a model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    from app.llama.child import SafeFiles
-
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, and can measure it as well.
     is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
@@ -161,14 +137,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
 def ran_out(
     params: PairParams, pairs: Sequence[Pair], error: NoMemoryError, servers: Sequence[RpcServer] = ()
 ) -> AppError:
-    """Return the error for a load that ran out of memory despite the estimate, with offers for less memory.
-
-    Args:
-        params: What was being loaded.
-        pairs: Known pairs.
-        error: What llama.cpp said.
-        servers: RPC servers whose devices took part.
-    """
+    """Return the error for a load that ran out of memory despite the estimate, with offers for less memory."""
     try:
         found = weighed(params, with_remote(memory_rooms(), servers))
     except AppError:
@@ -266,19 +235,16 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     """
     facts = read_facts(params.target)
     context = params.target_context(facts.n_ctx_train)
-
-    def estimate(context: ContextParams) -> ModelMemory:
-        return estimate_memory(
-            facts,
-            context.n_ctx,
-            kv_type=context.kv_type,
-            n_outputs=context.n_outputs,
-            n_snapshots=context.n_snapshots,
-            n_batch=context.n_batch,
-            flash_attention=context.flash_attention != "off",
-            swa_full=context.swa_full,
-        )
-
+    target = estimate_memory(
+        facts,
+        context.n_ctx,
+        kv_type=context.kv_type,
+        n_outputs=context.n_outputs,
+        n_snapshots=context.n_snapshots,
+        n_batch=context.n_batch,
+        flash_attention=context.flash_attention != "off",
+        swa_full=context.swa_full,
+    )
     draft: ModelMemory | None = None
     if params.draft is not None or params.model.load_mtp:
         own = params.draft_context(context.n_ctx)
@@ -291,7 +257,6 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
             flash_attention=own.flash_attention != "off",
             swa_full=own.swa_full,
         )
-    target = estimate(context)
     if params.model.overrides or facts.expert_share < 1:
         target = with_tensors(target, params.target, params.model.overrides)
     return target, draft
@@ -301,7 +266,6 @@ def measured_needs(
     params: PairParams, target: ModelMemory, draft: ModelMemory | None
 ) -> tuple[ModelMemory, ModelMemory | None]:
     """Return the memory by llama.cpp's own estimate, where available."""
-    from app.llama.child import SafeFiles
     from app.llama.footprint import measure
 
     safe = SafeFiles(params.safe_files)
