@@ -41,8 +41,8 @@ _SHOWN = (1, 4, 8, 16, 32)
 """Batch sizes of the table."""
 _NO_GPU = "llama.cpp uses no GPU for this pair, so there is nothing to place."
 _LEGEND = (
-    "Numbers are milliseconds of a batch of so many tokens, and of a drafted token. The speed is expected with "
-    "the best draft length at {} acceptance of {:.0%}."
+    "Columns {} to {}: milliseconds of a batch of that many tokens; draft: of one drafted token. tok/s is an estimate "
+    "with the best draft length at {} acceptance of {:.0%}."
 )
 
 
@@ -156,7 +156,9 @@ def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> l
             shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _SHOWN]
             draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
             cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
-    lines = [*text_table(cells, left=1), _LEGEND.format(*shown_acceptance)] if len(cells) > 1 else []
+    lines = (
+        [*text_table(cells, left=1), _LEGEND.format(_SHOWN[0], _SHOWN[-1], *shown_acceptance)] if len(cells) > 1 else []
+    )
     lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
     if best is None:
         return [*lines, "", "No placement could be measured."]
