@@ -44,13 +44,7 @@ class ChildError(Exception):
 
 
 def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callable[[], bool] = lambda: False) -> Any:
-    """Call a function of this package in a child process.
-
-    Args:
-        function: Module and name, such as "devices.report".
-        *arguments: Its arguments.
-        seconds: Time limit.
-        cancelled: Polled while it runs.
+    """Call a function of this package, such as "devices.report", in a child process; poll `cancelled` meanwhile.
 
     Raises:
         AppError: The function raised it.
@@ -97,10 +91,6 @@ def answer() -> None:
 
 def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[BuildInfo, tuple[Device, ...]]:
     """Return `app.llama.devices.report` of a child process.
-
-    Args:
-        ram_available: As for `devices`.
-        seconds: Time limit.
 
     Raises:
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.

@@ -283,9 +283,7 @@ _RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
 def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
     """Yield a text in parts that can be tokenized one by one, cut after words where possible; usually one part.
 
-    Args:
-        text: Any text.
-        kept: Texts of control tokens, which are never cut.
+    Texts of control tokens are kept whole.
     """
     whole: re.Pattern[str] | None = None
     reach = begin = 0

@@ -85,9 +85,7 @@ class PromptBuilder:
 
     def build_text(self, text: str) -> RenderedPrompt:
         """Return a text as a prompt without a chat template; texts of control tokens become those tokens."""
-        tokens = self._model.tokenize(text, parse_special=True)
-        if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
-            tokens.insert(0, self._model.bos)
+        tokens = self._with_bos(self._model.tokenize(text, parse_special=True))
         if not tokens:
             raise UsageError("The prompt is empty.", "Give it at least one character.")
         return RenderedPrompt(tuple(tokens), AnswerPart.ANSWER)
@@ -164,14 +162,16 @@ class PromptBuilder:
                 tokens += self._text_tokens(hidden[int(part)])
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
-        if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
-            tokens.insert(0, self._model.bos)
-        if not tokens:
+        if not (tokens := self._with_bos(tokens)):
             raise TemplateError(
                 "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",
             )
         return RenderedPrompt(tuple(tokens), self._part_at_end(text), self._markup, self._stops)
+
+    def _with_bos(self, tokens: list[int]) -> list[int]:
+        bos = self._model.bos
+        return tokens if not self._model.add_bos or bos is None or tokens[:1] == [bos] else [bos, *tokens]
 
     def _part_at_end(self, text: str) -> AnswerPart:
         """Return the part of an answer where a rendered prompt ends."""
@@ -209,11 +209,8 @@ class PromptBuilder:
     def _text_tokens(self, text: str, *, begins: bool = True) -> list[int]:
         """Return the tokens of a text as ordinary characters.
 
-        llama.cpp always makes "user-defined" control tokens; their texts are tokenized in parts.
-
-        Args:
-            text: Any text.
-            begins: Whether it begins the prompt or follows a control token.
+        llama.cpp always makes "user-defined" control tokens; their texts are tokenized in parts. `begins` tells whether
+        the text begins the prompt or follows a control token.
         """
         tokens = self._tokenize(text, begins=begins)
         if not self._control.intersection(tokens):

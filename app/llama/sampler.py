@@ -36,11 +36,6 @@ class SamplerChain:
     A grammar stands outside the chain, as in llama.cpp's `common`: testing one chosen token is fast, and only if it is
     forbidden the whole vocabulary is tested and the token chosen again.
 
-    Args:
-        context: Whose rows are sampled.
-        params: Validated by their type.
-        guidance: Grammar and logit bias; None for neither.
-
     Raises:
         UsageError: The grammar or a biased token is invalid.
     """

@@ -116,11 +116,6 @@ class ChatTemplate:
 
         If the template refuses or ignores system messages, their text precedes the first user message.
 
-        Args:
-            messages: The conversation.
-            thinking: Reasoning settings, for templates that know them.
-            tools: Tools that the model may call, as in OpenAI's API.
-
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """

@@ -44,7 +44,6 @@ _LONGEST_BODY = 8 << 20
 """Bytes; more than any context holds as text."""
 _LONGEST_PATH = 60
 """Characters of an unknown path in the log."""
-_OPEN_PATHS = ("/health",)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -76,7 +75,7 @@ class Access:
                 "Start tandem serve with --api-key KEY to allow other names.",
                 status=403,
             )
-        if not self.key or request.url.path in _OPEN_PATHS:
+        if not self.key or request.url.path == "/health":
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         given = given.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")

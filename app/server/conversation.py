@@ -27,14 +27,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages, tools and the beginning of an answer.
-
-    Attributes:
-        messages: The messages; one system message at most, in front.
-        prefill: The beginning of the answer, if the last message is the assistant's.
-        tools: Tools as in OpenAI's chat API.
-        must_call: Whether the answer must be a call.
-    """
+    """Messages, tools and the beginning of an answer; see `arranged` and `read_tool`."""
 
     messages: tuple[Message, ...]
     prefill: Prefill | None = None

@@ -45,10 +45,8 @@ def as_request_error(error: AppError) -> RequestError:
         return error
     if isinstance(error, ContextOverflowError):
         return RequestError(error.message, "Shorten it, or start tandem serve with a larger --ctx.", param="messages")
-    if isinstance(error, (UsageError, TemplateError)):
-        return RequestError(error.message, error.hint)
-    if isinstance(error, DecodeError):
-        return RequestError(error.message, error.hint, status=500)
+    if isinstance(error, (UsageError, TemplateError, DecodeError)):
+        return RequestError(error.message, error.hint, status=500 if isinstance(error, DecodeError) else 400)
     # Other errors may name files of this machine.
     return RequestError("The models cannot answer now.", "See the terminal of tandem serve for the reason.", status=500)
 

@@ -172,7 +172,7 @@ class ResponseFormat(Format):
         return out
 
     def _call(self, call: ToolCall) -> list[str]:
-        done = _call_item(f"fc_{self._names.token}_{len(self._items)}", call)
+        done = self._call_item(call)
         added = {**done, "arguments": "", "status": "in_progress"}
         out = [
             self._of_item("response.output_item.added", item=added),
@@ -192,13 +192,18 @@ class ResponseFormat(Format):
             if text:
                 self._items.append(self._finished(self._new_item(kind), text))
         for call in answer.calls:
-            self._items.append(_call_item(f"fc_{self._names.token}_{len(self._items)}", call))
+            self._items.append(self._call_item(call))
         return self._response(answer.end)
 
     def _new_item(self, kind: str) -> dict[str, Any]:
         prefix, n = {"reasoning": "rs", "message": "msg"}[kind], len(self._items)
         item: dict[str, Any] = {"id": f"{prefix}_{self._names.token}_{n}", "type": kind, "status": "in_progress"}
         return {**item, "content": [], **({"summary": []} if kind == "reasoning" else {"role": "assistant"})}
+
+    def _call_item(self, call: ToolCall) -> dict[str, Any]:
+        named = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        id_ = f"fc_{self._names.token}_{len(self._items)}"
+        return {"id": id_, "type": "function_call", "status": "completed", **named}
 
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
         part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
@@ -247,8 +252,3 @@ class ResponseFormat(Format):
 
 def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _call_item(id_: str, call: ToolCall) -> dict[str, Any]:
-    named = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
-    return {"id": id_, "type": "function_call", "status": "completed", **named}

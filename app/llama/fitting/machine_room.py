@@ -47,18 +47,14 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
         ModelLoadError: llama.cpp cannot list its devices.
     """
     _, available = main_memory()
-    if devices is None:
-        devices = _listed(available)
+    if devices is None and is_cpu_only_build():
+        devices = ()
+    elif devices is None:
+        # In a child, so that this process can still choose a threshold of op offload.
+        build, listed = probe(available)
+        devices = listed if build.supports_offload else ()
     rooms = (device for device in devices if device.kind in ("gpu", "igpu", "software"))
     return (*rooms, main_memory_room(available))
-
-
-def _listed(available: int) -> Sequence[Device]:
-    if is_cpu_only_build():
-        return ()
-    # In a child, so that this process can still choose a threshold of op offload.
-    build, devices = probe(available)
-    return devices if build.supports_offload else ()
 
 
 def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
