@@ -86,7 +86,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
     from app.cli.command_line import parse_args
 
-    # Modules are not garbage; to look through them takes time before the first output.
+    # Scanning modules for garbage would delay the first output.
     gc.disable()
     try:
         args = parse_args(argv)

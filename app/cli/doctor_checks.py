@@ -19,7 +19,7 @@ from app.hardware.cpu import conditions
 from app.hardware.devices import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place
 from app.hardware.slow_causes import Situation
-from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
+from app.llama.fitting.fit_pair import Fitting, fitting_of, offer_line
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.models.catalog import Catalog
 from app.models.hub import check_environment, hub_address, named_by, offline_by
@@ -48,7 +48,7 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situat
         servers = servers_of(options)
         asked = asked_here(options, lambda: local, servers)
         rooms = with_remote(local, servers)
-        found = unless_damaged(asked, lambda params: weighed(params, rooms))
+        found = unless_damaged(asked, lambda params: fitting_of(params, rooms))
         loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
         title = options.pair.title if options is not None else name

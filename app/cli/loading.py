@@ -28,7 +28,7 @@ from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.fitting.tuned_placement import with_tuned
+from app.llama.fitting.tuned_placement import with_tuned_placement
 from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
@@ -73,7 +73,7 @@ def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...])
     wanted, notices = asked.op_offload_min_batch, asked.notices
     used = use_offload(wanted)
     if wanted is not None and used != wanted:
-        notices += (f"Op offload stays at {used or DEFAULT_OFFLOAD} tokens until Tandem is restarted, not {wanted}.",)
+        notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {wanted}.",)
     if asked.tuned:
         notices += (f"Placement by tandem tune: {asked.tuned}.",)
     asked = replace(asked, op_offload_min_batch=used, notices=notices)
@@ -123,7 +123,7 @@ def asked_here(
             # A draft that waits for the network at every token gains nothing.
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
-    return with_tuned(params, options.automatic, local) if use_tuned else params
+    return with_tuned_placement(params, options.automatic, local) if use_tuned else params
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:

@@ -19,7 +19,7 @@ from app.engine.types import Source
 from app.hardware.machine import processor_name
 from app.hardware.pair_view import Measured
 from app.llama import stored_measurements
-from app.llama.fitting.fit_pair import weighed
+from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import machine_room, memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
@@ -53,7 +53,7 @@ def seen_here() -> dict[str, PairSpeed]:
         return {}
 
     def plan(params: PairParams) -> PairParams:
-        return weighed(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
+        return fitting_of(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
 
     found: dict[str, PairSpeed] = {}
     benchmarked = benchmarked_speedups()

@@ -24,7 +24,7 @@ from app.hardware.devices import fast_devices
 from app.llama.cancel import CancelFlag
 from app.llama.child import ChildError, ask
 from app.llama.fitting import tuned_placement
-from app.llama.fitting.fit_pair import Fitting, weighed
+from app.llama.fitting.fit_pair import Fitting, fitting_of
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import PairParams
 from app.settings.layers import Layer
@@ -34,10 +34,10 @@ _BUDGET_NS, _PASSES = 10_000_000_000, 2
 _MEASURE, _LONGEST_S = "fitting.tuned_placement.measure", 1800.0
 """Limit for loading and measuring one placement."""
 _USUAL_ACCEPTANCE = 0.75
-_LITTLE = 1.02
+_MIN_GAIN = 1.02
 """Gains up to here may be noise; the automatic placement stays."""
 _NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)
-_SHOWN = (1, 4, 8, 16, 32)
+_BATCH_SIZES = (1, 4, 8, 16, 32)
 """Batch sizes of the table."""
 _NO_GPU = "llama.cpp uses no GPU for this pair, so there is nothing to place."
 _LEGEND = (
@@ -76,21 +76,21 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
         print(json.dumps({"acceptance": None, "placements": [], "best": None}) if as_json else _NO_GPU)
         return 0
     status.say("Measuring placements, each in a process of its own; Ctrl+C keeps what is done.")
-    first = weighed(asked, rooms)
-    recorded = measured_of(placed_here(options, first.params, lambda params: params), {})
+    automatic = fitting_of(asked, rooms)
+    recorded = measured_of(placed_here(options, automatic.params, lambda params: params), {})
     acceptance = recorded.acceptance if recorded is not None else None
     cancel, rows, code = CancelFlag(), list[Row](), 0
     try:
         with cancel_on_interrupt(cancel.set):
-            rows.extend(_rows(options, asked, first, acceptance, status, cancel))
+            rows.extend(_rows(options, asked, automatic, acceptance, status, cancel))
     except Interrupted:
         code = INTERRUPTED
     status.clear()
-    best = chosen(rows)
+    best = fastest(rows)
     try:
         if best is not None:
-            tuned_placement.save_change(
-                tuned_placement.placement_file(asked, options.automatic), best.change, first.rooms
+            tuned_placement.save_placement(
+                tuned_placement.placement_file(asked, options.automatic), best.change, automatic.rooms
             )
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
@@ -105,16 +105,17 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
 def _rows(
     options: Options,
     asked: PairParams,
-    first: Fitting,
+    automatic: Fitting,
     acceptance: float | None,
     status: ProgressLine,
     cancel: CancelFlag,
 ) -> Iterator[Row]:
-    """Measure the places, then thresholds of op offload in the fastest of them. Raises Interrupted."""
+    """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""
     share = _USUAL_ACCEPTANCE if acceptance is None else acceptance
 
     def measured(change: Layer) -> Row:
-        row, began = Row(change, weighed(tuned_placement.applied(change, asked), first.rooms)), time.monotonic()
+        began = time.monotonic()
+        row = Row(change, fitting_of(tuned_placement.with_placement(change, asked), automatic.rooms))
 
         def cancelled() -> bool:
             status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")
@@ -133,31 +134,33 @@ def _rows(
         return replace(row, costs=costs, gain=expected(costs, costs, share) if drafts else _NO_GAIN)
 
     done = []
-    for change in tuned_placement.places(first, options.automatic):
+    for change in tuned_placement.candidate_placements(automatic, options.automatic):
         done.append(measured(change))
         yield done[-1]
-    best = chosen(done)
+    best = fastest(done)
     if best is not None and best.gain.draft_ns:
-        yield from map(measured, tuned_placement.thresholds(best.change, best.found, options.automatic))
+        yield from map(measured, tuned_placement.offload_candidates(best.change, best.found, options.automatic))
 
 
-def chosen(rows: Sequence[Row]) -> Row | None:
+def fastest(rows: Sequence[Row]) -> Row | None:
     """Return the fastest placement, but the automatic one unless another is clearly faster; None without any."""
     best = max((row for row in rows if row.costs is not None), key=lambda row: row.speed, default=None)
-    return rows[0] if best is not None and best.speed <= _LITTLE * rows[0].speed else best
+    return rows[0] if best is not None and best.speed <= _MIN_GAIN * rows[0].speed else best
 
 
 def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> list[str]:
-    """Return a table of placements, why some have no costs, and the chosen one."""
+    """Return a table of placements, why some have no costs, and the fastest one."""
     shown_acceptance = ("an assumed", _USUAL_ACCEPTANCE) if acceptance is None else ("the recorded", acceptance)
-    cells = [("placement", *map(str, _SHOWN), "draft", "tok/s", "draft length")]
+    cells = [("placement", *map(str, _BATCH_SIZES), "draft", "tok/s", "draft length")]
     for row in rows:
         if (costs := row.costs) is not None:
-            shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _SHOWN]
+            shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _BATCH_SIZES]
             draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
             cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
     lines = (
-        [*text_table(cells, left=1), _LEGEND.format(_SHOWN[0], _SHOWN[-1], *shown_acceptance)] if len(cells) > 1 else []
+        [*text_table(cells, left=1), _LEGEND.format(_BATCH_SIZES[0], _BATCH_SIZES[-1], *shown_acceptance)]
+        if len(cells) > 1
+        else []
     )
     lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
     if best is None:

@@ -32,10 +32,10 @@ class ModelDrafter:
     follows = False
 
     def rest(self) -> None:
-        """Do nothing: it reads only when it drafts."""
+        """Do nothing; the draft model reads text only while drafting."""
 
     def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
-        """Do nothing: it reads only when it drafts."""
+        """Do nothing; the draft model reads text only while drafting."""
 
     @property
     def native_ns(self) -> int:

@@ -362,7 +362,7 @@ class NativePair:
             self.memory.costs.use_threads(self.threads_in_use)
 
     def recalibrate(self, cancelled: Cancelled, *, budget_ns: int, passes: int) -> Generator[float, None, CostModel]:
-        """Measure the costs carefully and save them with what is known of acceptance; answers need not soon again."""
+        """Measure the costs carefully and save them and the acceptance; answers do not measure again soon."""
         learned, self.memory = self.memory, None
         yield from self.calibrate(cancelled, budget_ns=budget_ns, passes=passes)
         assert self.memory is not None

@@ -334,7 +334,7 @@ SETTINGS: tuple[Setting, ...] = (
         "model.offload_min_batch",
         Number(1, MAX_OFFLOAD, whole=True, word="auto"),
         None,
-        "smallest batch for the GPU, for weights in RAM",
+        "op offload threshold in tokens",
         "N",
         "as measured, else 32",
         more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; tandem tune --placement measures it",

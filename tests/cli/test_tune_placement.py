@@ -96,7 +96,7 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     monkeypatch.setattr(library, "use_offload", lambda n: 16)
     params = pair_params(read_options(namespace()))
     assert params.op_offload_min_batch == 16
-    assert "Op offload stays at 16 tokens until Tandem is restarted, not 8." in params.notices
+    assert "The op offload threshold stays at 16; restart Tandem to use 8." in params.notices
 
 
 def test_placements_that_fail_are_rows_with_a_reason(tune: Tune) -> None:

@@ -16,7 +16,7 @@ from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import loading
 from app.llama.fitting import fit_pair
-from app.llama.fitting.fit_pair import context_room, needs, weighed
+from app.llama.fitting.fit_pair import context_room, fitting_of, needs
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place
@@ -156,7 +156,7 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     target, _ = needs(params)
     ram = Device("cpu", "cpu", "CPU", 64 << 30)
     rooms = (Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking), ram)
-    found = weighed(params, rooms)
+    found = fitting_of(params, rooms)
     assert found.plan.fits
     assert found.params.model.cpu_experts == expected
     assert found.params.model.all_overrides == expert_overrides(expected)
@@ -164,14 +164,16 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
 
     def offered(**changes: object) -> list[tuple[tuple[str, ...], bool]]:
         model = replace(params.model, **changes)  # type: ignore[arg-type]
-        options = weighed(replace(params, model=model), rooms).offers(())
+        options = fitting_of(replace(params, model=model), rooms).offers(())
         return [(offer.flags, offer.suffices) for offer in options if offer.flags[:1] == ("--n-cpu-moe",)]
 
     # A number that was chosen stays, and so do tensors that were placed by name.
     right = [(("--n-cpu-moe", str(expected)), True)] if expected else []
     assert offered(cpu_experts=0) == right
     if expected:
-        assert weighed(replace(params, model=ModelParams(overrides=("norm=cpu",))), rooms).plan.target.cpu_experts == 0
+        assert (
+            fitting_of(replace(params, model=ModelParams(overrides=("norm=cpu",))), rooms).plan.target.cpu_experts == 0
+        )
 
 
 def test_a_longer_context_moves_no_experts_that_are_on_a_gpu(mixture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +185,7 @@ def test_a_longer_context_moves_no_experts_that_are_on_a_gpu(mixture: Path, monk
 
     def room(n_bytes: int) -> int:
         card = Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(n_bytes)
-        return context_room(weighed(params, (card, ram)))
+        return context_room(fitting_of(params, (card, ram)))
 
     assert room(target.layers) == 256
     assert room(target.layers - 1) > 256

@@ -38,7 +38,7 @@ _CERTAIN = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
 _LESS = 0.9
 """Share of a failed load that is tried next."""
-_SMALL_WINDOWS = "Small window cache, to save memory: an edit of an earlier message reads more text again."
+_SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
 _INDENT = "\n        "
 
 
@@ -125,7 +125,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, and can measure it as well.
     is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
-    found = weighed(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
+    found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
     notices = (*params.notices, *found.notices)
@@ -139,7 +139,7 @@ def ran_out(
 ) -> AppError:
     """Return the error for a load that ran out of memory despite the estimate, with offers for less memory."""
     try:
-        found = weighed(params, with_remote(memory_rooms(), servers))
+        found = fitting_of(params, with_remote(memory_rooms(), servers))
     except AppError:
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}
@@ -149,11 +149,11 @@ def ran_out(
     rooms = tuple(
         room.with_room(int(_LESS * short.need_bytes)) if room.name == short.device else room for room in found.rooms
     )
-    again = weighed(replace(params, model=request), rooms)
+    again = fitting_of(replace(params, model=request), rooms)
     return error if again.plan.fits else again.refusal(pairs, error.message)
 
 
-def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fitting:
+def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fitting:
     """Plan the placement of a pair; nothing is loaded.
 
     Layers with a sliding window get a small cache if more then fits on the devices.

@@ -1,6 +1,6 @@
 """Placements that `tandem tune --placement` compares, and the one that it chose for a pair on this machine.
 
-llama.cpp reads the threshold of op offload once in a process, so each placement is measured in a child.
+llama.cpp reads the op offload threshold once in a process, so each placement is measured in a child.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from app.settings.table import BY_NAME
 FORMAT = 1
 _WIDE_KV = ("f32", "f16", "bf16")
 _THRESHOLDS = (128, 16, 8, 4)
-"""Of op offload, beside llama.cpp's 32. No draft is verified in a batch of 128, so only prompts use that one."""
+"""Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use that one."""
 
 
-def flags_of(change: Layer) -> str:
+def flags_of(placement: Layer) -> str:
     """Return the flags of a placement; "automatic" without any."""
-    settings = [(BY_NAME[name], value) for name, value in change.items()]
+    settings = [(BY_NAME[name], value) for name, value in placement.items()]
     return " ".join(f"{setting.flags[0]} {setting.kind.show(value)}" for setting, value in settings) or "automatic"
 
 
-def applied(change: Layer, params: PairParams) -> PairParams:
+def with_placement(placement: Layer, params: PairParams) -> PairParams:
     """Return a pair with these settings in place of automatic ones."""
-    now: Any = change
+    values: Any = placement
     return replace(
         params,
-        model=replace(params.model, n_gpu_layers=now.get("model.gpu_layers", params.model.n_gpu_layers)),
-        draft_model=replace(params.draft_model, devices=now.get("draft.device", params.draft_model.devices)),
-        kv_type=now.get("model.kv_type", params.kv_type),
-        op_offload_min_batch=now.get("model.offload_min_batch", params.op_offload_min_batch),
+        model=replace(params.model, n_gpu_layers=values.get("model.gpu_layers", params.model.n_gpu_layers)),
+        draft_model=replace(params.draft_model, devices=values.get("draft.device", params.draft_model.devices)),
+        kv_type=values.get("model.kv_type", params.kv_type),
+        op_offload_min_batch=values.get("model.offload_min_batch", params.op_offload_min_batch),
     )
 
 
-def places(found: Fitting, automatic: Collection[str]) -> list[Layer]:
+def candidate_placements(found: Fitting, automatic: Collection[str]) -> list[Layer]:
     """Return the placements to compare, the automatic one first.
 
     Where one does not fit, as many layers as fit go to the GPU. A mixture whose experts are partly in RAM is compared
@@ -60,35 +60,38 @@ def places(found: Fitting, automatic: Collection[str]) -> list[Layer]:
         automatic: Settings of the placement without a value.
     """
     params, target, draft = found.params, found.target, found.plan.draft
-    changes: list[Layer] = [{}]
+    placements: list[Layer] = [{}]
     if target.can_quantize_cache and target.kv_type in _WIDE_KV and params.flash_attention != "off":
-        changes.append({"model.kv_type": "q8_0"})
+        placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
     if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == "model":
-        changes.append({"draft.device": (MAIN,)})
+        placements.append({"draft.device": (MAIN,)})
     layers = range(target.n_layers, 0, -1)
-    for change in changes[:]:
-        if not _fits(found, change) or (not change and found.plan.target.cpu_experts):
-            partly = ({**change, "model.gpu_layers": n} for n in layers)
-            changes += [one for one in [next((one for one in partly if _fits(found, one)), None)] if one is not None]
-    return [change for change in changes if change.keys() <= set(automatic)]
+    for placement in placements[:]:
+        if not _fits(found, placement) or (not placement and found.plan.target.cpu_experts):
+            partly = ({**placement, "model.gpu_layers": n} for n in layers)
+            fitting = next((one for one in partly if _fits(found, one)), None)
+            placements += [fitting] if fitting is not None else []
+    return [placement for placement in placements if placement.keys() <= set(automatic)]
 
 
-def _fits(found: Fitting, change: Layer) -> bool:
-    now: Any = change
-    target, request = found.target.with_kv_type(now.get("model.kv_type", found.target.kv_type)), found.request
-    layers = now.get("model.gpu_layers", request.gpu_layers)
-    request = replace(request, gpu_layers=layers, draft_device=MAIN if "draft.device" in now else request.draft_device)
+def _fits(found: Fitting, placement: Layer) -> bool:
+    values: Any = placement
+    target, request = found.target.with_kv_type(values.get("model.kv_type", found.target.kv_type)), found.request
+    layers = values.get("model.gpu_layers", request.gpu_layers)
+    request = replace(
+        request, gpu_layers=layers, draft_device=MAIN if "draft.device" in values else request.draft_device
+    )
     return plan(target, found.draft, found.rooms, request).fits
 
 
-def thresholds(change: Layer, found: Fitting, automatic: Collection[str]) -> list[Layer]:
-    """Return one placement with other thresholds of op offload; [] if the GPU has all weights."""
+def offload_candidates(placement: Layer, found: Fitting, automatic: Collection[str]) -> list[Layer]:
+    """Return one placement with other op offload thresholds; [] if the GPU has all weights."""
     target, model = found.plan.target, found.params.model
     in_ram = target.cpu_experts or target.gpu_layers != ALL_LAYERS or model.overrides
     if not in_ram or model.on_cpu or "model.offload_min_batch" not in automatic:
         return []
-    return [{**change, "model.offload_min_batch": n} for n in _THRESHOLDS]
+    return [{**placement, "model.offload_min_batch": n} for n in _THRESHOLDS]
 
 
 def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfile, bool]:
@@ -112,36 +115,36 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
 # The chosen placement
 
 
-def with_tuned(params: PairParams, automatic: Collection[str], local: Callable[[], Rooms]) -> PairParams:
+def with_tuned_placement(params: PairParams, automatic: Collection[str], local: Callable[[], Rooms]) -> PairParams:
     """Return a pair in the placement that was chosen for it here, if any; `local` lists the devices."""
     file = placement_file(params, automatic)
     # Listing them takes a child process.
-    change = load_change(file, local()) if file is not None and file.is_file() else None
-    return replace(applied(change, params), tuned=flags_of(change)) if change else params
+    placement = load_placement(file, local()) if file is not None and file.is_file() else None
+    return replace(with_placement(placement, params), tuned=flags_of(placement)) if placement else params
 
 
 def placement_file(params: PairParams, automatic: Collection[str]) -> Path | None:
-    """Return the file of the placement chosen for a pair with its settings; None if there is no place."""
+    """Return the file of the placement chosen for a pair with its settings; None if nothing can be stored."""
     if params.memory_dir is None:
         return None
     try:
         models = [fingerprint(path) for path in (params.target, params.draft) if path is not None]
     except OSError:
         return None
-    asked = (params.model, params.draft_model, params.kv_type, params.draft_kv_type, params.flash_attention)
-    parts = (models, asked, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
+    requested = (params.model, params.draft_model, params.kv_type, params.draft_kv_type, params.flash_attention)
+    parts = (models, requested, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
     return params.memory_dir / "placements" / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
 
-def save_change(file: Path | None, change: Layer, rooms: Rooms) -> None:
+def save_placement(file: Path | None, placement: Layer, rooms: Rooms) -> None:
     """Store the placement chosen for these devices; the automatic one removes the file. Raises OSError."""
-    if file is not None and change:
-        atomic.write_json(file, {"format": FORMAT, "devices": _devices(rooms), "settings": change})
+    if file is not None and placement:
+        atomic.write_json(file, {"format": FORMAT, "devices": _devices(rooms), "settings": placement})
     elif file is not None:
         file.unlink(missing_ok=True)
 
 
-def load_change(file: Path, rooms: Rooms) -> Layer | None:
+def load_placement(file: Path, rooms: Rooms) -> Layer | None:
     """Read a placement chosen for these devices; None if there is none that can be used."""
 
     def checked(raw: Any) -> Layer:

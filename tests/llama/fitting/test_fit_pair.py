@@ -10,7 +10,7 @@ import pytest
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, plan
 from app.llama.fitting import fit_pair
-from app.llama.fitting.fit_pair import context_room, weighed
+from app.llama.fitting.fit_pair import context_room, fitting_of
 from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, ModelMemory, PairOverhead
@@ -52,7 +52,7 @@ def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
     [((), "of-24"), (("CUDA0",), "of-18"), (("CUDA1",), "of-5"), (("Vulkan0",), "of-1")],
 )
 def test_a_smaller_pair_fits_where_this_one_would_go(devices: tuple[str, ...], name: str) -> None:
-    found = weighed(params(*devices), ROOMS)
+    found = fitting_of(params(*devices), ROOMS)
 
     assert not found.plan.fits
     assert [offer.flags for offer in found.offers(PAIRS) if "--pair" in offer.flags] == [("--pair", name)]
@@ -63,7 +63,7 @@ def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
     just = [replace(PAIRS[0], target=HubModel("o/t", "Q4_K_M", size=most))]
 
     def offered(n_ctx: int | None) -> bool:
-        found = weighed(replace(params("CUDA1"), n_ctx=n_ctx), ROOMS)
+        found = fitting_of(replace(params("CUDA1"), n_ctx=n_ctx), ROOMS)
         return any("--pair" in offer.flags for offer in found.offers(just))
 
     assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
@@ -77,7 +77,7 @@ def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: p
 
     def place(swa_full: bool | None, gigabytes: int) -> tuple[bool | None, bool, int]:
         rooms = (replace(ROOMS[0], free_bytes=gigabytes * GB), ROOMS[-1])
-        found = weighed(replace(params(), swa_full=swa_full), rooms)
+        found = fitting_of(replace(params(), swa_full=swa_full), rooms)
         return found.params.swa_full, found.plan.fits, found.plan.target.cpu_experts
 
     assert place(None, 30) == (None, True, 0), "the full cache where it fits"
@@ -96,7 +96,7 @@ def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: p
 def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
     card = replace(ROOMS[0], free_bytes=80 * GB, description="NVIDIA H100", total_bytes=85 * GB)
 
-    found = weighed(params(), (card, ROOMS[-1]))
+    found = fitting_of(params(), (card, ROOMS[-1]))
 
     assert [(m.device, m.description, m.total_bytes) for m in found.params.memory] == [
         ("CUDA0", "NVIDIA H100", 85 * GB),
@@ -110,12 +110,12 @@ def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypa
             return [replace(need) if mine and need else need for need, mine in zip(found, which, strict=True)]
 
         monkeypatch.setattr(fit_pair, "measured_needs", measured)
-        return weighed(params(draft=True), ROOMS).measured
+        return fitting_of(params(draft=True), ROOMS).measured
 
     assert measure(True, True)
     assert not measure(False, True)
     assert not measure(True, False)
-    assert not weighed(params(draft=True), ROOMS, certain=1e9).measured
+    assert not fitting_of(params(draft=True), ROOMS, certain=1e9).measured
 
 
 @pytest.mark.parametrize("gigabytes", [75, 80, 90, 200])
@@ -123,7 +123,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, mo
     trained = 131_072
     target = replace(BIG, n_ctx_train=trained)
     monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, SMALL))
-    found = weighed(params(draft=True), (Device(MAIN, "cpu", "CPU", gigabytes * GB),))
+    found = fitting_of(params(draft=True), (Device(MAIN, "cpu", "CPU", gigabytes * GB),))
     assert found.plan.fits
 
     n_ctx = context_room(found)

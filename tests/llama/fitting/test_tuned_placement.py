@@ -12,16 +12,16 @@ from app.hardware.devices import Device
 from app.hardware.fit import MAIN
 from app.llama import library
 from app.llama.fitting import fit_pair, tuned_placement
-from app.llama.fitting.fit_pair import Fitting, weighed
+from app.llama.fitting.fit_pair import Fitting, fitting_of
 from app.llama.fitting.tuned_placement import (
-    applied,
+    candidate_placements,
     flags_of,
-    load_change,
+    load_placement,
+    offload_candidates,
     placement_file,
-    places,
-    save_change,
-    thresholds,
-    with_tuned,
+    save_placement,
+    with_placement,
+    with_tuned_placement,
 )
 from app.llama.library import OFFLOAD_VARIABLE
 from app.llama.params import ModelParams, PairParams
@@ -59,7 +59,7 @@ def fitting(monkeypatch: pytest.MonkeyPatch, params: PairParams, target: ModelMe
     monkeypatch.setattr(fit_pair, "needs", needs)
     monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
     monkeypatch.setattr(tuned_placement, "kind_of_file", lambda _: "model")
-    return weighed(params, ROOMS)
+    return fitting_of(params, ROOMS)
 
 
 def test_a_pair_that_fits_is_compared_with_a_smaller_cache_and_the_draft_on_the_cpu(
@@ -67,16 +67,16 @@ def test_a_pair_that_fits_is_compared_with_a_smaller_cache_and_the_draft_on_the_
 ) -> None:
     found = fitting(monkeypatch, params, replace(DENSE, weights=4 * GB))
 
-    assert places(found, TUNED) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
-    assert places(found, ()) == [{}]
-    assert thresholds({}, found, TUNED) == []
+    assert candidate_placements(found, TUNED) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
+    assert candidate_placements(found, ()) == [{}]
+    assert offload_candidates({}, found, TUNED) == []
 
 
 def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
     monkeypatch: pytest.MonkeyPatch, params: PairParams
 ) -> None:
     found = fitting(monkeypatch, params, DENSE)
-    layered = [change for change in places(found, TUNED) if "model.gpu_layers" in change]
+    layered = [change for change in candidate_placements(found, TUNED) if "model.gpu_layers" in change]
 
     assert [[*change] for change in layered] == [
         ["model.gpu_layers"],
@@ -86,14 +86,14 @@ def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
     for change in layered:
         n = change["model.gpu_layers"]
         assert isinstance(n, int)
-        assert weighed(applied(change, params), ROOMS).plan.fits
-        assert not weighed(applied({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
+        assert fitting_of(with_placement(change, params), ROOMS).plan.fits
+        assert not fitting_of(with_placement({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
     # With layers in RAM the threshold matters, unless it is set.
-    partly = weighed(applied(layered[0], params), ROOMS)
-    assert [{**one, "model.offload_min_batch": 0} for one in thresholds(layered[0], partly, TUNED)] == [
+    partly = fitting_of(with_placement(layered[0], params), ROOMS)
+    assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly, TUNED)] == [
         {**layered[0], "model.offload_min_batch": 0}
     ] * 4
-    assert thresholds(layered[0], partly, ("model.gpu_layers",)) == []
+    assert offload_candidates(layered[0], partly, ("model.gpu_layers",)) == []
 
 
 def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
@@ -103,15 +103,15 @@ def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
 
     assert found.plan.fits
     assert found.plan.target.cpu_experts
-    (layered,) = [change for change in places(found, TUNED) if "model.gpu_layers" in change]
-    assert weighed(applied(layered, params), ROOMS).plan.target.cpu_experts == 0
-    assert len(thresholds({}, found, TUNED)) == 4
+    (layered,) = [change for change in candidate_placements(found, TUNED) if "model.gpu_layers" in change]
+    assert fitting_of(with_placement(layered, params), ROOMS).plan.target.cpu_experts == 0
+    assert len(offload_candidates({}, found, TUNED)) == 4
 
 
 def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairParams) -> None:
-    save_change(file := placement_file(params, TUNED), CHANGE, ROOMS)
+    save_placement(file := placement_file(params, TUNED), CHANGE, ROOMS)
 
-    loaded = with_tuned(params, TUNED, lambda: ROOMS)
+    loaded = with_tuned_placement(params, TUNED, lambda: ROOMS)
     assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
     assert (loaded.op_offload_min_batch, loaded.tuned) == (8, flags_of(CHANGE))
     assert loaded.tuned == "--gpu-layers 20 --kv-type q8_0 --draft-device cpu --offload-min-batch 8"
@@ -121,12 +121,12 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairPara
         (replace(params, draft=None), TUNED),
         (replace(params, model=ModelParams(n_gpu_layers=9)), TUNED),
     ):
-        assert with_tuned(other, automatic, lambda: ROOMS) == other
+        assert with_tuned_placement(other, automatic, lambda: ROOMS) == other
     bigger = (replace(ROOMS[0], total_bytes=24 * GB), ROOMS[1])
-    assert with_tuned(params, TUNED, lambda: bigger) == params
+    assert with_tuned_placement(params, TUNED, lambda: bigger) == params
 
-    save_change(file, {}, ROOMS)
-    assert with_tuned(params, TUNED, lambda: ROOMS) == params
+    save_placement(file, {}, ROOMS)
+    assert with_tuned_placement(params, TUNED, lambda: ROOMS) == params
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairPara
 )
 def test_a_damaged_choice_is_discarded(tmp_path: Path, name: str, value: object) -> None:
     file = tmp_path / "choice.json"
-    save_change(file, CHANGE, ROOMS)
-    assert load_change(file, ROOMS) == CHANGE
+    save_placement(file, CHANGE, ROOMS)
+    assert load_placement(file, ROOMS) == CHANGE
     file.write_text(json.dumps(json.loads(file.read_text()) | {"settings": {name: value}}))
 
-    assert not load_change(file, ROOMS)
+    assert not load_placement(file, ROOMS)
 
 
 def test_costs_with_another_threshold_are_stored_apart(params: PairParams) -> None:
