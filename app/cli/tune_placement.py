@@ -157,11 +157,8 @@ def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> l
             shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _BATCH_SIZES]
             draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
             cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
-    lines = (
-        [*text_table(cells, left=1), _LEGEND.format(_BATCH_SIZES[0], _BATCH_SIZES[-1], *shown_acceptance)]
-        if len(cells) > 1
-        else []
-    )
+    legend = _LEGEND.format(_BATCH_SIZES[0], _BATCH_SIZES[-1], *shown_acceptance)
+    lines = [*text_table(cells, left=1), legend] if len(cells) > 1 else []
     lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
     if best is None:
         return [*lines, "", "No placement could be measured."]

@@ -102,8 +102,8 @@ def _in_words(seconds: float) -> str:
 def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
     """Return the answer to a request; retry temporary failures within one deadline.
 
-    The request runs on a daemon thread that is abandoned at the deadline: a name query cannot be interrupted. A server
-    that cannot be reached is an error at once.
+    The request runs on a daemon thread, abandoned at the deadline or at Ctrl+C: a name query cannot be interrupted. A
+    server that cannot be reached is an error at once.
 
     Args:
         watcher: Receives the status text, and cancels it.
