@@ -70,10 +70,10 @@ def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...])
     # Loads llama.cpp.
     from app.llama.library import use_offload
 
-    wanted, notices = asked.op_offload_min_batch, asked.notices
-    used = use_offload(wanted)
-    if wanted is not None and used != wanted:
-        notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {wanted}.",)
+    requested, notices = asked.op_offload_min_batch, asked.notices
+    used = use_offload(requested)
+    if requested is not None and used != requested:
+        notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {requested}.",)
     if asked.tuned:
         notices += (f"Placement by tandem tune: {asked.tuned}.",)
     asked = replace(asked, op_offload_min_batch=used, notices=notices)

@@ -50,7 +50,7 @@ _LEGEND = (
 class Row:
     """One placement, with its costs or why it has none."""
 
-    change: Layer
+    placement: Layer
     found: Fitting
     costs: CostModel | None = None
     gain: Expected = _NO_GAIN
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        n, flags = self.found.plan.target.cpu_experts, tuned_placement.flags_of(self.change)
+        n, flags = self.found.plan.target.cpu_experts, tuned_placement.flags_of(self.placement)
         return f"{flags}, {experts_in_ram(n, self.found.target.n_layers)}" if n else flags
 
     @property
@@ -90,7 +90,7 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
     try:
         if best is not None:
             tuned_placement.save_placement(
-                tuned_placement.placement_file(asked, options.automatic), best.change, automatic.rooms
+                tuned_placement.placement_file(asked, options.automatic), best.placement, automatic.rooms
             )
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
@@ -113,9 +113,9 @@ def _rows(
     """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""
     share = _USUAL_ACCEPTANCE if acceptance is None else acceptance
 
-    def measured(change: Layer) -> Row:
+    def measured(placement: Layer) -> Row:
         began = time.monotonic()
-        row = Row(change, fitting_of(tuned_placement.with_placement(change, asked), automatic.rooms))
+        row = Row(placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.rooms))
 
         def cancelled() -> bool:
             status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")
@@ -134,12 +134,12 @@ def _rows(
         return replace(row, costs=costs, gain=expected(costs, costs, share) if drafts else _NO_GAIN)
 
     done = []
-    for change in tuned_placement.candidate_placements(automatic, options.automatic):
-        done.append(measured(change))
+    for placement in tuned_placement.candidate_placements(automatic, options.automatic):
+        done.append(measured(placement))
         yield done[-1]
     best = fastest(done)
     if best is not None and best.gain.draft_ns:
-        yield from map(measured, tuned_placement.offload_candidates(best.change, best.found, options.automatic))
+        yield from map(measured, tuned_placement.offload_candidates(best.placement, best.found, options.automatic))
 
 
 def fastest(rows: Sequence[Row]) -> Row | None:
@@ -170,7 +170,7 @@ def _as_json(row: Row) -> dict[str, Any]:
     rows_ns = row.costs.profile.batch_ns if row.costs is not None else {}
     return {
         "name": row.name,
-        "settings": row.change,
+        "settings": row.placement,
         "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(rows_ns.items())},
         "draft_ms": row.gain.draft_ns / 1e6,
         "draft_length": row.gain.length,

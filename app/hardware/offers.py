@@ -10,7 +10,7 @@ from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, PlacementRequest, Rooms, offloaded, plan
 from app.models.memory_estimate import ModelMemory
 from app.models.recommend import Proposal
-from app.settings.placement import ALL_LAYERS, experts_in_ram
+from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
 
 _SHORTEST = 1024
 """Tokens; a shorter context holds no conversation."""
@@ -18,7 +18,6 @@ _USEFUL = 2048
 _BITS = {"Q8_0": 8.5, "Q6_K": 6.6, "Q5_K_M": 5.7, "Q4_K_M": 4.85, "Q3_K_M": 3.9}
 """Bits per weight for a model of 8 billion weights, from llama.cpp's quantize tool; Q2_K answers too poorly."""
 _NOTICEABLE = 0.95
-_WIDE_KV = ("f32", "f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _quantized_cache(problem: _Problem, flash_attention: str) -> Offer | None:
 
 
 def _in_8_bits(need: ModelMemory | None) -> ModelMemory | None:
-    if need is None or need.kv_type not in _WIDE_KV or not need.can_quantize_cache:
+    if need is None or need.kv_type not in WIDE_KV or not need.can_quantize_cache:
         return need
     return need.with_kv_type("q8_0")
 

@@ -63,12 +63,12 @@ OFFLOAD_VARIABLE = "GGML_OP_OFFLOAD_MIN_BATCH"
 
 
 def use_offload(min_batch: int | None) -> int | None:
-    """Set the smallest batch of op offload, before the backends start; None leaves it as it is.
+    """Set the op offload threshold before the backends start; None leaves it as it is.
 
     Each backend reads the variable once, when it lists its devices.
 
     Returns:
-        The one in use; None for llama.cpp's default.
+        The threshold in use; None for llama.cpp's default.
     """
     if min_batch is not None and not start.cache_info().currsize:
         os.environ[OFFLOAD_VARIABLE] = str(min_batch)

@@ -10,9 +10,9 @@ CPU = "cpu"
 ALL_LAYERS = -1
 MAX_LAYERS = 9999
 MAX_OFFLOAD = 4096
-"""Largest threshold of op offload; no batch is that wide, so it turns op offload off."""
+"""Largest op offload threshold; no batch is that wide, so it turns op offload off."""
 DEFAULT_OFFLOAD = 32
-"""llama.cpp's threshold of op offload: for batches of this size, weights in RAM are copied to the GPU."""
+"""llama.cpp's op offload threshold: for batches of this size, weights in RAM are copied to the GPU."""
 EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 """llama.cpp's pattern of the weights of experts (LLM_FFN_EXPS_REGEX)."""
 TUNED = ("model.gpu_layers", "model.kv_type", "draft.device", "model.offload_min_batch")
@@ -40,6 +40,8 @@ KV_TYPES: Mapping[str, KvType] = {
     "q5_1": KvType(7, 24 / _BLOCK),
 }
 """By llama.cpp's names. A block has a scale of two bytes, and an offset of two more in the _1 types."""
+WIDE_KV = ("f32", "f16", "bf16")
+"""KV cache types that are not quantized."""
 
 
 def needs_flash_attention(name: str) -> bool:

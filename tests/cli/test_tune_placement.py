@@ -41,7 +41,7 @@ def namespace(**given: object) -> argparse.Namespace:
 
 
 def fast_from(threshold: int) -> Speed:
-    """Batches cost a third from this threshold of op offload; every placement else is alike."""
+    """Batches cost a third from this op offload threshold; placements are alike otherwise."""
 
     def measure(params: PairParams) -> Measured:
         rows = {1: 10e6, 2: 20e6, 4: 40e6, 8: 80e6, 64: 640e6}

@@ -167,17 +167,17 @@ def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fit
         UsageError: A named device is not there.
         ModelFileError: A file is missing or not a model.
     """
-    found = _weighed(params, rooms, certain)
+    found = _planned(params, rooms, certain)
     windows = found.target.window_gain or (found.draft is not None and found.draft.window_gain)
     n_moved = found.plan.target.cpu_experts if found.request.cpu_experts is None else 0
     if params.swa_full is not None or not windows or (found.plan.fits and not n_moved):
         return found
-    small = _weighed(replace(params, swa_full=False), rooms, certain)
+    small = _planned(replace(params, swa_full=False), rooms, certain)
     is_better = (small.plan.lacking, small.plan.target.cpu_experts) < (found.plan.lacking, n_moved)
     return small if is_better else found
 
 
-def _weighed(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
+def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
     target, draft = needs(params)
     request = _placement_request(params)
     planned = plan(target, draft, rooms, request)

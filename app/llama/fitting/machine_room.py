@@ -50,7 +50,7 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
     if devices is None and is_cpu_only_build():
         devices = ()
     elif devices is None:
-        # In a child, so that this process can still choose a threshold of op offload.
+        # In a child, so that this process can still choose an op offload threshold.
         build, listed = probe(available)
         devices = listed if build.supports_offload else ()
     rooms = (device for device in devices if device.kind in ("gpu", "igpu", "software"))

@@ -22,11 +22,10 @@ from app.llama.params import PairParams
 from app.llama.stored_measurements import fingerprint
 from app.models.draft_kinds import kind_of_file
 from app.settings.layers import Layer
-from app.settings.placement import ALL_LAYERS, TUNED
+from app.settings.placement import ALL_LAYERS, TUNED, WIDE_KV
 from app.settings.table import BY_NAME
 
 FORMAT = 1
-_WIDE_KV = ("f32", "f16", "bf16")
 _THRESHOLDS = (128, 16, 8, 4)
 """Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use that one."""
 
@@ -61,7 +60,7 @@ def candidate_placements(found: Fitting, automatic: Collection[str]) -> list[Lay
     """
     params, target, draft = found.params, found.target, found.plan.draft
     placements: list[Layer] = [{}]
-    if target.can_quantize_cache and target.kv_type in _WIDE_KV and params.flash_attention != "off":
+    if target.can_quantize_cache and target.kv_type in WIDE_KV and params.flash_attention != "off":
         placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
     if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == "model":

@@ -1,4 +1,4 @@
-"""Placements to compare, their storage, and the threshold of op offload."""
+"""Placements to compare, their storage, and the op offload threshold."""
 
 from __future__ import annotations
 
