@@ -66,12 +66,16 @@ def test_every_command_of_the_parser_has_a_function() -> None:
 
 _FIRST_FRAME = """
 import app.cli.chat
+from app.core.paths import settings_file
+from app.settings.file import SettingsFile
+from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.session.chat_settings import ChatSettings
+from app.ui.models.state import Tuning
 
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
-TandemApp(lambda emit: engine, None, ChatSettings("A pair")).run(headless=True, size=(200, 60))
+tuning = Tuning(LiveSettings(SettingsFile(settings_file())), None)
+TandemApp(lambda emit: engine, None, "A pair", tuning).run(headless=True, size=(200, 60))
 """
 
 

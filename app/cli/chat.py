@@ -36,7 +36,6 @@ from app.models.recommend import Room
 from app.models.registry import SetUp
 from app.models.source import HubModel
 from app.session.answering import Engine
-from app.session.chat_settings import ChatSettings, applied
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.key_names import key
@@ -88,11 +87,11 @@ def chat(args: argparse.Namespace) -> int:
     app = TandemApp(
         engine,
         first.loader,
-        first.settings,
+        first.title,
+        Tuning(opener.live, opener.again),
         pairs=pairs,
         first_run=first_run,
         store=store,
-        tuning=Tuning(opener.live, opener.again),
         serve=server.toggle,
     )
     install_parser()
@@ -187,7 +186,7 @@ class Opener:
         """Return the same pair with the current settings. Raises UsageError."""
         options = replace(options_of(self.live.resolved(), self._pair, self._files), process=self.process)
         self.live.loading()
-        return LoadRequest(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
+        return LoadRequest(PairLoader(options), options.pair.title)
 
     def with_flags(self, flags: Sequence[str]) -> Options:
         """Return the options with these flags added; flags that name models replace the pair."""

@@ -20,7 +20,7 @@ from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
-from app.session.chat_settings import ChatSettings, applied
+from app.session.chat_settings import ChatSettings, chat_settings
 from app.settings.file import SettingsFile
 from app.settings.kinds import Overrides
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, thinking
@@ -109,7 +109,7 @@ def _refuse_problems(live: LiveSettings) -> None:
 
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
     """Put settings over a pair."""
-    answers = applied(ChatSettings(pair.title), settings)
+    answers = chat_settings(pair.title, settings)
     has_draft = pair.draft is not None or has_mtp_layers(pair, files)
     if isinstance(answers.drafting, DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:

@@ -42,10 +42,10 @@ class ChatSettings:
     titles: bool = False
 
 
-def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
-    """Return the same pair with the current settings."""
-    return replace(
-        base,
+def chat_settings(title: str, now: Resolved) -> ChatSettings:
+    """Return the current settings of answers."""
+    return ChatSettings(
+        title,
         sampling=sampling(now),
         drafting=drafting(now),
         automatic=automatic(now),

@@ -11,7 +11,7 @@ from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.session.answering import Answering, Engine
-from app.session.chat_settings import ChatSettings, Comparable, applied
+from app.session.chat_settings import ChatSettings, Comparable, chat_settings
 from app.session.conversation import Conversation
 from app.session.library import Library, StoreOpener
 from app.session.snapshot import DraftState, Phase, Snapshot
@@ -35,18 +35,18 @@ class Session:
 
     Args:
         engine: Loads pairs and writes answers.
-        settings: How answers are asked for at the start.
+        title: Name of the pair, shown until it is loaded.
+        live: Current settings.
         open_store: Opens the conversations; None keeps them in memory only.
-        live: Current settings; None leaves them as at the start.
         is_loading: Whether the engine was told to load a pair.
     """
 
     def __init__(
         self,
         engine: Engine,
-        settings: ChatSettings,
+        title: str,
+        live: LiveSettings,
         open_store: StoreOpener | None = None,
-        live: LiveSettings | None = None,
         *,
         is_loading: bool = True,
     ) -> None:
@@ -58,13 +58,13 @@ class Session:
         self.waiting: str | None = None
         """A prompt sent while the models load."""
         self._live = live
-        self._base = settings
-        self._mode = settings.drafting
-        self._drafting = settings.drafting is not None
+        self._title = title
+        self._mode = self.settings.drafting
+        self._drafting = self._mode is not None
         self._answering = Answering(engine, self.conversation, lambda: self.settings)
         self._loads = self._n_loading = int(is_loading)
         self._switches = 0
-        self._next: tuple[Loader, ChatSettings] | None = None
+        self._next: tuple[Loader, str] | None = None
 
     # What readers see
 
@@ -72,7 +72,7 @@ class Session:
     def snapshot(self) -> Snapshot:
         return Snapshot(
             phase=self.phase,
-            title=self._base.title,
+            title=self._title,
             loads=self._loads,
             pair=self.pair,
             switches=self._switches,
@@ -95,7 +95,7 @@ class Session:
     @property
     def settings(self) -> ChatSettings:
         """Return how the next answer is asked for."""
-        return applied(self._base, self._live.resolved()) if self._live is not None else self._base
+        return chat_settings(self._title, self._live.resolved())
 
     @property
     def drafting(self) -> DraftState:
@@ -231,29 +231,22 @@ class Session:
         self.waiting = None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
-        if self._live is not None:
-            for problem in self._live.enter(self.conversation.settings):
-                self.library.say(f"This conversation's settings: {problem.text}")
-            self._apply_settings()
+        for problem in self._live.enter(self.conversation.settings):
+            self.library.say(f"This conversation's settings: {problem.text}")
+        self._apply_settings()
         self._load_next()
 
     # Commands: settings and models
 
-    @property
-    def can_set(self) -> bool:
-        return self._live is not None
-
     def set_setting(self, name: str, value: Value) -> None:
-        """Change a setting for this conversation alone; None removes it. Needs live settings."""
-        assert self._live is not None
+        """Change a setting for this conversation alone; None removes it."""
         self._live.set_own(name, value)
         self.settings_changed()
 
     def settings_changed(self) -> None:
         """Use changed settings from the next answer on, and store the conversation's own."""
-        if self._live is not None:
-            self.conversation.set_settings(self._live.document)
-            self._apply_settings()
+        self.conversation.set_settings(self._live.document)
+        self._apply_settings()
 
     def _apply_settings(self) -> None:
         mode = self.settings.drafting
@@ -267,20 +260,20 @@ class Session:
         self._drafting = on
         self.engine.draft(self.drafting.is_on)
 
-    def load(self, loader: Loader, settings: ChatSettings) -> None:
+    def load(self, loader: Loader, title: str) -> None:
         """Load another pair; a running answer is stopped first."""
-        self._next = loader, settings
+        self._next = loader, title
         if not self.stop():
             self._load_next()
 
     def _load_next(self) -> None:
         if self._next is None:
             return
-        (loader, settings), self._next = self._next, None
+        (loader, self._title), self._next = self._next, None
         if self._n_loading:
             self.engine.cancel()
-        self._base, self._mode = settings, settings.drafting
-        self.pair, self.phase, self._drafting = None, Phase.LOADING, settings.drafting is not None
+        self._mode = self.settings.drafting
+        self.pair, self.phase, self._drafting = None, Phase.LOADING, self._mode is not None
         self._n_loading += 1
         self._loads += 1
         self.engine.load(loader)

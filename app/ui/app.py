@@ -62,11 +62,11 @@ class TandemApp(App[None]):
     Args:
         engine_factory: Makes the engine, given the receiver of its events.
         loader: Loads the pair, on the engine's thread.
-        settings: How answers are asked for.
+        title: Name of the pair.
+        tuning: The settings.
         pairs: The pairs to choose from; None without a choice.
-        first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
+        first_run: Whether a pair is chosen first; `loader` then waits for that.
         store: Opens the conversations, after the first frame; None keeps them in memory.
-        tuning: The settings; None leaves them as at the start.
         serve: Starts or stops the server for other programs and returns a sentence; None without one.
     """
 
@@ -79,11 +79,11 @@ class TandemApp(App[None]):
         self,
         engine_factory: EngineFactory,
         loader: Loader,
-        settings: ChatSettings,
+        title: str,
+        tuning: Tuning,
         pairs: PairService | None = None,
         first_run: bool = False,
         store: StoreOpener | None = None,
-        tuning: Tuning | None = None,
         serve: Serve | None = None,
     ) -> None:
         super().__init__()
@@ -95,19 +95,17 @@ class TandemApp(App[None]):
         self._loader = loader
         self._pairs = pairs
         self._chooses_pair = first_run and pairs is not None
-        live = tuning.live if tuning is not None else None
-        self.session = Session(self.engine, settings, store, live, is_loading=not self._chooses_pair)
+        self.session = Session(self.engine, title, tuning.live, store, is_loading=not self._chooses_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
         # Animation takes CPU time from the models.
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
-        if tuning is not None:
-            self._notices = apply_appearance(self, tuning.live)
+        self._notices = apply_appearance(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(self.session, self._events, self._pairs, self._tuning)
+        self._chat = ChatScreen(self.session, self._events, self._tuning, self._pairs)
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
@@ -143,16 +141,15 @@ class TandemApp(App[None]):
             self.engine.load(self._loader)
         if not self.is_headless:
             _collect_young_objects_only()
-        if self._tuning is not None:
-            if requested := self._tuning.live.content.keys:
-                # It imports every screen.
-                from app.ui.screens.key_list import valid_keys
+        if requested := self._tuning.live.content.keys:
+            # It imports every screen.
+            from app.ui.screens.key_list import valid_keys
 
-                keys, errors = valid_keys(requested)
-                self.set_keymap(keys)
-                self._notices += errors
-            for sentence in self._notices:
-                library.say(sentence)
+            keys, errors = valid_keys(requested)
+            self.set_keymap(keys)
+            self._notices += errors
+        for sentence in self._notices:
+            library.say(sentence)
 
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
@@ -168,10 +165,8 @@ class TandemApp(App[None]):
 
     def watch_theme(self, theme: str) -> None:
         """Store a theme that was chosen in the palette."""
-        if self._tuning is not None and self.is_running:
-            problem = save_theme(theme, self._tuning.live)
-            if problem:
-                self.session.library.say(problem)
+        if self.is_running and (problem := save_theme(theme, self._tuning.live)):
+            self.session.library.say(problem)
 
     def action_command_palette(self) -> None:
         """Open the command palette."""

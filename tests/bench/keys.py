@@ -106,17 +106,15 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
 def _stream(kind: str, length: str, store: str) -> None:
     """Run the chat with the fake engine."""
     from app.conversations.store import Store
-    from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
-
-    def no_loader(cancel: object, progress: object) -> object:
-        raise AssertionError
+    from tests.ui.fakes import no_loader, tuning_of
 
     TandemApp(
         lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
-        no_loader,  # type: ignore[arg-type]
-        ChatSettings("A pair"),
+        no_loader,
+        "A pair",
+        tuning_of(),
         store=lambda: Store(Path(store) / "conversations.db"),
     ).run()
 

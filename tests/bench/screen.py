@@ -163,17 +163,14 @@ def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -
 
 def _stream(result: Path) -> None:
     """Run the chat with the fake engine."""
-    from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
-
-    def nothing(cancel: object, progress: object) -> object:
-        raise AssertionError
+    from tests.ui.fakes import no_loader, tuning_of
 
     def ended(share: float) -> None:
         result.write_text(str(share))
         os._exit(0)
 
-    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]
+    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), no_loader, "A pair", tuning_of()).run()
 
 
 if __name__ == "__main__":

@@ -97,11 +97,11 @@ def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> N
     opener = Opener(in_memory(), PAIR, None, Process())
 
     chosen = opener.open(first, None)
-    assert (chosen.settings.sampling.top_k, options(chosen).answers.sampling.top_k) == (7, 7)
+    assert options(chosen).answers.sampling.top_k == 7
     assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
 
     other = opener.open(second, None)
-    assert other.settings.sampling == SamplingParams()
+    assert options(other).answers.sampling == SamplingParams(0.8)
 
 
 def test_flags_that_name_a_model_use_its_recommendations(tmp_path: Path) -> None:
@@ -109,6 +109,6 @@ def test_flags_that_name_a_model_use_its_recommendations(tmp_path: Path) -> None
     named = str(model(tmp_path, "b", top_k=9))
 
     assert opener.with_flags(("--target", named)).answers.sampling.top_k == 9
-    assert opener.take(("--target", named, "--ctx", "512")).settings.sampling.top_k == 9
+    assert options(opener.take(("--target", named, "--ctx", "512"))).answers.sampling.top_k == 9
     assert opener.with_flags(("--ctx", "1024")).answers.sampling.top_k == 9
     assert opener.with_flags(("--temp", "0")).answers.sampling == SamplingParams(0.0, 9)

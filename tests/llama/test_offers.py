@@ -85,7 +85,7 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
     way = next(way for way in told.error.options if way.offer.what.startswith("a context"))
     assert way.apply is not None
     choice = way.apply()
-    assert choice.settings == first.settings
+    assert choice.title == first.title
     # What was taken stays for whatever is loaded next.
     assert chat.live.resolved()["model.ctx"] is not None
     pair = choice.loader(CancelFlag(), lambda *_: True)

@@ -12,18 +12,19 @@ from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import DraftParams, FinishReason, Origin
+from app.engine.types import FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
-from app.session.chat_settings import ChatSettings
 from app.session.session import Session
 from app.session.turn import Outcome
+from app.settings.layers import Layer
 from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Failed, Finished, Loaded
 from app.worker.request import AnswerRequest, LoadedPair
+from tests.settings.in_memory import in_memory
 
 STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)
 PAIR = PairInfo(ModelInfo("Big", "Big-Q4_K_M.gguf", "Q4_K - Medium", 1, 1), None, n_ctx=4096, device="CPU")
-SETTINGS = ChatSettings("A pair", drafting=DraftParams())
+FIXED: Layer = {"draft.mode": "fixed"}
 BROKEN = AppError("It broke.", "Fix it.")
 
 
@@ -73,13 +74,14 @@ class ScriptedSession:
         *,
         loaded: bool = True,
         now: Callable[[], float] | None = None,
-        settings: ChatSettings = SETTINGS,
+        flags: Layer = FIXED,
     ) -> None:
         self.file = file
         self.engine = ScriptedEngine()
         self.said: list[str] = []
         opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
-        self.session = Session(self.engine, settings, opener)
+        self.live = in_memory({"answer.titles": False, **flags})
+        self.session = Session(self.engine, "A pair", self.live, opener)
         self.library, self.conversation = self.session.library, self.session.conversation
         self.library.say = self.said.append
         self.library.open_store()

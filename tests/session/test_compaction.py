@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from app.engine.types import FinishReason
 from app.session.snapshot import Phase
 from app.session.turn import Outcome
 from app.worker.events import AnswerPlan, Event, Failed, Finished, PromptProgress, Step
-from tests.session.scripted import SETTINGS, ScriptedSession
+from tests.session.scripted import ScriptedSession
 
 TURNS = [(f"question {n}", f"answer {n}") for n in range(4)]
 
@@ -62,15 +61,15 @@ def test_the_text_of_the_summary_is_not_shown(chat: ScriptedSession) -> None:
     assert chat.session.expects(Step(request + 1, (), stats))
 
 
-def test_messages_are_left_out_without_a_summary(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat.session, "_base", replace(SETTINGS, context_full="drop"))
+def test_messages_are_left_out_without_a_summary(chat: ScriptedSession) -> None:
+    chat.live.set("answer.context_full", "drop")
     overflowing(chat)
     assert chat.read == ["question 3", "answer 3", "more"]
     assert chat.session.summary is None
 
 
-def test_stop_keeps_the_error(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat.session, "_base", replace(SETTINGS, context_full="stop"))
+def test_stop_keeps_the_error(chat: ScriptedSession) -> None:
+    chat.live.set("answer.context_full", "stop")
     chat.exchange("a", "b")
     chat.session.send("c")
     assert chat.engine.requests[-1].n_room == 0

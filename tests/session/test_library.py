@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.session.chat_settings import ChatSettings
 from app.session.session import Session
 from tests.conversations.stores import kill as kill_store
 from tests.session.scripted import ScriptedEngine, ScriptedSession
+from tests.settings.in_memory import in_memory
 
 
 def listed(chat: ScriptedSession) -> list[int]:
@@ -102,7 +102,7 @@ def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedS
 
 
 def test_without_a_store_conversations_stay_in_memory() -> None:
-    session = Session(ScriptedEngine(), ChatSettings("A pair"))
+    session = Session(ScriptedEngine(), "A pair", in_memory())
     assert not session.library.has_history
     session.library.open_store()
     session.new_conversation("typed")

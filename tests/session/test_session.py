@@ -12,7 +12,7 @@ from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import TitleJob
-from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
+from tests.session.scripted import BROKEN, FIXED, PAIR, ScriptedSession, no_loader
 
 Step = Callable[[ScriptedSession], object]
 
@@ -34,7 +34,7 @@ def again(chat: ScriptedSession) -> None:
 
 
 def load(chat: ScriptedSession) -> None:
-    chat.session.load(no_loader, SETTINGS)
+    chat.session.load(no_loader, "A pair")
 
 
 def loaded(chat: ScriptedSession) -> None:
@@ -155,7 +155,7 @@ def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> 
 
 @pytest.fixture
 def titled(tmp_path: Path) -> Iterator[ScriptedSession]:
-    chat = ScriptedSession(tmp_path / "conversations.db", settings=replace(SETTINGS, titles=True))
+    chat = ScriptedSession(tmp_path / "conversations.db", flags={**FIXED, "answer.titles": True})
     yield chat
     chat.session.close()
 

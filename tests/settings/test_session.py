@@ -11,7 +11,7 @@ from app.conversations.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.models.catalog import Pair
 from app.models.source import parse_source
-from app.session.chat_settings import ChatSettings, applied
+from app.session.chat_settings import chat_settings
 from app.session.session import Session
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
@@ -23,40 +23,35 @@ from tests.settings.in_memory import in_memory
 OWN = Message(Role.SYSTEM, "Own.")
 
 
-def ask(settings: ChatSettings, live: LiveSettings | None = None, *before: Message) -> Message:
+def ask(live: LiveSettings, *before: Message) -> Message:
     """Return the first message of the request for an answer below others."""
     with closing(Store()) as store:
-        number, parent = store.create(live.document if live is not None else None), None
+        number, parent = store.create(live.document), None
         for message in before:
             parent = store.add(number, message.role, message.content, parent=parent).id
-        session = Session(ScriptedEngine(), settings, lambda: store, live)
+        session = Session(ScriptedEngine(), "A pair", live, lambda: store)
         session.library.open_store()
         session.open_conversation(number)
         session.handle(Loaded(PAIR))
         return session.comparable("c").request.messages[0]
 
 
-def first(settings: ChatSettings, live: LiveSettings | None = None) -> Message:
-    return ask(settings, live, OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
+def first(live: LiveSettings) -> Message:
+    return ask(live, OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
 
 
 def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_flag_and_conversation(
     tmp_path: Path,
 ) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
-    settings = ChatSettings("A pair", drafting=AutoDraft())
-    assert first(settings, live) == OWN
+    assert first(live) == OWN
     live.set("answer.system", "For all.")
-    assert first(settings, live) == OWN
-    assert ask(settings, live).content == "For all."
+    assert first(live) == OWN
+    assert ask(live).content == "For all."
     live.set("answer.system", "Here.", Scope.CONVERSATION)
-    assert first(settings, live).content == "Here."
+    assert first(live).content == "Here."
     flagged = in_memory(flags={"answer.system": "Flag."})
-    assert first(settings, flagged).content == "Flag."
-
-
-def test_without_live_settings_it_is_as_it_was_started() -> None:
-    assert first(ChatSettings("A pair", drafting=AutoDraft(), system="Started.")).content == "Started."
+    assert first(flagged).content == "Flag."
 
 
 def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:
@@ -64,5 +59,5 @@ def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> N
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
     pair = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=parse_source("y.gguf"))
-    for made in (applied(ChatSettings("A pair"), settings), options_of(settings, pair, None).answers):
+    for made in (chat_settings("A pair", settings), options_of(settings, pair, None).answers):
         assert (made.drafting, made.automatic) == (DraftParams(3), lookup)

@@ -20,7 +20,6 @@ from app.llama.template import ChatTemplate
 from app.models.catalog import Pair
 from app.models.gguf import parse_header
 from app.models.source import HubModel
-from app.session.chat_settings import ChatSettings
 from app.session.session import Session
 from app.settings.checking import in_one_line, recommended
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, ThinkingSupport, sampling, thinking
@@ -85,7 +84,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.reasoning_effort", "medium")
     assert thinking(live.resolved()) == Thinking(enabled=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
-    session = Session(ScriptedEngine(), ChatSettings("A pair"), live=live)
+    session = Session(ScriptedEngine(), "A pair", live)
     session.handle(Loaded(PAIR))
     assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
 

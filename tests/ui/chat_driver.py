@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
-from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.session.snapshot import Phase
+from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.screens.chat import ChatScreen
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.transcript.message import AnswerMessage
 from tests.ui.driver import Driver
-from tests.ui.fakes import FakeEngine, fake_app
+from tests.ui.fakes import FIXED, FakeEngine, fake_app
 
 WIDE = (120, 30)
 """A window with room for everything beside the conversation."""
@@ -104,7 +104,7 @@ def n_said(chat: Chat) -> int:
 
 @asynccontextmanager
 async def open_chat(
-    settings: ChatSettings | None = None,
+    flags: Layer = FIXED,
     *,
     loaded: bool = True,
     size: tuple[int, int] = (80, 24),
@@ -113,7 +113,7 @@ async def open_chat(
     live: LiveSettings | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(settings, closes=closes, store=store, live=live)
+    app, engine = fake_app(flags, closes=closes, store=store, live=live)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

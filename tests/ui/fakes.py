@@ -10,15 +10,17 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, DraftParams, FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
-from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
+from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
+from tests.settings.in_memory import in_memory
 
+FIXED: Layer = {"draft.mode": "fixed"}
 TARGET = ModelInfo(
     "Qwen2.5-Coder-32B-Instruct", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K_M", 19_900_000_000, 152064, 32768
 )
@@ -137,21 +139,26 @@ def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
     raise AssertionError("the fake engine loads nothing")
 
 
+def tuning_of(live: LiveSettings | None = None) -> Tuning:
+    """Return these settings, or those of a fresh machine; the same pair is loaded again."""
+    return Tuning(live or in_memory(), lambda: LoadRequest(no_loader, "A pair"))
+
+
 def fake_app(
-    settings: ChatSettings | None = None,
+    flags: Layer = FIXED,
     *,
     closes: bool = True,
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
-    """The real application over a fake engine."""
-    settings = settings or ChatSettings("A pair", drafting=DraftParams())
+    """The real application over a fake engine, with `live` settings or those of the flags."""
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    tuning = Tuning(live, lambda: LoadRequest(no_loader, settings)) if live is not None else None
-    app = TandemApp(factory, no_loader, settings, store=store, tuning=tuning)
+    app = TandemApp(
+        factory, no_loader, "A pair", tuning_of(live or in_memory({"answer.titles": False, **flags})), store=store
+    )
     return app, engines[0]

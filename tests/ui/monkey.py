@@ -19,19 +19,18 @@ from app.compare.job import Raced
 from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
 from app.engine.text.segments import Segment
-from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin
-from app.session.chat_settings import ChatSettings
+from app.engine.types import DraftParams, FinishReason, Origin
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.state import LoadRequest, Tuning
+from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
 from app.worker.request import AnswerRequest
-from tests.ui.fakes import PAIR, STATS, no_loader
+from tests.ui.fakes import PAIR, STATS, no_loader, tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 
 Move = tuple[str, object]
@@ -178,10 +177,8 @@ class Monkey:
         self.file = folder / "conversations.db"
         live = LiveSettings(SettingsFile(folder / "settings.toml"))
         live.loading()
-        settings = ChatSettings("A pair", drafting=AutoDraft())
-        tuning = Tuning(live, lambda: LoadRequest(no_loader, settings))
         opener = lambda: Store(self.file)  # noqa: E731 - an argument
-        self.app = TandemApp(self._engine, no_loader, settings, FakePairs(), store=opener, tuning=tuning)
+        self.app = TandemApp(self._engine, no_loader, "A pair", tuning_of(live), FakePairs(), store=opener)
         self.pilot: Pilot[None]
 
     def _engine(self, emit: Callable[[Event], None]) -> MonkeyEngine:
@@ -244,7 +241,7 @@ class Monkey:
             await self.rest()
         await self.pilot.pause(0.3)
         if self.chat.session.phase is Phase.UNLOADED:
-            await self.chat.load_pair(LoadRequest(no_loader, ChatSettings("Another")))
+            await self.chat.load_pair(LoadRequest(no_loader, "Another"))
             self.engine.go_on("end")
         await self._until_ready()
 

@@ -12,8 +12,7 @@ from textual.pilot import Pilot
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, DraftingStatus
-from app.session.chat_settings import ChatSettings
+from app.engine.types import DraftingStatus
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import NOW, look
@@ -181,7 +180,7 @@ Scene = Callable[[Chat], Awaitable[None]]
 
 def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:
     """Return whether a chat with a filled store looks as accepted after a scene."""
-    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
+    app, engine = fake_app({}, store=filled)
     app.theme = theme
 
     async def run_before(pilot: Pilot[None]) -> None:
@@ -228,7 +227,7 @@ def test_states(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], 
 
 @pytest.mark.parametrize("size", [(50, 20), (80, 24)], ids=str)
 def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
-    app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()))
+    app, engine = fake_app({})
 
     async def run_before(pilot: Pilot[None]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from app.core.program import python_command
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.app import TandemApp
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
+from tests.ui.fakes import tuning_of
 from tests.worker.fake_process import MODULE, FakeLoader
 
 _LOOKS = 3000
@@ -44,7 +44,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
         engine.stop_s = 0.05
         return engine
 
-    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
+    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", tuning_of())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

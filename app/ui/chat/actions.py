@@ -13,7 +13,7 @@ from textual import on
 from app.conversations.attached import compose, split
 from app.conversations.message import Role
 from app.conversations.tree import Node
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.session.session import Session
@@ -305,8 +305,6 @@ class ChatActions(ChatBase):
 
     def set_setting(self, name: str, value: Value) -> None:
         """Change a setting for this conversation alone; None removes it."""
-        if not self.session.can_set:
-            raise UsageError("There are no settings here.")
         self.session.set_setting(name, value)
         self.call_later(self.renderer.render)
 
@@ -316,7 +314,7 @@ class ChatActions(ChatBase):
         if not drafting.is_available:
             settings = key("chat.settings", "f4")
             off = f"Drafting is off in the settings; {settings} turns it on."
-            self.hint.say(off if session.can_set and session.settings.drafting is None else drafting.reason)
+            self.hint.say(off if session.settings.drafting is None else drafting.reason)
             return
         session.set_drafting(not drafting.is_on)
         self.call_later(self.renderer.render)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from app.core.errors import AppError
 from app.models.progress import Progress
 from app.models.recommend import Standing
-from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class LoadRequest:
     """A pair to load in the chat."""
 
     loader: Loader
-    settings: ChatSettings
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

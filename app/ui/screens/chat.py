@@ -48,9 +48,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
     class EventsArrived(Message):
         """An event arrived that should not wait."""
 
-    def __init__(
-        self, session: Session, queue: EventQueue, pairs: PairService | None = None, tuning: Tuning | None = None
-    ) -> None:
+    def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService | None = None) -> None:
         super().__init__(session, pairs)
         self._tuning = tuning
         self.event_queue = queue
@@ -166,7 +164,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
             lines.watch_downloads()
 
     def action_settings(self) -> None:
-        if self._tuning is None or not self._is_on_top:
+        if not self._is_on_top:
             return
         from app.ui.settings.screen import SettingsScreen
 
@@ -180,13 +178,12 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     def _apply_settings(self) -> None:
         """Use changed settings at once, as the user may quit from there."""
-        if self._tuning is not None:
-            apply_appearance(self.app, self._tuning.live)
+        apply_appearance(self.app, self._tuning.live)
         self.settings_changed()
 
     async def _leave_settings(self, reload: bool | None) -> None:
         self.settings_changed()
-        if reload and self._tuning is not None:
+        if reload:
             try:
                 await self.load_pair(self._tuning.reopen())
             except AppError as error:
@@ -213,7 +210,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
         """Load another pair; a running answer is stopped first."""
         if self.session.phase is Phase.ANSWERING:
             self.status.do("stopping")
-        self.session.load(choice.loader, choice.settings)
+        self.session.load(choice.loader, choice.title)
         await self.renderer.render()
 
     @on(FitOptionList.Left)
@@ -288,8 +285,6 @@ class ChatScreen(BaseScreen[None], ChatActions):
                 return self._pairs is not None
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
-            case "settings":
-                return session.can_set
         return True
 
     # Events of the worker

@@ -14,7 +14,6 @@ from app.models.memory_estimate import PairOverhead
 from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
-from app.session.chat_settings import ChatSettings
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, SetupProgress
 from app.ui.models.tasks import PairEnvironment
@@ -105,7 +104,7 @@ class Setting:
     def _open(self, pair: Pair, files: SetUp) -> LoadRequest:
         self.opened.append((pair, files))
         self.current = pair
-        return LoadRequest(_no_loader, ChatSettings(pair.title))
+        return LoadRequest(_no_loader, pair.title)
 
 
 def _no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:

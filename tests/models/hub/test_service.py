@@ -99,7 +99,7 @@ def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
 
     for service in (setting.service, setting.again()):
         service.state()
-        assert service.load_request("mine").settings.title == "Big with small"
+        assert service.load_request("mine").title == "Big with small"
     (pair, files), _ = setting.opened
     assert pair == MINE
     assert files.is_here

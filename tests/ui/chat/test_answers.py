@@ -9,7 +9,6 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.sidebar.readouts import SHORT_WAIT_S
 from app.worker.events import Measuring
@@ -18,7 +17,7 @@ from tests.ui.fakes import PAIR
 
 
 async def test_a_prompt_is_answered() -> None:
-    async with open_chat(ChatSettings("A pair", system="Be brief.", max_tokens=7, stops=("END",))) as chat:
+    async with open_chat({"answer.system": "Be brief.", "answer.max_tokens": 7, "answer.stop": ("END",)}) as chat:
         await chat.send("hello")
         assert chat.prompt == ""
         chat.engine.says("Good *morning*.")

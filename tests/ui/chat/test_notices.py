@@ -10,7 +10,6 @@ import pytest
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest
 from app.worker.events import Notice
@@ -74,7 +73,7 @@ CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"
 
 async def load(chat: Chat, pair: PairInfo) -> None:
     """Change the pair, as from the list of pairs."""
-    await chat.screen.load_pair(LoadRequest(no_loader, ChatSettings("another pair")))
+    await chat.screen.load_pair(LoadRequest(no_loader, "another pair"))
     chat.engine.loaded(pair)
     await chat.until(lambda: chat.screen.session.phase is Phase.READY)
 

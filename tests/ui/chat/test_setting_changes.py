@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.types import AutoDraft, DraftParams
-from app.session.chat_settings import ChatSettings
+from app.engine.types import DraftParams
 from app.session.snapshot import Phase
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import open_chat
@@ -45,16 +44,17 @@ async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
 
 
 async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
-    async with open_chat(ChatSettings("One model")) as chat:
+    async with open_chat(loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.shows("no draft")
         await chat.pilot.press("ctrl+d")
         await chat.shows("There is no draft model.")
-        assert "no draft" in chat.status
         await chat.send("plain")
-        assert chat.engine.requests[0].drafting is None
+        assert not chat.engine.drafts
 
 
 async def test_n_gram_drafting_alone_can_be_turned_off() -> None:
-    async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
+    async with open_chat({}) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))
         await chat.pilot.press("ctrl+d")
         await chat.shows("drafting off")

@@ -11,12 +11,12 @@ from app.compare.race import Run, RunBegan, RunEnded
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
-from app.session.chat_settings import ChatSettings
+from app.engine.types import FinishReason, Origin
+from app.settings.layers import Layer
 from app.worker.events import JobEnded, JobProgressed, Step
 from tests.ui.chat_driver import Chat, open_chat
 
-SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))
+SETTINGS: Layer = {"sampling.temp": 0}
 DRAFTED = "with the draft"
 PLAIN, AUTOMATIC, FIXED = "plain", "automatic", "fixed 7/0.6"
 SAME = {AUTOMATIC: None}
@@ -96,14 +96,14 @@ class Comparison:
 
 @asynccontextmanager
 async def open_comparison(
-    settings: ChatSettings = SETTINGS, *, size: tuple[int, int] = (80, 24), prompt: str = "Write a quicksort."
+    flags: Layer = SETTINGS, *, size: tuple[int, int] = (80, 24), prompt: str = "Write a quicksort."
 ) -> AsyncIterator[Comparison]:
     """The compare screen on top of a chat in which this prompt is typed."""
-    async with open_chat(settings, size=size) as chat:
+    async with open_chat(flags, size=size) as chat:
         await chat.type(prompt)
         comparison = Comparison(chat)
         await comparison.open()
         yield comparison
 
 
-FIXED_SETTINGS = ChatSettings("A pair", drafting=DraftParams(), sampling=SamplingParams(temperature=0))
+FIXED_SETTINGS: Layer = {"draft.mode": "fixed", "sampling.temp": 0}

@@ -10,8 +10,8 @@ from textual import events
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import ContextOverflowError, DecodeError
-from app.engine.types import AutoDraft, SamplingParams
-from app.session.chat_settings import ChatSettings
+from app.engine.types import AutoDraft
+from app.settings.layers import Layer
 from app.ui.screens.chat import ChatScreen
 from app.worker.events import Failed
 from tests.ui.chat_driver import open_chat
@@ -81,8 +81,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
 
 
 async def test_sampling_uses_one_seed_for_all_rounds() -> None:
-    settings = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0.7), max_tokens=32)
-    async with open_comparison(settings) as compare:
+    async with open_comparison({"sampling.temp": 0.7, "answer.max_tokens": 32}) as compare:
         seed = compare.job.request.sampling.seed
         assert seed is not None
         assert compare.job.request.max_tokens == 32
@@ -92,8 +91,8 @@ async def test_sampling_uses_one_seed_for_all_rounds() -> None:
         assert compare.job.request.sampling.seed == seed
 
 
-async def refused(chat_text: str, settings: ChatSettings = SETTINGS, *, loaded: bool = True, typed: str = "Hi") -> None:
-    async with open_chat(settings, loaded=loaded) as chat:
+async def refused(chat_text: str, flags: Layer = SETTINGS, *, loaded: bool = True, typed: str = "Hi") -> None:
+    async with open_chat(flags, loaded=loaded) as chat:
         if typed:
             await chat.type(typed)
         await chat.pilot.press("f2")
@@ -105,7 +104,7 @@ async def refused(chat_text: str, settings: ChatSettings = SETTINGS, *, loaded: 
 async def test_nothing_is_compared_without_a_prompt_models_or_drafting() -> None:
     await refused("There is no prompt to compare yet; type one.", typed="")
     await refused("The models are still being loaded.", loaded=False)
-    await refused("Drafting is off in the settings", ChatSettings("A pair"))
+    await refused("Drafting is off in the settings", {"draft.mode": "off"})
 
 
 async def test_esc_stops_and_esc_again_leaves() -> None:

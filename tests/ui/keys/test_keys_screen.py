@@ -14,7 +14,6 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Node
 from app.core.errors import AppError
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
@@ -98,10 +97,10 @@ async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
 
 
 async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:
-    async with open_chat(ChatSettings("A pair")) as chat:
+    async with open_chat({"draft.mode": "off"}) as chat:
         assert not {"chat.compare", "chat.drafting"} & live(chat.pilot.app)
         await chat.pilot.press("ctrl+d")
-        await chat.shows("There is no draft model.")
+        await chat.shows("Drafting is off in the settings")
 
 
 async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: Path) -> None:

@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
-from app.session.chat_settings import ChatSettings
 from app.ui.app import TandemApp
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
 from app.worker.events import Event
+from tests.settings.in_memory import in_memory
 from tests.ui.chat_driver import Chat
 from tests.ui.driver import Driver
-from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.fakes import FakeEngine, no_loader, tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -82,8 +82,9 @@ def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngi
         engines.append(FakeEngine(emit))
         return engines[0]
 
-    settings = ChatSettings("No pair" if first_run else "A pair")
-    return TandemApp(factory, no_loader, settings, pairs, first_run), engines[0]
+    title = "No pair" if first_run else "A pair"
+    tuning = tuning_of(in_memory({"draft.mode": "off"}))
+    return TandemApp(factory, no_loader, title, tuning, pairs, first_run), engines[0]
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError, HubError, PairError
-from app.engine.types import DraftParams
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
@@ -17,7 +16,6 @@ from app.models.recommend import Fit, Proposal
 from app.models.resolve import Resolved
 from app.models.setup import Prepared
 from app.models.source import DemoModel, HubModel
-from app.session.chat_settings import ChatSettings
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
 from tests.ui.fakes import no_loader
@@ -234,7 +232,7 @@ class FakePairs(PairService):
         if not next(card for card in self.now.cards if card.name == name).set_up:
             raise PairError(f"{name} is not here.")
         self.calls.append(("load_request", name))
-        return LoadRequest(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
+        return LoadRequest(no_loader, f"Title of {name}")
 
     def close(self, timeout: float) -> bool:
         self.calls.append(("close",))

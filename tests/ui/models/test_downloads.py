@@ -8,7 +8,7 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import AppError
-from app.engine.types import DraftParams, FinishReason
+from app.engine.types import FinishReason
 from app.session.snapshot import Phase
 from app.ui.models.downloads import DownloadLines, line_text
 from app.ui.models.state import SetupProgress, Stage
@@ -88,7 +88,6 @@ async def test_another_pair_stops_the_answer_and_continues_the_conversation() ->
         await window.chat.send("go on")
         said = [Message(Role.USER, "story"), Message(Role.ASSISTANT, "Once upon"), Message(Role.USER, "go on")]
         assert list(window.engine.requests[1].messages) == said
-        assert window.engine.requests[1].drafting == DraftParams()
 
 
 async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -> None:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.core.units import GIB
-from app.engine.types import DraftParams
 from app.hardware.offers import Offer
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
 from app.ui.models.state import LoadRequest
@@ -18,7 +16,7 @@ from tests.ui.fakes import no_loader
 
 
 def choice(title: str) -> Callable[[], LoadRequest]:
-    return lambda: LoadRequest(no_loader, ChatSettings(title, drafting=DraftParams()))
+    return lambda: LoadRequest(no_loader, title)
 
 
 def offer(what: str, gigabytes: float, cost: str, *, suffices: bool = True) -> Offer:

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.types import AutoDraft
-from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
@@ -80,12 +78,10 @@ async def open_panel(
 
     def reopen() -> LoadRequest:
         live.loading()
-        return LoadRequest(no_loader, ChatSettings("Again"))
+        return LoadRequest(no_loader, "Again")
 
     live.loading()
-    app = TandemApp(
-        factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), store=store, tuning=Tuning(live, reopen)
-    )
+    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

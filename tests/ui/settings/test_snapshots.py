@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.types import AutoDraft
-from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
@@ -47,7 +45,7 @@ def test_settings(
     def reopen():  # type: ignore[no-untyped-def]
         raise AssertionError("nothing is loaded again here")
 
-    app = TandemApp(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(live, reopen))
+    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen))
 
     async def run_before(pilot: Pilot[None]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, Source
-from app.session.chat_settings import ChatSettings
+from app.engine.types import DraftingStatus, FinishReason, Source
+from app.settings.layers import Layer
 from app.ui.sidebar.status_line import StatusLine
 from app.worker.events import AnswerPlan, Finished, Measuring
 from tests.ui.chat_driver import open_chat
@@ -52,8 +52,7 @@ async def test_acceptance_wears_the_drafts_color() -> None:
 
 
 async def test_automatic_drafting_shows_its_speedup() -> None:
-    settings = ChatSettings("A pair", drafting=AutoDraft())
-    async with open_chat(settings) as chat:
+    async with open_chat({}) as chat:
         await chat.shows("ready · automatic drafting")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
@@ -74,7 +73,7 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
     ],
 )
 async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, drafter: Source, word: str) -> None:
-    async with open_chat(ChatSettings("A pair", drafting=AutoDraft())) as chat:
+    async with open_chat({}) as chat:
         await chat.send("go")
         why = "one token at a time is faster here"
         status = DraftingStatus("off", why, "winning", 1.2, measured=True, drafter=drafter)
@@ -87,9 +86,9 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
         assert chat.status.endswith(f"78% accepted · {word}")
 
 
-@pytest.mark.parametrize("drafting", [AutoDraft(), DraftParams(4, 0, 1.0)])
-async def test_an_answer_in_which_nothing_was_drafted_has_no_speedup(drafting: Drafting) -> None:
-    async with open_chat(ChatSettings("A pair", drafting=drafting)) as chat:
+@pytest.mark.parametrize("flags", [{}, {"draft.mode": "fixed", "draft.n_max": 4, "draft.p_min": 1.0}])
+async def test_an_answer_in_which_nothing_was_drafted_has_no_speedup(flags: Layer) -> None:
+    async with open_chat(flags) as chat:
         await chat.send("go")
         status = DraftingStatus("off", "one token at a time is faster here", "losing", 0.6, measured=True)
         stats = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0, drafted_steps=0)
