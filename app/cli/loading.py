@@ -102,9 +102,7 @@ def asked_here(
     """Return what the options ask for, before memory is estimated.
 
     Args:
-        options: The options.
         local: Lists the memory of this machine.
-        servers: RPC servers whose devices take part.
         use_tuned: Use the placement that `tandem tune --placement` chose, if any.
     """
     pair, files, notices = options.pair, options.files, options.params.notices

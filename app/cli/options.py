@@ -45,9 +45,7 @@ class Options:
     """A pair with everything that settings and catalog say about it.
 
     Attributes:
-        pair: The pair; settings override its own parameters.
-        files: Its files, if it was set up.
-        answers: Settings of answers.
+        files: The files of the pair, if it was set up.
         params: How to load it; `app.cli.loading` adds its files.
         fit: Whether to plan the placement.
         typed_thinking: The reasoning that flags ask for; settings also hold for models without reasoning.

@@ -94,11 +94,9 @@ def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: ProgressL
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A file of a removed pair.
+    """A file of a removed pair and its bytes.
 
     Attributes:
-        path: The file.
-        size: Its bytes.
         note: Its origin, unless it is a complete download.
         kept: Why it is kept; "" if it is deleted.
     """

@@ -33,14 +33,7 @@ _LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_ngram", "cpu_moe"
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Address, models and key of a running server.
-
-    Attributes:
-        url: URL of its chat completions.
-        target: Target, as `models_of` names it.
-        draft: Draft model; "" for none.
-        key: API key; "" for none.
-    """
+    """URL of a running server's chat completions, its models as `models_of` names them, and its API key or ""."""
 
     url: str
     target: str
@@ -84,12 +77,7 @@ def server_for(options: Options, args: argparse.Namespace) -> RunningServer | No
 
 
 class ServerAnswer:
-    """Print an answer of a running server as `tandem run` prints its own.
-
-    Args:
-        server: The server.
-        as_json: Print JSON.
-    """
+    """Print an answer of a running server as `tandem run` prints its own."""
 
     def __init__(self, server: RunningServer, *, as_json: bool) -> None:
         self._server = server

@@ -131,12 +131,7 @@ def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:
 
 
 class HttpServer:
-    """uvicorn with the server's application.
-
-    Args:
-        service: What the application serves.
-        listener: Socket that clients connect to.
-    """
+    """uvicorn with the server's application; clients connect to `listener`."""
 
     def __init__(self, service: Service, listener: socket.socket) -> None:
         config = uvicorn.Config(
@@ -180,13 +175,7 @@ async def _run(server: HttpServer, view: LiveView) -> None:
 
 
 class LiveView:
-    """Show the server's state on a terminal, or log a line per request elsewhere.
-
-    Args:
-        stream: Where it is written.
-        metrics: What it shows.
-        address: Of the server.
-    """
+    """Show the server's state on a terminal, or log a line per request elsewhere."""
 
     def __init__(self, stream: TextIO, metrics: Metrics, address: str) -> None:
         self._stream = stream

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class SharedServer:
-    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue.
-
-    Args:
-        engine: Returns the chat's engine.
-    """
+    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine

@@ -31,12 +31,10 @@ _NOT_LOADED = "The installed llama.cpp cannot be loaded."
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A better build, and how to install it.
+    """A better build, and the command that installs it.
 
     Attributes:
-        backend: Its name, such as "CUDA".
         reason: What the installed build lacks, as a sentence.
-        command: The whole command.
         notes: Requirements, as sentences.
         other: A second command, in case the first does not work; "" without one.
         other_needs: What `other` needs, as the beginning of a sentence.
@@ -75,14 +73,10 @@ def advice(
     *,
     install: str = "python -m pip install",
 ) -> Advice | None:
-    """Return a better build for this machine, or None.
+    """Return a better build for this machine and version of Python, or None.
 
-    Args:
-        machine: This machine.
-        build: The installed build; None if it cannot be loaded.
-        devices: Its devices.
-        python: Version such as "3.11".
-        install: The beginning of a command that installs into the Python that Tandem runs in.
+    The installed build is None if it cannot be loaded. `install` begins a command that installs into the Python that
+    Tandem runs in.
     """
     if machine.translated:
         return None
@@ -101,13 +95,7 @@ def advice(
 
 
 def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
-    """Return the command that rebuilds llama.cpp with its backends and RPC.
-
-    Args:
-        backends: Of the installed build.
-        system: As `Machine.system` names it.
-        install: As for `advice`.
-    """
+    """Return the command that rebuilds llama.cpp with the same backends and RPC; `install` as for `advice`."""
     data = known_builds()
     present = [name for name, known in data["backends"].items() if set(known["names"]) & set(backends)]
     flags = " ".join([*(data["source"][name]["cmake"] for name in present if name != "cpu"), data["rpc"]["cmake"]])
@@ -115,13 +103,9 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
 
 
 def is_usable(gpu: Gpu, devices: Sequence[Device], gpus: Sequence[Gpu] = ()) -> bool:
-    """Return whether the installed build can use a GPU.
+    """Return whether the installed build, with these devices, can use one of the machine's GPUs.
 
-    Args:
-        gpu: The GPU.
-        devices: Devices of the installed build.
-        gpus: All GPUs of the machine. Beside an integrated GPU of the same vendor, a device that shares RAM is not
-            the discrete one.
+    Beside an integrated GPU of the same vendor, a device that shares RAM is not the discrete one.
     """
     beside = not gpu.integrated and any(other.integrated and other.vendor == gpu.vendor for other in gpus)
     kinds = ("gpu",) if beside else ("gpu", "igpu")

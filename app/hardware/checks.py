@@ -76,11 +76,7 @@ class Facts:
     """Everything that was detected.
 
     Attributes:
-        build: The installed build; None if it cannot be loaded.
-        failure: Why it cannot be loaded.
-        advice: A better build.
-        folders: Checks of Tandem's folders.
-        versions: Names and versions.
+        build: The installed build; None if it cannot be loaded, which `failure` explains.
         hidden: Environment variables that hide devices from llama.cpp, as NAME=VALUE.
     """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 _CGROUP = "/sys/fs/cgroup"
 CPUINFO = Path("/proc/cpuinfo")
-AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 _READ_BYTES = 8192
 """Bytes that hold the first CPUs of the list; the kernel queries the clock of each one that is read."""
 _MODEL = re.compile(
@@ -113,10 +113,7 @@ def others_seconds() -> float:
 
 def _groups_ignore_priority() -> bool:
     """Return whether Linux shares CPUs equally between sessions, so that `nice` works only within one."""
-    try:
-        return AUTOGROUP.read_text().strip() == "1"
-    except OSError:
-        return False
+    return read_file(AUTOGROUP).strip() == "1"
 
 
 def busy_cpus(processors: int) -> float | None:

@@ -72,15 +72,11 @@ def fast_devices(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BuildInfo:
-    """The installed build.
+    """The installed build: versions of llama-cpp-python, llama.cpp and ggml, "" if unknown, and what it can do.
 
     Attributes:
-        binding: Version of llama-cpp-python.
-        version: Version of llama.cpp; "" if unknown.
-        commit: Commit that it was built from; "" if unknown.
-        ggml: Version of ggml; "" if unknown.
+        commit: Commit of llama.cpp; "" if unknown.
         backends: Registered backends in llama.cpp's order, also those without a device.
-        supports_offload: Layers can go to a GPU.
         features: What the backends were compiled for, such as "AVX2".
         errors: Errors that llama.cpp logged while it listed devices.
     """

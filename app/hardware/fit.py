@@ -75,13 +75,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Placement of both models.
-
-    Attributes:
-        target: Placement of the target.
-        draft: Placement of the draft; None without one.
-        loads: Memory of each device that is used, RAM last.
-    """
+    """Placement of both models, and the memory of each device that is used, RAM last."""
 
     target: Placed
     draft: Placed | None
@@ -111,13 +105,8 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
     """Place both models: the first placement that fits, else the one that lacks least.
 
     The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room.
-    A mixture that is too large for the devices leaves the experts of as few layers in RAM as fit.
-
-    Args:
-        target: Memory of the target.
-        draft: Memory of the draft, or None.
-        rooms: Every device.
-        request: Fixed parts of the placement.
+    A mixture that is too large for the devices leaves the experts of as few layers in RAM as fit. `request` has the
+    fixed parts of the placement.
 
     Raises:
         UsageError: A request names a device that is not there.

@@ -24,7 +24,6 @@ class Gpu:
         vendor: "nvidia", "amd", "intel" or "apple".
         name: Its vendor's name, or its PCI number.
         total_bytes: VRAM; None if unknown or shared with the CPU.
-        free_bytes: Free VRAM; None if unknown.
         driver: The driver, with its version if known; "" without one.
         toolkit: Installed versions of the vendor's toolkit, newest first, such as "CUDA 12.4".
         target: Compute capability such as "8.9"; "" if unknown.

@@ -22,12 +22,9 @@ _NOTICEABLE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One option.
+    """One option: the change and its disadvantage as phrases, and roughly the memory that it frees.
 
     Attributes:
-        what: The change, as a phrase.
-        gain_bytes: Memory that it frees, roughly.
-        cost: Its disadvantage, in words.
         flags: The flags that choose it; () if another file is needed first.
         suffices: The pair fits with this change alone.
     """
@@ -67,11 +64,9 @@ def offers(
 ) -> tuple[Offer, ...]:
     """Return the options for a pair that does not fit, those first that cost the answers least; () if it fits.
 
+    For the other arguments see `plan`.
+
     Args:
-        target: As for `plan`.
-        draft: As for `plan`.
-        rooms: As for `plan`.
-        request: As for `plan`.
         smaller: The largest known pair that fits.
         flash_attention: Its setting; a quantized cache needs it.
     """

@@ -26,7 +26,6 @@ class ModelPlace:
 
     Attributes:
         role: "target" or "draft".
-        name: Name of the model.
         device: llama.cpp's names, or `MAIN`.
         layers_offloaded: Layers on the devices; as in llama.cpp, the output counts as one.
         compute: Compute buffers, and what is always in RAM.
@@ -61,17 +60,14 @@ class PairView:
 
     Attributes:
         name: As `--pair` takes it.
-        title: Display name.
         why: Why it is this pair, as a clause.
         models: Target and draft; () if they cannot be read.
-        needs: Memory of each device that is used.
         measured: llama.cpp estimated the sizes; otherwise they come from the headers.
         trouble: Why it cannot be loaded.
         offers: Alternatives where it does not fit, one line each.
         target_source: As `--target` takes it.
         chosen: The user chose this pair, so that a missing one is a problem.
         recommended: Sampling values that the target's file recommends.
-        notices: Other remarks.
         tuned: Placement that `tandem tune --placement` chose, in words; "" for none.
     """
 

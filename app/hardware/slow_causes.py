@@ -38,7 +38,6 @@ class Situation:
     """Everything that causes are found in.
 
     Attributes:
-        threads: Threads of llama.cpp.
         cores: Physical cores of the machine.
         gpu: A GPU that this build can use; "" without one.
         measured: Of earlier answers; None before the first.

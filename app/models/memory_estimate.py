@@ -70,11 +70,8 @@ class ModelMemory:
         kv: KV cache of `n_ctx` tokens at `kv_type`.
         compute: Buffers on each device that computes layers.
         host: Rows of logits, always in RAM.
-        n_layers: Transformer blocks.
-        n_ctx: Context in tokens.
         kv_type: A key of `KV_TYPES`.
-        n_parameters: None if unknown.
-        n_ctx_train: Training context in tokens; 0 if unknown.
+        n_ctx_train: 0 if unknown.
         output: Part of the weights that llama.cpp offloads first; it has no KV cache.
         vocabulary: Tokenizer tables, always in RAM.
         states: The recurrent state, beside the KV cache.

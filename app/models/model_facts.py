@@ -69,15 +69,10 @@ _HYBRID_WITH_ROLLBACK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GraphWidths:
-    """Widths of a model's compute graph, in values per token.
+    """Widths of a model's compute graph, in values per token and of all heads together.
 
     Attributes:
-        embedding: Residual stream.
         feed_forward: Widest feed-forward block; for a mixture, all experts used by one token.
-        query: Queries of all heads.
-        key_value: Keys and values of all heads.
-        heads: Query heads.
-        vocabulary: One row of logits.
         masks: Attention masks; sliding-window models have two.
     """
 
@@ -99,14 +94,11 @@ class ModelFacts:
         architecture: llama.cpp's name.
         quant: Quantization by the file's name.
         n_parameters: None where the header does not list all tensors.
-        n_layers: Transformer blocks.
         n_ctx_train: Context it was trained for, in tokens; 0 if unknown.
         weight_bytes: Size of all files.
         kv_bytes_per_token: KV cache of one token at 16 bits.
-        vocab: Vocabulary; decides which drafts are compatible.
         can_rollback: Rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute one token; 1 without experts.
-        expert_bytes: Size of all experts.
         expert_layers: Number of layers that have experts.
         recommended: Sampling values recommended by the file.
         state_bytes: One recurrent state; 0 for a model without.
@@ -157,12 +149,9 @@ def read_facts(path: Path) -> ModelFacts:
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
-    """Derive the facts from a header.
+    """Derive the facts from the header of a file, or of the first part of a split model; `size` is that of all parts.
 
-    Args:
-        header: Header of the file, or of the first part of a split model.
-        file: File name, in a repository with its folders.
-        size: Bytes of all parts.
+    In a repository the file has its folders.
     """
     name = header.metadata.get("general.name")
     layers, width = header.number("block_count"), header.number("embedding_length")

@@ -15,11 +15,7 @@ _N_READINGS = 25
 
 
 class Watcher:
-    """Receiver of the progress of a request or a download; this one only cancels it.
-
-    Args:
-        stop: Set to cancel.
-    """
+    """Receiver of the progress of a request or a download; this one only cancels it once `stop` is set."""
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
@@ -45,13 +41,7 @@ class Watcher:
 
 
 class HeaderWatcher(Watcher):
-    """Describes in one line how a header is read.
-
-    Args:
-        name: The file or repository.
-        on_status: Receives each line.
-        stop: Set to cancel.
-    """
+    """Describes to `on_status` in one line how the header of a file or repository is read."""
 
     def __init__(self, name: str, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
         super().__init__(stop)

@@ -181,10 +181,7 @@ def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] 
     size keep the catalog's order. Alternatives are the next of that size, smaller ones, and the smallest slow one, or
     one that needs no RAM for experts.
 
-    Args:
-        pairs: All pairs.
-        room: Memory for models.
-        has_disk: Whether the disk has room for the download; pairs without it are proposed if no other pair fits.
+    `has_disk` tells whether the disk has room for a download; pairs without it are proposed if no other pair fits.
     """
     weighed = [weigh(pair, room) for pair in pairs if not pair.is_demo]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
@@ -230,11 +227,7 @@ def why(proposals: Sequence[Proposal]) -> str:
 
 
 def _speed(pair: Pair, room: Room, moved: int = 0) -> tuple[float | None, bool]:
-    """Return the expected tokens per second, if known, and whether the pair is slow.
-
-    Args:
-        moved: Layers whose experts are in RAM.
-    """
+    """Return the tokens per second, if known, with the experts of `moved` layers in RAM, and whether that is slow."""
     if (measured := room.measured.get(pair.name)) is not None:
         return measured.tokens_per_second, measured.tokens_per_second < PLEASANT
     total, in_ram = bytes_per_token(pair), 0
@@ -262,7 +255,6 @@ class Standing:
     Attributes:
         set_up: It can be opened at once.
         here: Its files are on this machine.
-        is_default: It is the default pair.
         is_new: The user has just added it.
     """
 
@@ -289,9 +281,7 @@ def every_pair(catalog: Mapping[str, Pair], registered: Registered) -> dict[str,
 def in_order(standings: Sequence[StandingT], proposed: Sequence[Proposal]) -> list[StandingT]:
     """Sort pairs: set up, here, new, proposed, then fast ones by size, slow ones by speed, too big ones by need.
 
-    Args:
-        standings: The pairs.
-        proposed: Result of `propose`; empty while the machine is unknown.
+    `proposed` is the result of `propose`; empty while the machine is unknown.
     """
     best = proposed[0].pair.name if proposed else None
     return sorted(standings, key=lambda standing: _rank(standing, best))

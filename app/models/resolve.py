@@ -37,7 +37,6 @@ class Resolved:
     """A model whose files are known.
 
     Attributes:
-        source: The requested source.
         files: Files in the repository, in the order of a split model's parts; () for a file on this machine.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.

@@ -35,7 +35,6 @@ class Prepared:
     """A pair whose files are known and whose headers have been read.
 
     Attributes:
-        pair: What was asked for.
         models: Role and files of each model.
         free_bytes: Free space on the disk of the cache.
     """
@@ -128,8 +127,7 @@ class Setup:
     def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[Progress | SetUp]:
         """Download what is missing and register the pair, which is the last event.
 
-        Args:
-            default: As for `Registry.add`.
+        For `default` see `Registry.add`.
 
         Raises:
             AppError: As `refuse`; a file is not available; the pair cannot be registered.

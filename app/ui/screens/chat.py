@@ -37,8 +37,8 @@ class ChatScreen(BaseScreen[None], ChatActions):
     Args:
         session: The chat.
         queue: Holds the events of its worker.
+        tuning: The settings.
         pairs: The pairs to choose from; None without a choice.
-        tuning: The settings; None leaves them as at the start.
     """
 
     AUTO_FOCUS = "PromptInput"
