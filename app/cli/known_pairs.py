@@ -112,9 +112,7 @@ def newest(name: str) -> Pair:
 
 def about_catalog(pair: Pair) -> tuple[str, ...]:
     """Return notices about the catalog entry of a loaded pair."""
-    known = catalog()
-    unread = (known.unread.sentences,) if known.unread is not None else ()
-    entry = known.pairs.get(pair.name)
+    unread, entry = left_out(), catalog().pairs.get(pair.name)
     if entry is None or registry().read().in_place_of(entry) is None:
         return unread
     again = command(["tandem", "setup", pair.name])

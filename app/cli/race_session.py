@@ -35,6 +35,7 @@ from app.llama.params import PairParams
 from app.settings.layers import Thinking
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
+from app.worker.engine_worker import Progress
 from app.worker.events import Event, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, with_seed
 
@@ -50,6 +51,7 @@ class Session:
     cancel: CancelFlag
     status: ProgressLine
     notices: tuple[str, ...]
+    progress: Progress
 
 
 def with_pair(options: Options, job: Callable[[Session], int]) -> int:
@@ -73,7 +75,7 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
                 notices = (*pair.notices, *ignored)
                 for notice in notices:
                     status.say(notice)
-                return job(Session(pair, params, cancel, status, notices))
+                return job(Session(pair, params, cancel, status, notices, progress))
             finally:
                 status.clear()
                 pair.close()

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from app.cli.command_line import QUICK_KINDS
 from app.cli.known_pairs import choose_pair, file_here
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, for_reading
+from app.cli.output import for_reading
 from app.cli.race_session import Session, with_pair
 from app.compare.benchmark import choose, load_suite
-from app.compare.drafts import agreement, expected, write_samples
+from app.compare.drafts import MIN_GAIN, agreement, expected, write_samples
 from app.compare.report import pair_title, text_table
 from app.core.errors import Interrupted, PairError, UsageError
 from app.core.printable import printable
@@ -40,8 +40,6 @@ _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _PASSES = 3
 _BAR = 24
 _STEPS = 40
-_LITTLE = 1.02
-"""Speedups up to here are none."""
 _MTP = SOURCE_NAMES["mtp"]
 _BRIEF: Mapping[Source, str] = {
     "model": "model",
@@ -196,7 +194,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
         name = path.name if path is not None else _MTP
         if path != paths[0]:
             n_notices = len(pair.notices)
-            pair.use_draft(path, lambda _, share: _loading(session, share))
+            pair.use_draft(path, session.progress)
             for notice in pair.notices[n_notices:]:
                 status.say(f"{name}: {notice}")
         drafter = pair.drafter
@@ -225,7 +223,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
         raise PairError("None of these can be used as a draft.", "To find some: tandem pairs find TARGET")
     rows.sort(key=lambda row: -row["expected_speedup"])
     n_tokens = sum(len(sample.answer) for sample in samples)
-    best = rows[0] if rows[0]["expected_speedup"] > _LITTLE else None
+    best = rows[0] if rows[0]["expected_speedup"] > MIN_GAIN else None
     if as_json:
         out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
         print(json.dumps(out | {"best": (best["draft"] or best["kind"]) if best is not None else None}))
@@ -243,7 +241,7 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
     cells = [("draft", "size", "acceptance", "KL divergence", "cost", "speedup", "draft length")]
     for row in rows:
         speedup, length = row["expected_speedup"], row["draft_length"]
-        helps = speedup > _LITTLE
+        helps = speedup > MIN_GAIN
         cells.append(
             (
                 Path(row["draft"]).name if row["draft"] else _MTP,
@@ -257,14 +255,9 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
         )
     best = rows[0]
     verdict = "None of them should help here; the target is faster without a draft."
-    if best["expected_speedup"] > _LITTLE:
+    if best["expected_speedup"] > MIN_GAIN:
         verdict = f"Best: {printable(cells[1][0])}, about {times(best['expected_speedup'])} (estimated)."
     return [*text_table(cells, left=1), _DRAFT_LEGEND.format(n_tokens), "", verdict]
-
-
-def _loading(session: Session, share: float) -> bool:
-    session.status.show(f"{LOADING} {share:4.0%}")
-    return not session.cancel()
 
 
 # Charts of characters
@@ -311,7 +304,7 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
         off = drafter_off(costs, kinds[0])
         lines.append(sentence(off) if off else f"{capitalized(name)}: {_at_best(costs, draft)}")
     if "ngram" in sources:
-        if ceiling(costs, 0, MAX_DRAFT, 0.0) > _LITTLE:
+        if ceiling(costs, 0, MAX_DRAFT, 0.0) > MIN_GAIN:
             lines.append(f"N-gram: {_at_best(costs, 0.0)}")
         else:
             lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")

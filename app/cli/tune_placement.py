@@ -14,7 +14,7 @@ from app.cli.measured_pairs import measured_of
 from app.cli.options import Options
 from app.cli.output import ProgressLine, for_reading
 from app.cli.streams import cancel_on_interrupt
-from app.compare.drafts import Expected, expected
+from app.compare.drafts import MIN_GAIN, Expected, expected
 from app.compare.report import text_table
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
@@ -34,8 +34,6 @@ _BUDGET_NS, _PASSES = 10_000_000_000, 2
 _MEASURE, _LONGEST_S = "fitting.tuned_placement.measure", 1800.0
 """Limit for loading and measuring one placement."""
 _USUAL_ACCEPTANCE = 0.75
-_MIN_GAIN = 1.02
-"""Gains up to here may be noise; the automatic placement stays."""
 _NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)
 _BATCH_SIZES = (1, 4, 8, 16, 32)
 """Batch sizes of the table."""
@@ -145,7 +143,7 @@ def _rows(
 def fastest(rows: Sequence[Row]) -> Row | None:
     """Return the fastest placement, but the automatic one unless another is clearly faster; None without any."""
     best = max((row for row in rows if row.costs is not None), key=lambda row: row.speed, default=None)
-    return rows[0] if best is not None and best.speed <= _MIN_GAIN * rows[0].speed else best
+    return rows[0] if best is not None and best.speed <= MIN_GAIN * rows[0].speed else best
 
 
 def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> list[str]:

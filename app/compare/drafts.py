@@ -22,6 +22,8 @@ from app.engine.interfaces import Cancelled, Logits, Verdict
 from app.engine.types import MAX_DRAFT
 from app.worker.request import LoadedPair
 
+MIN_GAIN = 1.02
+"""Speedups up to here may be noise."""
 _LEAST = 1e-12
 """Smallest probability of a draft model; a token that it excludes would make the divergence infinite."""
 
@@ -158,7 +160,6 @@ def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expec
     Args:
         target: One cost curve for all drafts, so that its noise does not choose the winner.
         measured: Measurement with this draft; only its costs relative to a single target token are used.
-        acceptance: Accepted over drafted tokens.
     """
     profile, own = target.profile, measured.profile
     ratio = profile.batch_ns[1] / own.batch_ns[1]

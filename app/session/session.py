@@ -30,13 +30,10 @@ _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 class Session:
     """A chat with one pair and one open conversation.
 
-    Every command returns at once. Events come from the worker, in order, on the
-    thread that gives the commands.
+    Every command returns at once. Events come from the worker, in order, on the thread that gives the commands.
 
     Args:
-        engine: Loads pairs and writes answers.
         title: Name of the pair, shown until it is loaded.
-        live: Current settings.
         open_store: Opens the conversations; None keeps them in memory only.
         is_loading: Whether the engine was told to load a pair.
     """

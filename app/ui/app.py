@@ -62,8 +62,6 @@ class TandemApp(App[None]):
     Args:
         engine_factory: Makes the engine, given the receiver of its events.
         loader: Loads the pair, on the engine's thread.
-        title: Name of the pair.
-        tuning: The settings.
         pairs: The pairs to choose from; None without a choice.
         first_run: Whether a pair is chosen first; `loader` then waits for that.
         store: Opens the conversations, after the first frame; None keeps them in memory.

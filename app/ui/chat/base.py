@@ -51,7 +51,6 @@ def side_widths(
     """Return the cells of the sidebar and of the panel; 0 for one that is hidden.
 
     Args:
-        columns: Width of the terminal.
         sidebar: Whether the list of conversations was chosen; None depends on the width.
         panel: Whether the numbers were chosen.
         panel_first: Whether the panel stays where only one has room.
@@ -68,11 +67,7 @@ def side_widths(
 class ChatBase(Screen[None]):
     """The screen as the other modules of this package see it: conversations on the left, numbers on the right.
 
-    Its class `-panel` says whether the numbers are shown.
-
-    Args:
-        session: What it shows.
-        pairs: The pairs to choose from; None without a choice.
+    Its class `-panel` says whether the numbers are shown. Without `pairs` there are none to choose from.
     """
 
     header = query_one(HeaderLine)

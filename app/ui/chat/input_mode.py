@@ -27,11 +27,7 @@ class _Mode:
 
 
 class InputMode:
-    """Mode of the input line.
-
-    Args:
-        screen: The chat.
-    """
+    """Mode of the input line."""
 
     def __init__(self, screen: ChatBase) -> None:
         self._screen = screen

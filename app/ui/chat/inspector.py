@@ -171,10 +171,7 @@ def _drafted_style(details: StepDetails, depth: int) -> str:
 def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
     """Yield a row for each step: source, accepted tokens and time.
 
-    Args:
-        steps: The visible steps.
-        chosen: Index of the selected one, which also shows its cost; the others show their tokens.
-        width: Cells of a row.
+    The one at the index `chosen` also shows its cost; the others show their tokens.
     """
     heads = [_head(details, brief=width < _ROOMY) for details in steps]
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
@@ -221,10 +218,7 @@ def _written(details: StepDetails) -> Content:
 def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
     """Yield the drafted and the verified tokens of a step, and where the two models disagreed.
 
-    Args:
-        details: The step.
-        width: Cells of a line.
-        brief: True to leave out the probabilities.
+    `brief` leaves out the probabilities.
     """
     depths = max(len(details.drafted), len(details.written))
     columns = [_column(details, depth) for depth in range(depths)]

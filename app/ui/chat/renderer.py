@@ -29,11 +29,8 @@ LONG_S = 20.0
 class Renderer:
     """Every command and every event other than text is followed by one `render`.
 
-    Events go to the session first, then to the widgets; see `app.ui.event_queue.EventHandler`.
-
-    Args:
-        screen: The chat.
-        input_mode: Gets an unanswered prompt back.
+    Events go to the session first, then to the widgets; see `app.ui.event_queue.EventHandler`. The input line gets an
+    unanswered prompt back.
     """
 
     def __init__(self, screen: ChatBase, input_mode: InputMode) -> None:
@@ -261,12 +258,7 @@ def _collect() -> None:
 
 
 def with_keys(error: AppError, pair: PairInfo | None) -> AppError:
-    """Return an error whose fix names keys of the chat instead of flags.
-
-    Args:
-        error: What failed.
-        pair: The loaded pair; None without one.
-    """
+    """Return an error whose fix names keys of the chat instead of flags."""
     if not isinstance(error, ContextOverflowError):
         return error
     settings = key("chat.settings", "f4")

@@ -29,12 +29,10 @@ CHOSEN = f"{MARK} "
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One line of the list.
+    """One line of the list, with a description beside its name.
 
     Attributes:
-        label: Its name.
         value: The text that replaces what was typed.
-        note: Its description, beside it.
         whole: Whether nothing more needs to be typed.
     """
 
@@ -120,10 +118,7 @@ class Suggestions(Static, can_focus=False):
 def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Suggestion]] | None:
     """Return where the text before a cursor that can be completed starts, and suggestions for it; None without one.
 
-    Args:
-        text: What was typed.
-        cursor: Its position.
-        base: What relative paths start from.
+    Relative paths start from `base`.
     """
     if text.startswith("/") and cursor == len(text):
         if commands := COMMANDS.matching(text):
@@ -150,11 +145,7 @@ def _suggestion(command: Command) -> Suggestion:
 
 
 class PastPrompts:
-    """The prompts of this run before those of earlier ones, each once.
-
-    Args:
-        library: Stores them.
-    """
+    """The prompts of this run before those of earlier ones, each once."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

@@ -72,12 +72,7 @@ def _path(found: re.Match[str]) -> str:
 
 
 def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> str:
-    """Return the message for a question, with its files and pastes in front. Reads files.
-
-    Args:
-        question: As typed.
-        pastes: What was pasted into it.
-        base: What relative paths start from.
+    """Return the message for a typed question, with its files and pastes in front; relative paths start from `base`.
 
     Raises:
         AppError: A file cannot be included, or a path that can only mean a file names none.

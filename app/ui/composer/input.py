@@ -27,12 +27,7 @@ _MOST_FOUND = 200
 
 
 class PromptInput(PromptEditor):
-    """Grow with the text; Enter sends, the up key brings back past prompts.
-
-    Args:
-        menu: Shows suggestions.
-        library: Stores past prompts.
-    """
+    """Grow with the text; Enter sends, the up key brings back past prompts. The menu shows suggestions."""
 
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -37,7 +37,6 @@ class SetupProgress:
     """Setup of one pair, or a check without a setup.
 
     Attributes:
-        transfer: The downloads.
         prepared: Result of the check, once there is one.
         fit: Whether the pair fits into memory, and why; "" until the machine is known.
         error: Why the setup failed.

@@ -36,8 +36,6 @@ class PairEnvironment:
     Attributes:
         machine: Returns the machine in one line and its memory for models; called on a thread.
         demo_file: Returns the demo's target or draft; creates it if missing.
-        catalog: Reads the catalog.
-        open_pair: Returns the request that loads a pair.
         is_here: Returns whether a model is on this machine.
         current: Returns the pair that the chat was asked for.
     """

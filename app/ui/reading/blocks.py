@@ -193,11 +193,9 @@ def first_number(node: SyntaxTreeNode) -> int | None:
 
 
 def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], depth: int = 0) -> list[Row]:
-    """Return a list item as rows.
+    """Return a list item as rows; its number is None for a bullet.
 
     Args:
-        node: The item.
-        number: Its number; None for a bullet.
         lines: The source that the node's line numbers refer to.
         depth: Number of lists around its own.
     """

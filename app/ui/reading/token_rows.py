@@ -48,11 +48,7 @@ Run = tuple[str, Origin | None]
 
 
 class TokenRuns:
-    """Origins of the tokens of an answer.
-
-    Attributes:
-        runs: All texts, oldest first.
-    """
+    """Texts of an answer with their origins, oldest first."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []

@@ -32,14 +32,7 @@ if TYPE_CHECKING:
 
 
 class ChatScreen(BaseScreen[None], ChatActions):
-    """One conversation with one pair. Other screens are imported when they are opened.
-
-    Args:
-        session: The chat.
-        queue: Holds the events of its worker.
-        tuning: The settings.
-        pairs: The pairs to choose from; None without a choice.
-    """
+    """One conversation with one pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"

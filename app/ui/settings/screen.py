@@ -78,10 +78,7 @@ class SettingsScreen(SubScreen[bool]):
     """See and change settings; the result is whether to reload the models.
 
     Args:
-        live: The settings.
-        themes: Names of the themes.
         on_change: Called after every change.
-        pair: The loaded pair, or None.
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 

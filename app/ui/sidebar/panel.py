@@ -30,12 +30,7 @@ _LAST = "last answer"
 
 
 class ReadoutPanel(Widget):
-    """Six lines about the running answer or the stored numbers of an earlier one; a second key press shows all.
-
-    Attributes:
-        detailed: Whether all measurements are shown.
-        pair: The loaded models.
-    """
+    """Six lines about the running answer or the stored numbers of an earlier one; all of them if `detailed`."""
 
     detailed: reactive[bool] = reactive(False)
     pair: reactive[PairInfo | None] = reactive(None)

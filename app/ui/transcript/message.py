@@ -134,7 +134,6 @@ class AnswerMessage(MessageView):
 
     Args:
         node: The answer, or the prompt.
-        is_running: True if more text comes.
         token_runs: Origins of its tokens, if known.
         shows_tokens: True to show these.
         shows_reasoning: True to open the reasoning.

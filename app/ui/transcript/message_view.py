@@ -38,12 +38,8 @@ def _binding(keys: str, action: str, text: str, tooltip: str = "", shown_key: st
 class MessageView(VerticalGroup, can_focus=True):
     """A message that a click or a key selects; then letters act on it. Clicks on its arrows switch the branch.
 
-    Args:
-        speaker: Author.
-        node: The message; None for the reason why a prompt has no answer.
-
     Attributes:
-        node: Id in the conversation; None until it has one.
+        node: Id in the conversation; None until it has one, and for the reason why a prompt has no answer.
         text: The text without attachments and reasoning.
     """
 
@@ -89,13 +85,9 @@ class MessageView(VerticalGroup, can_focus=True):
         return ()
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
-        """Set the position in the conversation.
+        """Set the number of this branch, from 1, and that of all branches here; name a model as author unless "".
 
-        Args:
-            at: Number of this branch, from 1.
-            of: Number of branches here.
-            can_go_on: True for an answer that ended early.
-            model: The model to name as its author; "" for none.
+        An answer that ended early can go on.
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
         # The arrows come first: clicks on them depend on their position.

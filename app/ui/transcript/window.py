@@ -55,11 +55,8 @@ class MessageWindow(VerticalScroll, can_focus=False):
     The view follows the end until the reader scrolls. Then the first visible item keeps its position, whatever is
     mounted or grows above it. Change the items only within `_changing`.
 
-    Args:
-        head: Shown above all items.
-
     Attributes:
-        items: All items; those from `_first` to `_end` are shown.
+        items: All items; those from `_first` to `_end` are shown below `head`.
     """
 
     virtual_size = var(Size(0, 0))

@@ -24,10 +24,7 @@ def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
 
     Names that begin as typed come before those that contain it. Hidden names need their dot.
 
-    Args:
-        typed: The beginning of a path.
-        base: Start of relative paths.
-        ending: Lower-case ending of the files to offer; "" offers all but media.
+    Relative ones start from `base`. Files have the lower-case `ending`; "" offers all but media.
     """
     if typed == "~":
         return ("~/",)
