@@ -247,7 +247,7 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
                 Path(row["draft"]).name if row["draft"] else _MTP,
                 gigabytes(row["size"]) if row["size"] else "",
                 f"{row['acceptance']:.0%}",
-                f"{row['kl_divergence']:.2f}",
+                f"{row['kl_divergence']:.2f}" if row["kl_divergence"] is not None else "",
                 f"{row['draft_ms']:.1f} ms",
                 f"{speedup:.2f}×" if helps else NO_SPEEDUP,
                 str(length) if helps else "",

@@ -43,11 +43,12 @@ class Agreement:
 
     Attributes:
         acceptance: Share of their tokens that the draft ranks first.
-        divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1.
+        divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1; None for a
+            draft that scores only a few candidates.
     """
 
     acceptance: float
-    divergence: float
+    divergence: float | None
 
 
 def write_samples(
@@ -97,10 +98,11 @@ def agreement(
     rows: list[Logits] = []
 
     def keep_row(depth: int, probability: float) -> Verdict:
-        rows[:] = [np.array(drafter.logits)]
+        if (own := drafter.logits) is not None:
+            rows.append(np.array(own))
         return Verdict.LAST
 
-    n_tokens, divergences = sum(len(sample.answer) for sample in samples), [0.0]
+    n_tokens, divergences = sum(len(sample.answer) for sample in samples), list[float]()
     for sample in samples:
         tokens = list(sample.prompt)
         if follows:
@@ -110,12 +112,11 @@ def agreement(
         for _ in drafter.begin(tokens, cancelled):
             yield n_done / n_tokens
         for token, row in zip(sample.answer, sample.logits, strict=True):
-            draft = drafter.draft(tokens, 1, keep_row)
-            if draft.tokens:
-                own = rows[0]
+            rows.clear()
+            n_agreed += drafter.draft(tokens, 1, keep_row).tokens == (token,)
+            for own in rows:
                 n_shared = min(len(row), len(own))
                 divergences.append(divergence(row[:n_shared], own[:n_shared]))
-                n_agreed += draft.tokens[0] == token
             drafter.accept(0)
             if follows:
                 target.evaluate(tokens[-1:], n_outputs=1)
@@ -124,7 +125,7 @@ def agreement(
             if cancelled():
                 raise Interrupted
             yield n_done / n_tokens
-    return Agreement(n_agreed / n_tokens, sum(divergences) / max(1, len(divergences) - 1))
+    return Agreement(n_agreed / n_tokens, sum(divergences) / len(divergences) if divergences else None)
 
 
 def divergence(target: Logits, draft: Logits) -> float:

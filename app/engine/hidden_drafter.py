@@ -9,7 +9,6 @@ import numpy as np
 from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
-from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft, Source
 
 _MOST_PENDING = 64
@@ -30,18 +29,17 @@ class HiddenDrafter:
     the KV cache of the layers holds only tokens that the target has accepted.
 
     While no draft can gain, the drafter does not follow the target and costs nothing (`rest`). To catch up, the target
-    evaluates the missed tokens again. `n_vocab` is the number of ids that draft and target share.
+    evaluates the missed tokens again.
     """
 
     cache = None
     """The KV cache of the layers is never saved or filled without the target's."""
 
-    def __init__(self, kind: Source, target: TokenCache, head: HeadModel, n_vocab: int, is_end: IsEnd) -> None:
+    def __init__(self, kind: Source, target: TokenCache, head: HeadModel, is_end: IsEnd) -> None:
         self.kind = kind
         self._target = target
         self._head = head
         self.longest = head.longest
-        self._n_vocab = n_vocab
         self._is_end = is_end
         self._failure: AppError | None = None
         self.is_broken = False
@@ -110,9 +108,9 @@ class HiddenDrafter:
                 self._target.follower = self
 
     @property
-    def logits(self) -> Logits:
-        """Return the logits of the first drafted token; valid only while the judge is called for it."""
-        return self._head.logits(0)
+    def logits(self) -> Logits | None:
+        """Return the logits of the first drafted token, if there are any; valid only while the judge is called."""
+        return self._head.first_logits
 
     def unread(self, tokens: Sequence[int]) -> int:
         return 0 if self.follows else len(tokens) - 1 - self._n_known(tokens)
@@ -153,7 +151,7 @@ class HiddenDrafter:
         try:
             self._evaluate(tokens, limit)
             while True:
-                token, probability = most_probable(head.logits(len(drafted) * head.at_once)[: self._n_vocab])
+                token, probability = head.drafted(len(drafted) * head.at_once)
                 verdict = judge(len(drafted), probability)
                 if verdict is Verdict.DROP:
                     break
@@ -173,7 +171,7 @@ class HiddenDrafter:
         """Do nothing: `draft` has removed its tokens, and the next one reads the accepted ones."""
 
     def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
-        """Read the pending tokens; compute the logits of the first drafted token, or of all tokens of a block."""
+        """Read the pending tokens; compute the first drafted token, or all tokens of a block."""
         head, n = self._head, len(tokens)
         if head.at_once:
             self._read_to(n - 1)

@@ -193,10 +193,17 @@ class HeadModel(NativeTimed, Protocol):
         """Evaluate a drafted token with the row of the evaluation before it; compute the next logits."""
 
     def block(self, position: int, token: int, n: int) -> None:
-        """Compute the logits of `n` drafted tokens after `token`, the last one, in one pass."""
+        """Compute `n` drafted tokens after `token`, the last one, in one pass."""
 
-    def logits(self, i: int) -> Logits:
-        """Return the logits of output `i`; valid until the next evaluation."""
+    def drafted(self, i: int) -> tuple[int, float]:
+        """Return token `i` of the last evaluation, 0 unless that was a block, and the probability that it is right.
+
+        The tokens of a block are read in their order, because one may depend on the one before.
+        """
+
+    @property
+    def first_logits(self) -> Logits | None:
+        """Logits of token 0, until the next evaluation; None for layers that score only a few candidates."""
 
     def rollback(self, position: int) -> None:
         """Remove this position and all later ones from the KV cache."""

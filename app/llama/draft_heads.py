@@ -14,6 +14,7 @@ import numpy as np
 
 from app.core.errors import DecodeError, ModelLoadError
 from app.engine.interfaces import Logits, Rows
+from app.engine.probability import most_probable
 from app.engine.types import MAX_DRAFT
 from app.llama.batch import SEQUENCE
 from app.llama.context import Context
@@ -116,12 +117,16 @@ class HeadContext(Context):
         """Position of the last token of the text, for layers that share the target's memory."""
         self.row_shift, self.at_once = (0, True) if kind == "dflash" else (1, False)
         self.longest = facts.block_size - 1 if kind == "dflash" and facts is not None else MAX_DRAFT
+        self._n_candidates = facts.n_candidates if facts is not None else 0
+        self._lattice, self._candidate = np.empty((0, 0, 0), np.float32), 0
+        """For each token of a DFlash2 block the candidates, then their scores after each candidate of the token before;
+        and the index of the candidate that was drafted last."""
         self._functions = {name: symbol(name) for name in _SYMBOLS}
         super().__init__(model, params)
         self._offset = int(kind == "eagle3")
         """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
         # Rows of MTP layers, and of heads for their next token, have the width of the output.
-        width = int(native.llama_model_n_embd_out(model.handle))
+        self._width = width = int(native.llama_model_n_embd_out(model.handle))
         size = native.llama_model_n_embd_out if kind == "mtp" else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
         self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
@@ -131,10 +136,10 @@ class HeadContext(Context):
             self._functions["set_nextn"](handle, True, False)
         for layer in self._layers:
             self._functions["set_layer_input"](handle, layer, True)
-        masked = kind != "mtp" or model.header.architecture in _CROPPING
+        masked = model.header.architecture in _CROPPING if kind == "mtp" else not self._n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
         if kind == "dflash":
-            native.llama_set_causal_attn(self._handle, False)
+            native.llama_set_causal_attn(self._handle, facts is not None and facts.is_causal)
 
     def _native_params(self, params: ContextParams) -> Any:
         raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind == "mtp")
@@ -180,11 +185,23 @@ class HeadContext(Context):
         self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def block(self, position: int, token: int, n: int) -> None:
-        self._submit(position, (token, *[self._mask] * n), n + 1, n + 1, with_rows=False)
+        n_outputs = 0 if self._n_candidates else n + 1
+        self._submit(position, (token, *[self._mask] * n), n + 1, n_outputs, with_rows=False)
+        if k := self._n_candidates:
+            rows = self._rows_at(self._functions["nextn"](self._open()), n + 1, self._width)
+            self._lattice, self._candidate = rows[1:, : k * (k + 1)].reshape(n, k + 1, k), 0
 
-    def logits(self, i: int) -> Logits:
-        # The first output of a block is that of the last token.
-        return super().logits(i + self.at_once)
+    def drafted(self, i: int) -> tuple[int, float]:
+        if not self._n_candidates:
+            # The first output of a block is that of the last token.
+            return most_probable(self.logits(i + self.at_once))
+        candidates, *scores = self._lattice[i]
+        self._candidate, probability = most_probable(scores[self._candidate])
+        return int(candidates[self._candidate]), probability
+
+    @property
+    def first_logits(self) -> Logits | None:
+        return None if self._n_candidates else self.logits(int(self.at_once))
 
     def rollback(self, position: int) -> None:
         n_past = max(0, position - self._offset)
@@ -210,7 +227,7 @@ class HeadContext(Context):
         n_flagged = n if n_outputs and self._features is not None else n_outputs
         batch = self._head_batch.filled(first, tokens, n, n_flagged, with_rows=with_rows)
         self.n_past = first
-        self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
+        self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0 or not with_rows)
 
     def _fused(self, rows: Rows) -> Rows:
         """Fuse rows of several target layers, shape (n, layers * width), into rows of an EAGLE-3 head."""

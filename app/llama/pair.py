@@ -273,8 +273,7 @@ class NativePair:
             self.notices.append(without_draft(error))
             return None
         self._contexts.append(context)
-        n_vocab = min(self._model.n_vocab, model.n_vocab)
-        self.drafter = HiddenDrafter(kind, self.target, context, n_vocab, is_end=self._model.is_end)
+        self.drafter = HiddenDrafter(kind, self.target, context, is_end=self._model.is_end)
         return context
 
     def drop_draft(self) -> None:

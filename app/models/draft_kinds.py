@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -33,10 +33,11 @@ WITH_ARTICLE: Mapping[DraftKind, str] = {
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK = 16, 2
 _VARIANTS = {
-    "selector_hidden.weight": "it is a DFlash2 block, which Tandem cannot use yet",
     "markov_w1.weight": "it is a DSpark block, which Tandem cannot use yet",
 }
 """Faults of unsupported DFlash variants, by a tensor that only the variant has."""
+_SELECTOR = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
+"""Numbers that a DFlash2 block must have."""
 _FIRST_BLOCK = "blk.0.attn_norm.weight"
 """A tensor that a file with only MTP layers lacks."""
 D2T = "d2t"
@@ -56,6 +57,8 @@ class HeadFacts:
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause; "" if it can.
         shares_memory: It attends to the KV cache of its target and has none of its own.
+        n_candidates: Candidates for each token of a DFlash2 block; 0 for other blocks.
+        is_causal: The tokens of a block do not attend to later ones.
     """
 
     kind: Literal["mtp", "eagle3", "dflash"]
@@ -65,6 +68,8 @@ class HeadFacts:
     mask_token: int = 0
     fault: str = ""
     shares_memory: bool = False
+    n_candidates: int = 0
+    is_causal: bool = False
 
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
@@ -90,15 +95,33 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault = fault or "it names no layers of its target"
             if not isinstance(mask, int) or not 0 <= mask < len(header.tokens):
                 fault = fault or "it names no mask token"
+            if header.number("embedding_length_out") not in (0, width):
+                fault = fault or "its output has another width than its layers"
             if not _LEAST_BLOCK <= block <= MAX_DRAFT:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
-            return HeadFacts("dflash", numbers, width, block, mask if isinstance(mask, int) else 0, fault)
+            mask, is_causal = mask if isinstance(mask, int) else 0, header.of_architecture("attention.causal") is True
+            facts = HeadFacts("dflash", numbers, width, block, mask, fault, is_causal=is_causal)
+            if "selector_hidden.weight" in header.tensors:
+                fault, n_candidates = fault or _selector_fault(header, width), header.number("selector_top_k")
+                facts = replace(facts, fault=fault, n_candidates=n_candidates)
+            return facts
         case "gemma4-assistant":
             return HeadFacts("mtp", (), header.number("embedding_length_out"), shares_memory=True)
     has_layer = any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors)
     if has_layer and _FIRST_BLOCK not in header.tensors and "split.count" not in header.metadata:
         return HeadFacts("mtp", (), width)
     return None
+
+
+def _selector_fault(header: GgufHeader, width: int) -> str:
+    """Return what llama.cpp refuses in the header of a DFlash2 block, as a clause; "" for nothing."""
+    if missing := next((key for key in _SELECTOR if not header.number(key)), ""):
+        return f"its header has no {missing}"
+    group, n_candidates = header.number("conv_group_size"), header.number("selector_top_k")
+    if width % group:
+        return f"its width of {width:,} is no multiple of conv_group_size, which is {group:,}"
+    least = n_candidates * (n_candidates + 1)
+    return f"its width is {width:,}; {n_candidates:,} candidates a token need {least:,}" if width < least else ""
 
 
 def kind_of_file(path: Path) -> DraftKind:

@@ -36,6 +36,7 @@ from tests.llama.tiny_heads import (
     Size,
     write_dense_mtp,
     write_dflash,
+    write_dflash2,
     write_eagle3,
     write_gemma4,
     write_gemma4_mtp,
@@ -63,6 +64,7 @@ KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
     "eagle3": ("draft-eagle3", write_target, write_eagle3),
     "eagle3-reduced": ("draft-eagle3", write_target, _reduced),
     "dflash": ("draft-dflash", write_target, write_dflash),
+    "dflash2": ("draft-dflash", write_target, write_dflash2),
 }
 """Names of llama-server's drafting, and writers of the target and of the draft in a file of its own."""
 

@@ -53,6 +53,7 @@ def test_acceptance_is_the_share_of_tokens_ranked_first(drafted: Sequence[int], 
     found = judged(FakeModel(script(drafted, start=len(PROMPT))), [sample(), sample()])
 
     assert found.acceptance == acceptance
+    assert found.divergence is not None
     assert (found.divergence < 1e-6) is (drafted == ANSWER)
 
 

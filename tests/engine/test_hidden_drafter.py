@@ -18,9 +18,9 @@ from app.engine.cache import TokenCache
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.hidden_drafter import HiddenDrafter
-from app.engine.interfaces import Logits, Rows, Verdict
+from app.engine.interfaces import Rows, Verdict
 from app.engine.types import Draft, DraftLost, DraftParams, Step
-from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler, mixing
+from tests.fakes import END, FakeModel, FakeSampler, mixing
 
 PROMPT = [3 + i % 50 for i in range(40)]
 
@@ -39,6 +39,7 @@ class FakeHead:
     n_ctx = 400
     longest = 12
     native_ns = 0
+    first_logits = None
 
     def __init__(self, target: FakeModel, *, at_once: bool) -> None:
         self._target = target
@@ -71,10 +72,8 @@ class FakeHead:
         for i in range(n + 1):
             self.memory[position + i] = token, -1.0
 
-    def logits(self, i: int) -> Logits:
-        logits = np.zeros(N_VOCAB, np.float32)
-        logits[5 + (len(self.memory) + i) % 7] = 9.0
-        return logits
+    def drafted(self, i: int) -> tuple[int, float]:
+        return 5 + (len(self.memory) + i) % 7, 0.99
 
     def rollback(self, position: int) -> None:
         self.memory = {at: value for at, value in self.memory.items() if at < position}
@@ -99,7 +98,7 @@ class Rig:
         self.model.can_truncate, self.model.n_snapshots = can_truncate, 7
         self.target = TokenCache(self.model)
         self.head = FakeHead(self.model, at_once=at_once)
-        self.drafter = HiddenDrafter("mtp", self.target, self.head, N_VOCAB, lambda token: token == END)
+        self.drafter = HiddenDrafter("mtp", self.target, self.head, lambda token: token == END)
         self.lost: list[str] = []
 
     def answer(self, prompt: Sequence[int], n: int, right: float | None) -> list[int]:

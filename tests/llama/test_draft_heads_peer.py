@@ -7,12 +7,14 @@ import os
 import re
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.engine.fixed import FixedDrafting
-from app.engine.types import DraftParams
-from tests.bench.draft_kinds import KINDS
+from app.engine.generator import Generator, Request
+from app.engine.types import DraftParams, SamplingParams, Step
+from tests.bench.draft_kinds import KINDS, ForcedDrafting, ForcedSampler
 from tests.bench.peer import LlamaServer
 from tests.llama.test_draft_heads import PROMPT, answer, drafter_of, load
 from tests.llama.tiny_heads import TINY
@@ -27,25 +29,56 @@ N_MAX, N_TOKENS = 4, 60
 _CANDIDATE = re.compile(r"draft candidate +0, pos +\d+: +(\d+)")
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) -> None:
+def files(folder: Path, name: str) -> tuple[str, Path, Path | None]:
+    """Return the name of llama-server's drafting, and the files of the target and the draft."""
     kind, write, write_draft = KINDS[name]
-    target = write(tmp_path / "target.gguf", TINY)
-    draft = write_draft(tmp_path / "draft.gguf", TINY) if write_draft is not None else None
-    pair = load(target, draft, mtp=draft is None)
-    tokens, steps = answer(pair, FixedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
-    pair.close()
-    log = tmp_path / "server.log"
-    extra: list[object] = ["--spec-type", kind, "--spec-draft-n-max", N_MAX, "--spec-draft-p-min", 0]
-    extra += ["-ctk", "f32", "-ctv", "f32", "-ctkd", "f32", "-ctvd", "f32", "-lv", 10, "--log-file", log]
+    draft = write_draft(folder / "draft.gguf", TINY) if write_draft is not None else None
+    return kind, write(folder / "target.gguf", TINY), draft
+
+
+def reply_of(kind: str, target: Path, draft: Path | None, p_min: float, *more: object) -> dict[str, Any]:
+    extra: list[object] = ["--spec-type", kind, "--spec-draft-n-max", N_MAX, "--spec-draft-p-min", p_min]
+    extra += ["-ctk", "f32", "-ctv", "f32", "-ctkd", "f32", "-ctvd", "f32", *more]
     extra += ["-md", draft] if draft is not None else []
     with LlamaServer(PEER, target, 1, 1024, extra) as server:
         body = LlamaServer.greedy(PROMPT, N_TOKENS) | {"ignore_eos": True, "return_tokens": True}
         url, header = f"http://127.0.0.1:{server.address[1]}/completion", {"Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=60) as got:
-            reply = json.load(got)
+            reply: dict[str, Any] = json.load(got)
+    return reply
+
+
+@pytest.mark.parametrize("p_min", [0.0, 0.6])
+def test_the_same_lattice_tokens_are_proposed(tmp_path: Path, p_min: float) -> None:
+    """llama-server does not log the tokens of a DFlash2 block, so it is told to accept them."""
+    kind, target, draft = files(tmp_path, "dflash2")
+    pair = load(target, draft)
+    chain = pair.new_sampler(SamplingParams(temperature=0))
+    strategy = ForcedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, p_min))
+    request = Request(PROMPT, lambda token: False, N_TOKENS, lambda *_: None)
+    events = list(Generator(pair.target, strategy, ForcedSampler(chain, strategy, N_MAX)).run(request))
+    chain.close()
+    pair.close()
+    reply = reply_of(kind, target, draft, p_min, "--spec-synth-rates", ",".join(["1"] * N_MAX))
+
+    steps = [event for event in events if isinstance(event, Step)]
+    assert [token for step in steps for token in step.tokens] == reply["tokens"]
+    assert sum(step.n_accepted for step in steps) == reply["timings"]["draft_n_accepted"] > (40 if not p_min else 10)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) -> None:
+    kind, target, draft = files(tmp_path, name)
+    pair = load(target, draft, mtp=draft is None)
+    tokens, steps = answer(pair, FixedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
+    pair.close()
+    log = tmp_path / "server.log"
+    reply = reply_of(kind, target, draft, 0.0, "-lv", 10, "--log-file", log)
 
     assert reply["tokens"] == tokens
+    assert abs(reply["timings"]["draft_n_accepted"] - sum(step.n_accepted for step in steps)) <= 1
+    if name == "dflash2":
+        return
     theirs = [int(token) for token in _CANDIDATE.findall(log.read_text(errors="replace"))]
     ours = [token for step in steps for token in step.draft.tokens]
     assert len(theirs) >= len(ours) > 100
@@ -53,4 +86,3 @@ def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) ->
     n_same = sum(a == b for a, b in zip(ours, theirs, strict=False))
     assert n_same >= 0.8 * len(ours)
     assert ours[:N_MAX] == theirs[:N_MAX]
-    assert abs(reply["timings"]["draft_n_accepted"] - sum(step.n_accepted for step in steps)) <= 1

@@ -222,12 +222,46 @@ def write_dflash(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a DFlash block of two layers, which shares embeddings and output with its target."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
     changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
-    shapes = {
+    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
+    return _write(path, "dflash", own, size, _block(size), layers, **changes)
+
+
+def _block(size: Size) -> Shapes:
+    return {
         "fc.weight": (2 * size.width, size.width),
         "enc.output_norm.weight": (size.width,),
         "output_norm.weight": (size.width,),
     }
-    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
+
+
+CANDIDATES = 4
+
+
+def write_dflash2(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
+    """Write a DFlash2 block: a DFlash block with convolutions and a selector of candidates."""
+    kernel, group, rank = 3, size.head, size.head
+    own: dict[str, Any] = {
+        "target_layers": Array(I32, [1, 3]),
+        "block_size": BLOCK,
+        "conv_kernel_size": kernel,
+        "conv_group_size": group,
+        "selector_rank": rank,
+        "selector_top_k": CANDIDATES,
+    }
+    changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
+    dynamic = (size.width, 2 * kernel * size.width // group)
+    convolutions = {
+        name: shape
+        for part in ("attn", "ffn")
+        for name, shape in {f"{part}_conv_base": (size.width, kernel, 2), f"{part}_conv_proj.weight": dynamic}.items()
+    }
+    shapes: Shapes = {
+        **_block(size),
+        "selector_predecessor.weight": (rank, size.n_vocab),
+        "selector_successor.weight": (rank, size.n_vocab),
+        "selector_hidden.weight": (size.width, rank),
+    }
+    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward, **convolutions}] * 2
     return _write(path, "dflash", own, size, shapes, layers, **changes)
 
 

@@ -16,6 +16,7 @@ from tests.llama.tiny_heads import (
     N_VOCAB,
     write_dense_mtp,
     write_dflash,
+    write_dflash2,
     write_eagle3,
     write_gemma4,
     write_gemma4_mtp,
@@ -41,13 +42,13 @@ def eagle(tmp_path: Path) -> ModelFacts:
 
 
 def test_kinds_are_found_in_headers(tmp_path: Path, target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
-    dflash = read_facts(write_dflash(tmp_path / "dflash.gguf"))
-    assert [kind_of(facts) for facts in (target, eagle, dflash)] == ["model", "eagle3", "dflash"]
+    dflash, dflash2 = read_facts(write_dflash(tmp_path / "1.gguf")), read_facts(write_dflash2(tmp_path / "2.gguf"))
+    assert [kind_of(facts) for facts in (target, eagle, dflash, dflash2)] == ["model", "eagle3", "dflash", "dflash"]
     assert [facts.n_mtp_layers for facts in (target, mtp)] == [0, 1]
     assert check_pair(mtp).draft_kind == "mtp"
     assert check_pair(target).draft_kind is None
     assert check_pair(target, eagle).draft_kind == "eagle3"
-    assert check_pair(target, dflash).draft_kind == "dflash"
+    assert check_pair(target, dflash).draft_kind == check_pair(target, dflash2).draft_kind == "dflash"
     assert not mtp_problem(read_facts(write_dense_mtp(tmp_path / "dense.gguf")))
 
 

@@ -13,7 +13,7 @@ from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
-_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
+_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash2?|dspark)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
 """Draft layers that need a target. "mtp" later in a name usually marks a whole model with that layer."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""

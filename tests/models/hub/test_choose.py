@@ -124,6 +124,12 @@ def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> 
     assert models_in([*USUAL, *heads]) == models_in(USUAL)
 
 
+def test_draft_blocks_are_found_beside_their_target() -> None:
+    found = files("Q-Q8_0.gguf", "dflash-Q-Q8_0.gguf", "Q-DFlash2-Q4_0.gguf", "dspark-Q-Q8_0.gguf")
+    assert [model.name for model in models_in(found)] == ["Q-Q8_0.gguf"]
+    assert len(draft_layers(found)) == 3
+
+
 def test_a_model_with_an_mtp_layer_is_a_model_and_the_layer_alone_is_none() -> None:
     names = [model.name for model in models_in(files("Qwen3.5-9B-MTP-Q4_K_M.gguf", "mtp-gemma-4.gguf"))]
     assert names == ["Qwen3.5-9B-MTP-Q4_K_M.gguf"]
