@@ -13,7 +13,7 @@ from app.core.regular_file import is_file
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, read_header
-from app.models.pair_summary import model_flags, pair_of
+from app.models.pair_summary import pair_of, setup_models
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.settings.checking import recommended
@@ -87,7 +87,7 @@ def file_here(source: ModelSource) -> Path:
         for other, model in zip(files.pair.sources, files.models, strict=False):
             path = path or (model.path if other == source else None)
     if path is None:
-        fix = command(["tandem", "setup", *model_flags("TARGET", str(source))])
+        fix = setup_models("TARGET", str(source))
         raise PairError(f"{source} is not on this machine yet.", f"Download it as a draft: {fix}")
     return path
 

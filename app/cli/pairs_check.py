@@ -18,7 +18,6 @@ from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
 from app.core.printable import printable
-from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
@@ -28,7 +27,7 @@ from app.models.hub.client import repository, search
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
-from app.models.pair_summary import model_flags
+from app.models.pair_summary import setup_models
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import every_pair
 from app.models.resolve import facts_of, resolve
@@ -101,18 +100,17 @@ def find_models(args: argparse.Namespace) -> int:
         print(json_for(sys.stdout, found))
     elif has_mtp:
         print(f"{'':>8}  {KIND_NAMES['mtp']}: no other draft is needed")
-        print(printable(f"\nSet it up: {command(['tandem', 'setup', *model_flags(str(source))])}"))
+        print(printable(f"\nSet it up: {setup_models(str(source))}"))
     elif found:
         for row in found:
             size, n_parameters = gigabytes(row["size"]), parameters(row["parameters"] or 0)
             print(f"{size:>8}  {printable(row['model'])}  {n_parameters}  ({row['from']})")
-        words = ["tandem", "setup", *model_flags(str(source), found[0]["model"])]
-        print(printable(f"\nSet one up: {command(words)}"))
+        print(printable(f"\nSet one up: {setup_models(str(source), found[0]['model'])}"))
     else:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
         # N-gram drafting gains nothing where recurrent state cannot be rolled back.
         alone = "N-gram drafting needs no draft model" if target.can_rollback else "It works without a draft"
-        status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
+        status.say(f"{alone}: {setup_models(str(source))}")
     return 0 if found else 1
 
 
@@ -128,7 +126,7 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_m
         except PairError as error:
             ProgressLine(sys.stderr).say(error.message)
     if not here and not has_mtp:
-        fix = command(["tandem", "setup", *model_flags(args.target, found[0]["model"])])
+        fix = setup_models(args.target, found[0]["model"])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
     return compare_drafts(args, here)
 

@@ -21,7 +21,6 @@ from app.compare.drafts import MIN_GAIN, agreement, expected, write_samples
 from app.compare.report import pair_title, text_table
 from app.core.errors import Interrupted, PairError, UsageError
 from app.core.printable import printable
-from app.core.shell import command
 from app.core.units import counted, gigabytes
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
@@ -33,7 +32,7 @@ from app.llama.checks import open_model_file
 from app.llama.pair import NativePair
 from app.models.compatibility import mtp_problem
 from app.models.model_facts import read_facts
-from app.models.pair_summary import model_flags
+from app.models.pair_summary import setup_models
 from app.models.source import parse_source
 
 _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
@@ -231,8 +230,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
     target = pair_title(replace(pair.info, draft=None))
     print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
     if best is not None:
-        words = ["tandem", "setup", *model_flags(str(session.params.target), best["draft"])]
-        print(f"\nUse it: {printable(command(words))}")
+        print(f"\nUse it: {printable(setup_models(str(session.params.target), best['draft'] or ''))}")
     return 0
 
 

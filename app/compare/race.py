@@ -58,12 +58,9 @@ def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VerifyStep:
-    """One verify step of a run.
+    """Emitted and drafted tokens of one verify step, and the index in the answer of its first token.
 
-    Attributes:
-        first: Index in the answer of its first token; the prompt gave token 0.
-        tokens: Emitted tokens.
-        drafted: Drafted tokens.
+    The prompt gave token 0.
     """
 
     first: int
@@ -79,7 +76,6 @@ class Run:
         contender: Name of the side.
         prompt: Token ids of the prompt.
         tokens: Token ids of the answer with its end token.
-        steps: Its verify steps.
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted, if known; "" otherwise.

@@ -48,11 +48,11 @@ class Machine:
 def detect(system: System | None = None) -> Machine:
     """Detect this machine; takes seconds where a vendor tool is slow."""
     system = system or System()
-    total, available = _memory(system)
+    total, available = main_memory(system)
     physical, logical = system.cores()
     return Machine(
         system=system.name,
-        cpu=_cpu_name(system),
+        cpu=processor_name(system),
         physical_cores=physical,
         logical_cores=logical,
         ram_total=total,
@@ -67,18 +67,9 @@ def detect(system: System | None = None) -> Machine:
     )
 
 
-def main_memory() -> tuple[int, int]:
-    """Return `ram_total` and `ram_available` of `Machine` without detecting the rest."""
-    return _memory(System())
-
-
-def processor_name() -> str:
-    """Return the name of the CPU without detecting the rest."""
-    return _cpu_name(System())
-
-
-def _cpu_name(system: System) -> str:
-    name = ""
+def processor_name(system: System | None = None) -> str:
+    """Return the name of the CPU."""
+    system, name = system or System(), ""
     if system.name == "linux":
         # On ARM the kernel does not know the name; some boards do.
         found = re.search(r"^model name\s*:\s*(.+)$", system.read("/proc/cpuinfo"), re.MULTILINE)
@@ -98,8 +89,9 @@ def _features(system: System) -> tuple[str, ...]:
     return tuple(name for flag, name in _FEATURES.items() if flag in flags)
 
 
-def _memory(system: System) -> tuple[int, int]:
+def main_memory(system: System | None = None) -> tuple[int, int]:
     """Return total and available RAM; in a container its limit, which /proc/meminfo does not show."""
+    system = system or System()
     total, available = system.memory()
     for folder in cgroup_folders(system.read):
         if limit := parse_bytes(system.read(f"{folder}/memory.max")):

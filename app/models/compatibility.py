@@ -21,7 +21,7 @@ from app.models.memory_estimate import (
     round_up,
 )
 from app.models.model_facts import ModelFacts
-from app.models.pair_summary import model_flags
+from app.models.pair_summary import setup_models
 from app.models.source import ModelSource
 
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
@@ -248,6 +248,6 @@ def remedy_text(remedy: Remedy, target: ModelSource) -> str:
         case Remedy.OTHER_TARGET:
             return "Choose another target, or a recommended pair: tandem pairs list"
         case Remedy.NO_DRAFT:
-            return f"Use it without a draft: {command(['tandem', 'setup', *model_flags(str(target))])}"
+            return f"Use it without a draft: {setup_models(str(target))}"
         case Remedy.OTHER_DRAFT:
             return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"

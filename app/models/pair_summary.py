@@ -94,13 +94,12 @@ def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
 
 def setup_command(pair: Pair, *, by_name: bool) -> str:
     """Return the command that sets a pair up, by its name or by its models."""
-    how = [pair.name] if by_name else model_flags(*map(str, pair.sources))
-    return command(["tandem", "setup", *how])
+    return command(["tandem", "setup", pair.name]) if by_name else setup_models(*map(str, pair.sources))
 
 
-def model_flags(target: str, draft: str = "") -> list[str]:
-    """Return the flags that name a pair by its models."""
-    return ["--target", target, *(["--draft", draft] if draft else [])]
+def setup_models(target: str, draft: str = "") -> str:
+    """Return the command that sets up a pair of these models."""
+    return command(["tandem", "setup", "--target", target, *(["--draft", draft] if draft else [])])
 
 
 def without_draft(error: AppError) -> str:
