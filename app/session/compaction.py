@@ -24,8 +24,8 @@ _COMPACTED = ("conversation", "answer")
 def n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:
     """Return how many of the last messages before a prompt stay; None if leaving out the others does not help.
 
-    They fill about half of the context. Only after an `error` that says it is full is it compacted; `written` counts
-    the characters of the prompt and of the answer so far.
+    They fill about half of the context. Only an error about a full context compacts it; `written` counts the characters
+    of the prompt and of the answer so far.
     """
     if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
         return None
