@@ -200,7 +200,12 @@ _SETUP = Command(
     [
         Argument(["pair"], required=False),
         Option("-m", "--target", metavar="MODEL", help=_MODEL),
-        Option("-md", "--draft", metavar="MODEL", help="draft model, in the same forms"),
+        Option(
+            "-md",
+            "--draft",
+            metavar="MODEL",
+            help="draft model, in the same forms, or none (default: the target's draft layers)",
+        ),
         Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
         _YES,
         switch("--no-trial", help="do not load the pair after the download"),
@@ -234,7 +239,7 @@ _PAIRS = Group(
                 ),
                 _JSON,
             ],
-            notes=f"TARGET is the name of a pair, or {_MODEL}. Without DRAFT the target alone is checked.",
+            notes=f"TARGET is the name of a pair, or {_MODEL}. Without DRAFT, its draft layers are checked.",
             examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
         ),
         Command(

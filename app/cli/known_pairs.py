@@ -133,10 +133,12 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both files.")
     pair = replace(pair_of(given["target"], given.get("draft")), name=FILES)
-    for known in registry().read().pairs.values():
-        if known.is_of(pair) and known.is_here:
-            return known.pair, known
-    return pair, None
+    here = [known for known in registry().read().pairs.values() if known.is_here]
+    found = [known for known in here if known.is_of(pair)]
+    if "draft" not in given and isinstance(pair.target, HubModel):
+        # Setup may have added the draft layers beside it.
+        found += [known for known in here if known.pair.target == pair.target]
+    return (found[0].pair, found[0]) if found else (pair, None)
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:

@@ -8,29 +8,28 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import islice
-from pathlib import Path
+from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, file_here, registry
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
-from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
+from app.core.errors import AppError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
+from app.engine.types import SOURCE_NAMES
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE
-from app.models.hub.choose import draft_layers
-from app.models.hub.client import repository, search
+from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import setup_models
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import every_pair
-from app.models.resolve import facts_of, resolve
+from app.models.resolve import Resolved, compatible_drafts, facts_of, own_draft, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import in_one_line
 
@@ -56,20 +55,24 @@ def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
         raise Interrupted
 
 
-def _facts(source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False) -> ModelFacts:
-    """Return what the header of a model says."""
+def _found(source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False) -> tuple[Resolved, ModelFacts]:
+    """Return a model and what its header says."""
     resolved = resolve(source, demo_file, watch(str(source)), draft=draft)
-    return facts_of(resolved, watch(resolved.name))
+    return resolved, facts_of(resolved, watch(resolved.name))
 
 
 def check_models(args: argparse.Namespace) -> int:
     """Print two models and whether they are compatible; exit 1 if not."""
     n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
-    target, draft = _sources(args.target, getattr(args, "draft", None))
+    target, draft, is_pair = _sources(args.target, getattr(args, "draft", None))
+    warnings: list[str] = []
     with _reading() as (watch, _):
-        target_facts = _facts(target, watch)
-        draft_facts = _facts(draft, watch, draft=True) if draft is not None else None
-        check = check_pair(target_facts, draft_facts)
+        model, facts = _found(target, watch)
+        found = _found(draft, watch, draft=True) if draft is not None else None
+        if found is None and not is_pair:
+            found = own_draft(model, facts, watch, warnings)
+    check = check_pair(facts, found[1] if found is not None else None)
+    check = replace(check, warnings=(*check.warnings, *warnings))
     if "json" in args:
         print(json_for(sys.stdout, _check_json(check, n_ctx)))
     else:
@@ -82,7 +85,7 @@ def find_models(args: argparse.Namespace) -> int:
     """Print drafts for a target; exit 1 if there is none."""
     source = parse_source(args.target)
     with _reading() as (watch, status):
-        target = _facts(source, watch)
+        model, target = _found(source, watch)
         problem, remedy = check_target(target, drafted=True)
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
@@ -90,7 +93,7 @@ def find_models(args: argparse.Namespace) -> int:
         has_mtp = check_pair(target).draft_kind == "mtp"
         found = [_mtp_row(source)] if has_mtp else []
         try:
-            found += find_drafts(target, pairs, watch, source)
+            found += find_drafts(target, pairs, watch, model.beside)
         except HubError:
             if not found:
                 raise
@@ -103,8 +106,8 @@ def find_models(args: argparse.Namespace) -> int:
         print(printable(f"\nSet it up: {setup_models(str(source))}"))
     elif found:
         for row in found:
-            size, n_parameters = gigabytes(row["size"]), parameters(row["parameters"] or 0)
-            print(f"{size:>8}  {printable(row['model'])}  {n_parameters}  ({row['from']})")
+            what = parameters(row["parameters"] or 0) if row["kind"] == "model" else SOURCE_NAMES[row["kind"]]
+            print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {what}  ({row['from']})")
         print(printable(f"\nSet one up: {setup_models(str(source), found[0]['model'])}"))
     else:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
@@ -136,22 +139,22 @@ def _mtp_row(target: ModelSource) -> dict[str, Any]:
     return {"model": str(target), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
 
 
-def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
-    """Return the models of a named pair, or the named models."""
+def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None, bool]:
+    """Return the models of a named pair, or the named models, and whether it is a pair."""
     known, here = catalog(), registry().read()
     pairs = every_pair(known.pairs, here)
     if target not in pairs:
         if known.unread is not None and "/" not in target:
             raise known.unread
-        return parse_source(target), parse_source(draft) if draft is not None else None
+        return parse_source(target), parse_source(draft) if draft is not None else None, False
     if draft is not None:
         raise UsageError(f"{target} is a pair and has its own draft.", f"Leave {draft} out, or name a target model.")
     pair = pairs[target]
     files = here.usable(pair)
     if files is None:
-        return pair.target, pair.draft
+        return pair.target, pair.draft, True
     # Local files answer without Hugging Face.
-    return LocalModel(files.target.path), LocalModel(files.draft.path) if files.draft is not None else None
+    return LocalModel(files.target.path), LocalModel(files.draft.path) if files.draft is not None else None, True
 
 
 def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
@@ -190,8 +193,8 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     lines = [_model_line("target", check.target)]
     if check.draft is not None:
         lines.append(_model_line("draft", check.draft))
-    elif check.draft_kind is not None:
-        lines.append(f"draft   {KIND_NAMES[check.draft_kind]}")
+    elif check.draft_name:
+        lines.append(f"draft   {check.draft_name}")
     # The recommendations of a draft do not matter: only the target is sampled from.
     if check.target.recommended:
         lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
@@ -228,66 +231,49 @@ def parameters(n: int) -> str:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], target_source: ModelSource | None = None
+    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], beside: Sequence[HubModel] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield compatible drafts as JSON objects; each header costs a few megabytes.
-
-    Draft layers in the target's repository come first, then drafts of the catalog.
+    """Yield compatible drafts as JSON objects: first draft layers `beside` the target, then drafts of the catalog.
 
     Raises HubError if nothing was found before Hugging Face stopped answering.
     """
-    failure: HubError | None = None
-    found: set[str] = set()
+    refused: list[AppError] = []
+    found = False
+    in_catalog = {pair.draft for pair in pairs}
     try:
-        for source, origin in islice(_likely(target, pairs, watch, target_source), _MAX_HEADERS):
-            name = str(source)
-            try:
-                resolved = resolve(source, Path, watch(name), draft=True)
-                if name in found or resolved.size * 2 > target.weight_bytes:
-                    continue
-                facts = facts_of(resolved, watch(resolved.name))
-            except HubTimeoutError:
-                raise
-            except AppError as error:
-                failure = failure or (error if isinstance(error, HubError) else None)
-                continue
-            if not check_pair(target, facts).problems:
-                found.add(name)
-                yield {
-                    "model": name,
-                    "parameters": facts.n_parameters,
-                    "size": facts.weight_bytes,
-                    "from": origin,
-                    "kind": kind_of(facts),
-                }
+        sources = islice(chain(beside, _likely(target, pairs, watch)), _MAX_HEADERS)
+        for model, facts in compatible_drafts(target, sources, watch, refused):
+            found = True
+            yield {
+                "model": str(model.source),
+                "parameters": facts.n_parameters,
+                "size": facts.weight_bytes,
+                "from": "catalog" if model.source in in_catalog else "hub",
+                "kind": kind_of(facts),
+            }
     except HubError as error:
-        failure = failure or error
+        refused.append(error)
+    failure = next((error for error in refused if isinstance(error, HubError)), None)
     if failure is not None and not found:
         raise failure
 
 
-def _likely(
-    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], source: ModelSource | None
-) -> Iterator[tuple[HubModel, str]]:
-    """Yield draft layers beside the target, drafts of the catalog's pairs of its family, and small models of a search.
+def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[HubModel]:
+    """Yield drafts of the catalog's pairs of the target's family, and small models of a search.
 
     Models of another architecture come last: a dense model can draft for a mixture of experts or a hybrid.
     """
-    if isinstance(source, HubModel):
-        listed = interruptible_lookup(partial(repository, source.repo, source.revision), watch(source.repo), LOOKUP_S)
-        for layers in draft_layers(listed.files):
-            yield HubModel(source.repo, file=layers.name, revision=source.revision), "hub"
     family = _family(target.name)
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
-            yield pair.draft, "catalog"
+            yield pair.draft
     searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 
     # The most downloaded come first.
     for found in sorted(searched, key=lambda found: found.architecture not in ("", target.architecture)):
         if 0 < found.n_params <= limit and not is_recurrent(found.architecture):
-            yield HubModel(found.name), "hub"
+            yield HubModel(found.name)
 
 
 def _family(name: str) -> str:

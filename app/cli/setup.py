@@ -89,19 +89,22 @@ def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
 
 
 def _of_models(given: dict[str, str]) -> Pair:
-    """Return a pair of two models under a name that no other pair has."""
+    """Return a pair of two models."""
     if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both models.")
     pair = pair_of(given["target"], given.get("draft"))
-    known, here = catalog(), registry().read()
-    taken = every_pair(known.pairs, here)
-    if "name" not in given:
-        return replace(pair, name=free_name(pair, taken))
-    name = given["name"]
+    name = given.get("name", pair.name)
     if not name.strip() or not name.isprintable() or "/" in name:
         raise UsageError(f'"{name}" is no name for a pair.', "Use letters, digits, dots and dashes.")
-    if name in taken and taken[name].sources != pair.sources:
-        raise UsageError(f'"{name}" is the name of another pair.', "Choose another name.")
+    return replace(pair, name=name)
+
+
+def _named(pair: Pair, *, is_chosen: bool) -> Pair:
+    """Return a pair under a name that no other pair has."""
+    taken = every_pair(catalog().pairs, registry().read())
+    name = free_name(pair, taken)
+    if is_chosen and name != pair.name:
+        raise UsageError(f'"{pair.name}" is the name of another pair.', "Choose another name.")
     return replace(pair, name=name)
 
 
@@ -158,7 +161,9 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
     steps = Setup(registry(), demo_file)
     status.show(f"Looking at {pair.title}")
     with cancel_on_interrupt(steps.cancel):
-        prepared = steps.prepare(pair, status.show)
+        prepared = steps.prepare(pair, status.show, finds_draft="target" in args and "draft" not in args)
+    if "target" in args:
+        prepared = replace(prepared, pair=_named(prepared.pair, is_chosen="name" in args))
     lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all(), problems=False)
     for line in lines:
         status.say(line, LABEL)

@@ -8,6 +8,7 @@ from enum import Enum
 
 from app.core.shell import command
 from app.engine.auto.cost_profile import MAX_BATCH
+from app.engine.types import SOURCE_NAMES
 from app.engine.vocab_compatibility import incompatibility
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, DraftKind
 from app.models.memory_estimate import (
@@ -106,6 +107,14 @@ class PairCheck:
         if self.draft is not None:
             return kind_of(self.draft)
         return "mtp" if self.target.n_mtp_layers and not mtp_problem(self.target) else None
+
+    @property
+    def draft_name(self) -> str:
+        """Name of draft layers: "MTP layer in the same file", "EAGLE-3 head"; "" for a draft model or none."""
+        kind = self.draft_kind
+        if kind is None or kind == "model":
+            return ""
+        return KIND_NAMES[kind] if self.draft is None else SOURCE_NAMES[kind]
 
     def context(self, n_ctx: int) -> int:
         """Return the context that both get where `n_ctx` tokens are asked for."""

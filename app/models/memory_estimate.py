@@ -233,18 +233,22 @@ def draft_memory(
         return made
     n_rows = len(head.target_layers) or 1 if head is not None else 1
     host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
+    layers = draft or target
+    kv = made.kv
+    if head is None or head.kind == "mtp":
+        # MTP layers have attention, and a KV cache of their own.
+        kv = kv * layers.n_mtp_layers * _F16 * layers.graph.key_value // max(1, layers.kv_bytes_per_token)
     if draft is not None and head is not None:
         # The graph computes logits even if the file shares the target's output weights.
         logits = _logits_bytes(target.graph, head.block_size or 1)
-        kv = 0 if head.shares_memory else made.kv
+        kv = 0 if head.shares_memory else kv
         return replace(made, host=host + logits, compute=made.compute + logits, kv=kv, window_gain=0)
-    layers = max(1, target.n_layers)
     return replace(
         made,
         name="its MTP layer",
         weights=0,
         output=0,
-        kv=made.kv * target.n_mtp_layers // layers,
+        kv=kv,
         host=host,
         n_layers=1,
         vocabulary=0,

@@ -96,7 +96,7 @@ class ModelFacts:
         n_parameters: None where the header does not list all tensors.
         n_ctx_train: Context it was trained for, in tokens; 0 if unknown.
         weight_bytes: Size of all files.
-        kv_bytes_per_token: KV cache of one token at 16 bits.
+        kv_bytes_per_token: KV cache of one token at 16 bits, without MTP layers.
         can_rollback: Rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute one token; 1 without experts.
         expert_layers: Number of layers that have experts.
@@ -164,7 +164,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         n_layers=layers,
         n_ctx_train=header.number("context_length"),
         weight_bytes=size,
-        kv_bytes_per_token=_kv_bytes(header, layers, width),
+        kv_bytes_per_token=_kv_bytes(header, width),
         graph=_graph(header, width),
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
@@ -254,15 +254,26 @@ def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int
     return int((1 - SHARED_SHARE) * size), header.number("block_count")
 
 
-def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:
-    """Return the keys and values of one token in all layers; sliding windows count in full."""
+def _kv_bytes(header: GgufHeader, width: int) -> int:
+    """Return the keys and values of one token in all layers but MTP layers; sliding windows count in full."""
     heads, key, value = _head_widths(header, width)
-    kv_heads = header.of_architecture("attention.head_count_kv")
+    kv_heads, layers = header.of_architecture("attention.head_count_kv"), _trunk(header)
     if isinstance(kv_heads, list):
-        total = sum(n for n in kv_heads if isinstance(n, int) and n > 0)
+        total = sum(n for n in kv_heads[:layers] if isinstance(n, int) and n > 0)
     else:
+        layers -= _recurrent_layers(header) if _alternates(header) else 0
         total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
     return _F16 * total * (key + value)
+
+
+def _trunk(header: GgufHeader) -> int:
+    """Return the number of layers without MTP layers, which have a context of their own."""
+    return max(0, header.number("block_count") - header.number("nextn_predict_layers"))
+
+
+def _alternates(header: GgufHeader) -> bool:
+    """Return whether each layer has either attention or recurrence, at a fixed interval."""
+    return header.architecture.startswith(("qwen35", "qwen3next"))
 
 
 def _state_values(header: GgufHeader) -> int:
@@ -276,16 +287,16 @@ def _state_values(header: GgufHeader) -> int:
 
 
 def _recurrent_layers(header: GgufHeader) -> int:
-    layers = header.number("block_count")
+    layers = _trunk(header)
     kv_heads, widths = header.of_architecture("attention.head_count_kv"), header.of_architecture("feed_forward_length")
     if isinstance(kv_heads, list):
         # In Nemotron-H a layer with neither attention nor recurrence is a feed-forward block.
         forward = widths if isinstance(widths, list) and header.architecture.startswith("nemotron_h") else repeat(0)
-        return sum(not heads and not width for heads, width in zip(kv_heads, forward, strict=False))
+        return sum(not heads and not width for heads, width in zip(kv_heads[:layers], forward, strict=False))
     marked = header.of_architecture("attention.recurrent_layers")
     if isinstance(marked, list):
         return sum(map(bool, marked))
-    if header.architecture.startswith(("qwen35", "qwen3next")):
+    if _alternates(header):
         return layers - layers // (header.number("full_attention_interval") or _ATTENTION_INTERVAL)
     return layers
 

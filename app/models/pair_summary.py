@@ -21,6 +21,8 @@ _REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
 _DEMO = "SmolLM2-135M-Instruct"
 _DEMO_DRAFT = "a smaller copy of it"
 SAME_FILE = "the same file"
+NO_DRAFT = "none"
+"""Name of no draft, not even one that lies beside the target."""
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """Text in place of a size, or before a lower bound."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
@@ -55,8 +57,8 @@ def title_of(target: ModelSource, draft: ModelSource | None) -> str:
 
 
 def pair_of(target: str, draft: str | None = None) -> Pair:
-    """Return the pair of two models as the user names them. Raises UsageError."""
-    main, small = parse_source(target), parse_source(draft) if draft is not None else None
+    """Return the pair of two models as the user names them, the draft perhaps "none". Raises UsageError."""
+    main, small = parse_source(target), parse_source(draft) if draft not in (None, NO_DRAFT) else None
     return Pair(pair_name(main), title_of(main, small), main, small)
 
 

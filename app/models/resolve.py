@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from app.core import regular_file
-from app.core.errors import HubError
+from app.core.errors import AppError, HubError, HubTimeoutError, PairError
+from app.models.compatibility import check_pair
 from app.models.gguf import (
     MAX_HEADER_BYTES,
     GgufHeader,
@@ -41,6 +42,7 @@ class Resolved:
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
         gated: Its terms must be accepted first.
+        beside: Draft layers in the same repository, the preferred first.
     """
 
     source: ModelSource
@@ -49,6 +51,7 @@ class Resolved:
     size: int
     license: str = ""
     gated: bool = False
+    beside: tuple[HubModel, ...] = ()
 
     @property
     def name(self) -> str:
@@ -92,7 +95,9 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
         return Resolved(source, (choose.RemoteFile(source.file, size, source.sha256, source.repo, commit),), here, size)
     paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
     path, size = paths[0] if all(paths) else None, sum(file.size for file in files)
-    return Resolved(source, files, path, size, listed.license, listed.gated)
+    layers = choose.draft_layers(listed.files)
+    beside = tuple(HubModel(source.repo, file=found.name, revision=source.revision) for found in layers)
+    return Resolved(source, files, path, size, listed.license, listed.gated, beside)
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
@@ -146,3 +151,56 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
         return interruptible_lookup(request, watcher, HEADER_S)
     except HeaderError as error:
         raise HubError(f"{file.path} of {file.repo} is not a GGUF model: {error}.", "Choose another file.") from None
+
+
+# Drafts for a target
+
+
+def own_draft(
+    target: Resolved, facts: ModelFacts, watch: Callable[[str], Watcher], warnings: list[str]
+) -> tuple[Resolved, ModelFacts] | None:
+    """Return the draft layers beside a target that `tandem pairs find` lists first.
+
+    None if the target's file has some, or no others can draft; then a warning says why the first one cannot.
+    """
+    alone = check_pair(facts)
+    if alone.problems or alone.draft_kind is not None:
+        return None
+    refused: list[AppError] = []
+    found = None
+    try:
+        found = next(compatible_drafts(facts, target.beside, watch, refused), None)
+    except HubError as error:
+        refused.append(error)
+    if found is None:
+        warnings += [error.message for error in refused[:1]]
+    return found
+
+
+def compatible_drafts(
+    target: ModelFacts,
+    sources: Iterable[ModelSource],
+    watch: Callable[[str], Watcher],
+    refused: list[AppError],
+) -> Iterator[tuple[Resolved, ModelFacts]]:
+    """Yield the drafts that suit a target and have at most half its size; each header costs a few megabytes.
+
+    `refused` receives why the others cannot draft.
+    """
+    seen: set[ModelSource] = set()
+    for source in sources:
+        try:
+            model = resolve(source, Path, watch(str(source)), draft=True)
+            if source in seen or model.size * 2 > target.weight_bytes:
+                continue
+            facts = facts_of(model, watch(model.name))
+        except HubTimeoutError:
+            raise
+        except AppError as error:
+            refused.append(error)
+            continue
+        if problems := check_pair(target, facts).problems:
+            refused.append(PairError(problems[0]))
+            continue
+        seen.add(source)
+        yield model, facts

@@ -15,15 +15,16 @@ from app.core.errors import CacheError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import MAX_SIZE, gigabytes
+from app.engine.types import SOURCE_NAMES
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, remedy_text
 from app.models.hub import cache
 from app.models.hub.download import Download
 from app.models.memory_estimate import longest_trained
-from app.models.pair_summary import has_room, with_sizes, without_draft
+from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
 from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
 from app.models.registry import ModelOnDisk, Registry, SetUp
-from app.models.resolve import DemoFile, Resolved, facts_of, resolve
+from app.models.resolve import DemoFile, Resolved, facts_of, own_draft, resolve
 from app.models.source import HubModel, ModelSource
 
 _POLL_S = 0.2
@@ -82,10 +83,13 @@ class Setup:
     def is_cancelled(self) -> bool:
         return self._stop.is_set()
 
-    def prepare(self, pair: Pair, on_status: Callable[[str], None] = lambda _: None) -> Prepared:
+    def prepare(
+        self, pair: Pair, on_status: Callable[[str], None] = lambda _: None, *, finds_draft: bool = False
+    ) -> Prepared:
         """Find both models and read their headers, with status texts; a few megabytes are downloaded.
 
-        Files that are here are hashed; damaged ones are deleted, to be downloaded again.
+        Files that are here are hashed; damaged ones are deleted, to be downloaded again. `finds_draft` adds draft
+        layers from the target's repository to a pair without a draft.
 
         Raises:
             AppError: A model is not available or invalid.
@@ -98,12 +102,21 @@ class Setup:
                 models.append(self._found(pair.draft, on_status, warnings, draft=True))
         except ModelLoadError as error:
             warnings.append(without_draft(error))
-        facts = []
-        for model in models:
-            watcher = HeaderWatcher(model.name, on_status, self._stop)
+
+        def watch(subject: str) -> HeaderWatcher:
+            watcher = HeaderWatcher(subject, on_status, self._stop)
             watcher.check_cancelled()
-            facts.append(facts_of(model, watcher))
+            return watcher
+
+        facts = [facts_of(model, watch(model.name)) for model in models]
+        if finds_draft and pair.draft is None and (found := own_draft(models[0], facts[0], watch, warnings)):
+            draft, draft_facts = found
+            models.append(self._undamaged(draft, watch(draft.name), warnings))
+            facts.append(draft_facts)
+            pair = replace(pair, draft=draft.source, title=title_of(pair.target, draft.source))
         check = check_pair(*facts)
+        if finds_draft and check.draft is None and check.draft_name:
+            pair = replace(pair, title=f"{pair.title} + {SOURCE_NAMES['mtp']}")
         return Prepared(
             pair=completed(pair, models[0], check),
             models=tuple(zip(("target", "draft"), models, strict=False)),
@@ -115,9 +128,12 @@ class Setup:
     def _found(
         self, source: ModelSource, on_status: Callable[[str], None], warnings: list[str], *, draft: bool = False
     ) -> Resolved:
-        """Resolve a source, and delete damaged files of it."""
         watcher = HeaderWatcher(str(source), on_status, self._stop)
-        model = resolve(source, self._demo_file, watcher, draft=draft)
+        return self._undamaged(resolve(source, self._demo_file, watcher, draft=draft), watcher, warnings)
+
+    @staticmethod
+    def _undamaged(model: Resolved, watcher: HeaderWatcher, warnings: list[str]) -> Resolved:
+        """Delete the damaged files of a model."""
         for file in model.files:
             if Download(file, watcher).delete_if_damaged():
                 warnings.append(f"{file.name} was damaged here; it is downloaded again.")

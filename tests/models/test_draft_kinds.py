@@ -141,11 +141,19 @@ def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: Model
 def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:
     need = draft_memory(mtp, None, 1024)
     assert need.weights == need.states == need.saved == 0
-    assert 0 < need.kv < estimate_memory(mtp, 1024).kv
+    # The target has one layer with attention besides it.
+    assert 0 < need.kv == estimate_memory(mtp, 1024).kv
     assert need.compute > 0
     assert need.host > estimate_memory(mtp, 1024).host
     assert check_pair(mtp).memory_bytes(1024) > estimate_memory(mtp, 1024).total
     assert draft_memory(target, eagle, 1024).total > estimate_memory(eagle, 1024).total
+
+
+def test_mtp_layers_in_a_file_of_their_own_have_the_kv_cache_of_one_layer(tmp_path: Path) -> None:
+    dense, alone = (
+        read_facts(write(tmp_path / f"{n}.gguf")) for n, write in enumerate((write_dense_mtp, write_mtp_alone))
+    )
+    assert draft_memory(dense, alone, 1024).kv == draft_memory(dense, None, 1024).kv == estimate_memory(dense, 512).kv
 
 
 def test_every_kind_has_a_name() -> None:

@@ -19,7 +19,6 @@ from textual.widgets import Input, Static
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.draft_kinds import KIND_NAMES
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.downloads import UPDATE_S
@@ -36,7 +35,7 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf fil
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
-_NO_DRAFT = "none: n-gram drafting only"
+_NO_DRAFT = "empty: its draft layers, if any; none: n-grams"
 
 
 class AddPairScreen(SubScreen[str | None]):
@@ -165,15 +164,16 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     for (role, files), name in zip(prepared.models, names, strict=True):
         named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
         yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
-    if check.draft_kind == "mtp" and check.draft is None:
-        yield Content.styled(f"{'draft':{_ROLE}}{KIND_NAMES['mtp']}", "$draft")
+    if check.draft_name and check.draft is None:
+        yield Content.styled(f"{'draft':{_ROLE}}{check.draft_name}", "$draft")
     yield Content("")
     if check.problems:
         yield from (Content(printable(problem)) for problem in check.problems)
     else:
         verb = "download" if n_missing else "add"
         enter = key("line.submit", "enter").capitalize()
-        yield Content(f"{'Compatible.' if len(names) > 1 else 'Usable.'} Press {enter} to {verb}.")
+        found = f"Compatible{check.draft_name and ': '}{check.draft_name}" if len(names) > 1 else "Usable"
+        yield Content(f"{found}. Press {enter} to {verb}.")
     yield Content("")
     is_gated = any(files.gated for _, files in prepared.models)
     disk = f"{gigabytes(n_missing)} to download, {gigabytes(prepared.free_bytes)} of disk free"

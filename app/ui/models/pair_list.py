@@ -9,7 +9,6 @@ from textual.content import Content
 from app.core.errors import CacheError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.draft_kinds import KIND_NAMES
 from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
@@ -224,10 +223,10 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
         yield Content(f"Stopped. Press {_enter()} to resume.")
     if setup.stage is Stage.READY and not card.is_open:
         yield Content(f"Ready. Press {_enter()} to open it.")
-    if setup.prepared is not None and setup.prepared.check.draft_kind == "mtp" and setup.prepared.check.draft is None:
-        yield Content.styled(f"draft: {KIND_NAMES['mtp']}", "$draft")
-    for warning in setup.prepared.check.warnings if setup.prepared is not None else ():
-        yield Content.styled(printable(warning), "$quiet")
+    if setup.prepared is not None:
+        if layers := setup.prepared.check.draft_name:
+            yield Content.styled(f"draft: {layers}", "$draft")
+        yield from (Content.styled(printable(warning), "$quiet") for warning in setup.prepared.check.warnings)
 
 
 def _download_question(n_bytes: int) -> str:

@@ -99,10 +99,11 @@ class PairService:
         self._stale = True
 
     def check_sources(self, target: str, draft: str) -> None:
-        """Check two models, given as sources; `draft` may be ""."""
+        """Check two models, given as sources; a `draft` of "" may be found beside the target."""
         self.cancel_check()
         pair = partial(pair_of, target, draft.strip() or None)
-        self._check = self._run(PairTask(self._environment, pair, self._room, installs=False))
+        task = PairTask(self._environment, pair, self._room, installs=False, finds_draft=not draft.strip())
+        self._check = self._run(task)
 
     def cancel_check(self) -> None:
         """Cancel the check and forget its result."""

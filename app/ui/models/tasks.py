@@ -77,6 +77,7 @@ class PairTask(threading.Thread):
         prepared: Result of an earlier `Setup.prepare`.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without a question.
+        finds_draft: As for `Setup.prepare`.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class PairTask(threading.Thread):
         *,
         installs: bool = True,
         confirmed: bool = False,
+        finds_draft: bool = False,
     ) -> None:
         super().__init__(name="pair", daemon=True)
         self.progress = SetupProgress(Stage.CHECKING, prepared=prepared)
@@ -96,6 +98,7 @@ class PairTask(threading.Thread):
         self._pair = pair
         self._room = room
         self._installs = installs
+        self._finds_draft = finds_draft
         self._setup: Setup | None = None
         self._cancelled = threading.Event()
 
@@ -124,7 +127,9 @@ class PairTask(threading.Thread):
             self._fail(AppError(reason, "Please report it; downloaded files are kept."))
 
     def _work(self, setup: Setup) -> None:
-        prepared = self.progress.prepared or setup.prepare(self._pair(), self._report_headers)
+        prepared = self.progress.prepared or setup.prepare(
+            self._pair(), self._report_headers, finds_draft=self._finds_draft
+        )
         checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=weigh(prepared.sized, self._room).summary)
         if self._installs and (self._confirmed or not prepared.download_bytes):
             self._report(replace(checked, stage=Stage.DOWNLOADING))

@@ -20,6 +20,7 @@ from app.models.hub import cache
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
 from tests.cli.json_keys import JSON_KEYS
+from tests.llama.tiny_heads import write_dflash, write_eagle3, write_target
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny
@@ -78,6 +79,18 @@ def test_find_looks_at_the_hub_and_shows_only_what_matches(
     assert main(["pairs", "find", str(own)]) == 0
     brings = shell.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
     assert capsys.readouterr().out.endswith(f"\nSet one up: {brings}\n")
+
+
+def test_find_names_the_kind_of_draft_layers(hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
+    layers = {"big-dflash-Q8_0.gguf": write_dflash, "big-eagle3-Q6_K.gguf": write_eagle3}
+    files = {name: write(home / name).read_bytes() for name, write in layers.items()}
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, **files})
+
+    assert main(["pairs", "find", TARGET]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith(f"{TARGET}:big-dflash-Q8_0.gguf  DFlash block  (hub)")
+    assert second.endswith(f"{TARGET}:big-eagle3-Q6_K.gguf  EAGLE-3 head  (hub)")
 
 
 def test_find_measures_the_drafts_that_are_here(

@@ -57,10 +57,10 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
 def test_an_mtp_layer_beside_the_target_is_found(hub: LoopbackHub, tmp_path: Path) -> None:
     target, layer = write_gemma4(tmp_path / "target.gguf"), write_gemma4_mtp(tmp_path / "layer.gguf")
     hub.add(TARGET, {"big-Q8_0.gguf": target.read_bytes(), "mtp-big-Q8_0.gguf": layer.read_bytes()})
-    source = HubModel(TARGET)
+    model = resolve(HubModel(TARGET), no_demo, Patient())
 
-    facts = replace(facts_of(resolve(source, no_demo, Patient()), Patient()), weight_bytes=1 << 30)
-    [found] = find_drafts(facts, (), lambda _: Patient(), source)
+    facts = replace(facts_of(model, Patient()), weight_bytes=1 << 30)
+    [found] = find_drafts(facts, (), lambda _: Patient(), model.beside)
 
     assert (found["model"], found["kind"]) == (f"{TARGET}:mtp-big-Q8_0.gguf", "mtp")
     assert parse_source(found["model"]) == HubModel(TARGET, file="mtp-big-Q8_0.gguf")

@@ -17,6 +17,7 @@ from app.session.snapshot import Phase
 from app.ui.models.service import PairService
 from app.ui.models.state import Stage
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_heads import write_eagle3, write_target
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, tiny
@@ -194,6 +195,21 @@ def test_only_the_first_real_pair_becomes_the_default(setting: Setting) -> None:
     name = setting.service.add_checked()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert setting.card("mine").is_default
+
+
+def test_draft_layers_beside_the_target_come_with_it(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    target = write_target(tmp_path / "t.gguf").read_bytes() + bytes(1 << 20)
+    layers = write_eagle3(tmp_path / "e.gguf").read_bytes()
+    hub.add("owner/own-GGUF", {"own-Q4_K_M.gguf": target, "own-eagle3-Q8_0.gguf": layers})
+    without = setting.ask("owner/own-GGUF", "none").prepared
+    found = setting.ask("owner/own-GGUF").prepared
+
+    assert without is not None
+    assert found is not None
+    assert (without.check.draft_name, found.check.draft_name) == ("", "EAGLE-3 head")
+    name = setting.service.add_checked()
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert setting.card(name).draft == "eagle3 Q8_0"
 
 
 def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from app.models.registry import Registry, SetUp
 from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
+from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo, tiny
@@ -121,6 +122,47 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "big"
     assert main(["run", *BOTH, "--max-tokens", "3", "--json", "hi"]) == 0
     assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
+
+
+def test_draft_layers_beside_the_target_are_set_up_with_it(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": write_eagle3(home / "e.gguf").read_bytes()})
+
+    assert main(["pairs", "check", TARGET, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["draft_kind"] == "eagle3"
+    for _ in range(2):
+        assert main(["setup", "--target", TARGET, "--yes", "--no-trial"]) == 0
+        assert "Compatible: the draft is an EAGLE-3 head for this target." in capsys.readouterr().err
+    assert [one.pair.title for one in registry().read().pairs.values()] == ["big + eagle3 Q8_0"]
+    assert main(["run", "--target", TARGET, "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "big-eagle3"
+
+    assert main(["setup", "--target", TARGET, "--draft", "none", "--yes", "--no-trial"]) == 0
+    assert [one.draft is None for one in registry().read().pairs.values()] == [False, True]
+    assert main(["run", "--target", TARGET, "--draft", "none", "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["draft"] is None
+
+
+def test_the_draft_layers_of_another_target_are_named_and_left_out(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
+    other = write_eagle3(home / "e.gguf", Size(n_heads=4)).read_bytes()
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": other})
+
+    for words in (["pairs", "check", TARGET], ["setup", "--target", TARGET, "--yes", "--no-trial"]):
+        assert main(words) == 0
+        said = "".join(capsys.readouterr())
+        assert "big-eagle3 cannot be used as a draft: it was made for another target" in said
+    assert [one.draft for one in registry().read().pairs.values()] == [None]
+
+
+def test_the_title_of_a_pair_names_the_mtp_layer(hub: LoopbackHub, home: Path) -> None:
+    hub.add(TARGET, {"big-Q4_K_M.gguf": write_mtp(home / "t.gguf").read_bytes()})
+    assert main(["setup", "--target", TARGET, "--yes", "--no-trial"]) == 0
+    assert [one.pair.title for one in registry().read().pairs.values()] == ["big + MTP layer"]
 
 
 def test_incompatible_models_are_reported_before_the_download(

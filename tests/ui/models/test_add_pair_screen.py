@@ -9,6 +9,7 @@ import pytest
 
 from app.core.errors import HubError
 from app.models.compatibility import PairCheck, Remedy
+from app.models.draft_kinds import HeadFacts
 from app.ui.models.add_pair_screen import AddPairScreen, report_lines
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
@@ -127,3 +128,9 @@ def test_an_mtp_layer_is_named_as_the_draft() -> None:
     assert "draft   MTP layer in the same file" in [line.plain for line in report_lines(prepared, "fits", 100)]
     without = replace(prepared, check=PairCheck(facts("Big One", "Q4_K_M"), None))
     assert "MTP" not in " ".join(line.plain for line in report_lines(without, "fits", 100))
+
+
+def test_a_draft_that_was_found_is_named_by_its_kind() -> None:
+    head = replace(facts("Big One EAGLE-3", "Q8_0"), head=HeadFacts("eagle3", (1, 2, 3), 4096))
+    prepared = replace(PREPARED, check=PairCheck(facts("Big One", "Q4_K_M"), head))
+    assert "Compatible: EAGLE-3 head." in " ".join(line.plain for line in report_lines(prepared, "fits", 100))
