@@ -74,8 +74,9 @@ from app.ui.models.state import Tuning
 
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
+pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
 tuning = Tuning(LiveSettings(SettingsFile(settings_file())), None)
-TandemApp(lambda emit: engine, None, "A pair", tuning).run(headless=True, size=(200, 60))
+TandemApp(lambda emit: engine, None, "A pair", tuning, pairs).run(headless=True, size=(200, 60))
 """
 
 

@@ -89,7 +89,7 @@ def chat(args: argparse.Namespace) -> int:
         first.loader,
         first.title,
         Tuning(opener.live, opener.again),
-        pairs=pairs,
+        pairs,
         first_run=first_run,
         store=store,
         serve=server.toggle,

@@ -62,7 +62,6 @@ class TandemApp(App[None]):
     Args:
         engine_factory: Makes the engine, given the receiver of its events.
         loader: Loads the pair, on the engine's thread.
-        pairs: The pairs to choose from; None without a choice.
         first_run: Whether a pair is chosen first; `loader` then waits for that.
         store: Opens the conversations, after the first frame; None keeps them in memory.
         serve: Starts or stops the server for other programs and returns a sentence; None without one.
@@ -79,7 +78,7 @@ class TandemApp(App[None]):
         loader: Loader,
         title: str,
         tuning: Tuning,
-        pairs: PairService | None = None,
+        pairs: PairService,
         first_run: bool = False,
         store: StoreOpener | None = None,
         serve: Serve | None = None,
@@ -92,7 +91,7 @@ class TandemApp(App[None]):
         self._tuning = tuning
         self._loader = loader
         self._pairs = pairs
-        self._chooses_pair = first_run and pairs is not None
+        self._chooses_pair = first_run
         self.session = Session(self.engine, title, tuning.live, store, is_loading=not self._chooses_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
         # Animation takes CPU time from the models.
@@ -233,8 +232,7 @@ class TandemApp(App[None]):
     def _leave(self, code: int = 0) -> None:
         self._events.close()
         self.session.close(self._chat.input_mode.pending_text if self._chat.is_mounted else None)
-        if self._pairs is not None:
-            self._pairs.close(0.0)
+        self._pairs.close(0.0)
         self.exit(return_code=code)
 
 

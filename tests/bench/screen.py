@@ -165,12 +165,13 @@ def _stream(result: Path) -> None:
     """Run the chat with the fake engine."""
     from app.ui.app import TandemApp
     from tests.ui.fakes import no_loader, tuning_of
+    from tests.ui.models.fake_pairs import FakePairs
 
     def ended(share: float) -> None:
         result.write_text(str(share))
         os._exit(0)
 
-    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), no_loader, "A pair", tuning_of()).run()
+    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), no_loader, "A pair", tuning_of(), FakePairs()).run()
 
 
 if __name__ == "__main__":

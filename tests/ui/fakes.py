@@ -152,13 +152,14 @@ def fake_app(
     live: LiveSettings | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
     """The real application over a fake engine, with `live` settings or those of the flags."""
+    from tests.ui.models.fake_pairs import FakePairs
+
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    app = TandemApp(
-        factory, no_loader, "A pair", tuning_of(live or in_memory({"answer.titles": False, **flags})), store=store
-    )
+    tuning = tuning_of(live or in_memory({"answer.titles": False, **flags}))
+    app = TandemApp(factory, no_loader, "A pair", tuning, FakePairs(), store=store)
     return app, engines[0]

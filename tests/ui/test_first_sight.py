@@ -28,8 +28,7 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
         await chat.shows(_WHO)
         await chat.shows("f2   compare with and without the draft")
         await chat.shows("f4   settings")
-        # There are no pairs to choose from here.
-        assert "f6 " not in chat.text
+        await chat.shows("f6   models")
         await chat.send("one")
         await chat.until(lambda: _WHO not in chat.text)
         chat.engine.says("first")

@@ -182,7 +182,7 @@ async def test_f1_lists_every_key_once_with_the_users_own() -> None:
 
 
 async def test_a_key_that_does_nothing_is_shown_only_beside_all_others() -> None:
-    async with open_chat(size=(150, 30)) as chat:
+    async with open_chat(size=(165, 30)) as chat:
         await chat.until(lambda: "ctrl+p commands" in chat.rows[-1])
         assert "esc stop" in chat.rows[-1]
         await chat.pilot.resize_terminal(110, 30)

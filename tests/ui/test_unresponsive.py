@@ -21,6 +21,7 @@ from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
 from tests.ui.fakes import tuning_of
+from tests.ui.models.fake_pairs import FakePairs
 from tests.worker.fake_process import MODULE, FakeLoader
 
 _LOOKS = 3000
@@ -44,7 +45,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
         engine.stop_s = 0.05
         return engine
 
-    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", tuning_of())
+    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", tuning_of(), FakePairs())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

@@ -46,7 +46,7 @@ def in_turn(action: Callable[[Any], Awaitable[None]]) -> Callable[[ChatActions],
 class ChatActions(ChatBase):
     """The screen with what it does on the session; an action raises AppError if it cannot be done."""
 
-    def __init__(self, session: Session, pairs: PairService | None) -> None:
+    def __init__(self, session: Session, pairs: PairService) -> None:
         super().__init__(session, pairs)
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode)
@@ -64,12 +64,7 @@ class ChatActions(ChatBase):
         if phase is Phase.ANSWERING:
             raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
         if phase is Phase.UNLOADED:
-            way = (
-                f"{key('chat.pairs', 'f6')} chooses one"
-                if self._pairs is not None
-                else f"{key('app.quit', 'ctrl+q')} quits"
-            )
-            raise AppError(f"No model is loaded; {way}.")
+            raise AppError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
         if self.session.waiting is not None:
             raise AppError(f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back.")
         if while_loading and phase is Phase.LOADING:

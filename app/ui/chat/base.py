@@ -67,7 +67,7 @@ def side_widths(
 class ChatBase(Screen[None]):
     """The screen as the other modules of this package see it: conversations on the left, numbers on the right.
 
-    Its class `-panel` says whether the numbers are shown. Without `pairs` there are none to choose from.
+    Its class `-panel` says whether the numbers are shown.
     """
 
     header = query_one(HeaderLine)
@@ -80,7 +80,7 @@ class ChatBase(Screen[None]):
 
     event_queue: EventQueue
 
-    def __init__(self, session: Session, pairs: PairService | None) -> None:
+    def __init__(self, session: Session, pairs: PairService) -> None:
         super().__init__()
         self.session = session
         self.library = session.library
@@ -101,8 +101,7 @@ class ChatBase(Screen[None]):
                 yield Inspector()
                 yield Hint()
             yield ReadoutPanel(self.status)
-        if self._pairs is not None:
-            yield DownloadLines(self._pairs)
+        yield DownloadLines(self._pairs)
         yield StatusLine(self.status)
         yield (menu := Suggestions())
         with Horizontal(id="entry"):

@@ -41,7 +41,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
     class EventsArrived(Message):
         """An event arrived that should not wait."""
 
-    def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService | None = None) -> None:
+    def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService) -> None:
         super().__init__(session, pairs)
         self._tuning = tuning
         self.event_queue = queue
@@ -141,10 +141,11 @@ class ChatScreen(BaseScreen[None], ChatActions):
     # Models and settings
 
     def action_pairs(self) -> None:
-        if self._pairs is None or not self._is_on_top:
+        if not self._is_on_top:
             return
         from app.ui.models.setup_screen import SetupScreen
 
+        # On the first run there is no widget yet.
         for lines in self.query(DownloadLines):
             lines.stop()
         can_leave = self.session.snapshot.loads > 0
@@ -153,8 +154,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
             await self.load_pair(choice)
-        for lines in self.query(DownloadLines):
-            lines.watch_downloads()
+        self.query_one(DownloadLines).watch_downloads()
 
     def action_settings(self) -> None:
         if not self._is_on_top:
@@ -274,8 +274,6 @@ class ChatScreen(BaseScreen[None], ChatActions):
             case "page":
                 # The sidebar has this key for itself.
                 return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)
-            case "pairs":
-                return self._pairs is not None
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
         return True

@@ -18,6 +18,7 @@ from app.ui.settings.screen import SettingsScreen
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.models.fake_pairs import FakePairs
 
 
 @dataclass
@@ -81,7 +82,7 @@ async def open_panel(
         return LoadRequest(no_loader, "Again")
 
     live.loading()
-    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), store=store)
+    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), FakePairs(), store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

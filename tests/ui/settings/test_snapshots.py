@@ -13,6 +13,7 @@ from app.ui.app import TandemApp
 from app.ui.models.state import Tuning
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.models.fake_pairs import FakePairs
 from tests.ui.pictures import SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
@@ -45,7 +46,7 @@ def test_settings(
     def reopen():  # type: ignore[no-untyped-def]
         raise AssertionError("nothing is loaded again here")
 
-    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen))
+    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), FakePairs())
 
     async def run_before(pilot: Pilot[None]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]
