@@ -70,7 +70,6 @@ class Measured:
     """Figures of one side over some rounds.
 
     Attributes:
-        name: The side.
         ratio: Its speed over the first side's, round by round; None for that one and if not measured.
         tokens_per_second: Of the tokens after the first.
         acceptance: Accepted over drafted tokens, all rounds together; None if nothing was drafted.

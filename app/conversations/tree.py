@@ -157,8 +157,7 @@ class Summary:
         id: 0 outside a store.
         title: One line; "" without messages.
         named: Whether the user chose the title.
-        created: Seconds since 1970.
-        updated: Time of the last message.
+        created: Seconds since 1970; `updated` is the time of the last message.
     """
 
     id: int

@@ -101,12 +101,7 @@ class ThinkingSupport:
     effort_on: bool = True
 
     def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """Return a sentence for each flag that the model ignores.
-
-        Args:
-            typed: Reasoning requested by flags.
-            now: Reasoning requested by flags and settings.
-        """
+        """Return a sentence for each flag that the model ignores; the settings are part of `now`."""
         notices = []
         if typed.enabled is not None and not self.switchable:
             notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")

@@ -419,9 +419,7 @@ def find(name: str) -> Setting | None:
 def nearest(name: str, among: Iterable[str] | None = None) -> str:
     """Return ' Did you mean "..."?' with a leading space; "" if nothing is near.
 
-    Args:
-        name: What was written.
-        among: Known names; None for the settings by name, key and other names.
+    The known names are `among`, or those of the settings.
     """
     known = _SPELLINGS if among is None else {one: one for one in among}
     close = difflib.get_close_matches(name, known, n=1)

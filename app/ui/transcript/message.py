@@ -44,16 +44,7 @@ _STATES = {
 
 
 def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
-    """Return why the model stopped writing.
-
-    Args:
-        ending: Why the answer has no more text.
-        empty: True for an answer without text.
-        thought: True for an answer with reasoning.
-
-    Returns:
-        One line with the keys that help; "" for a complete answer.
-    """
+    """Return why the model stopped writing, with the keys that help; "" for a complete answer."""
     if ending.reason is None:
         return ""
     if ending.reason is FinishReason.REPETITION:
