@@ -26,8 +26,8 @@ from app.models.draft_kinds import HeadFacts
 HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
 
 _MTP_CONTEXT = 1
-_ENCODER_BATCH = 64
-"""Rows that an EAGLE-3 head fuses in one batch: llama.cpp reserves logits for each."""
+_HEAD_BATCH = MAX_DRAFT
+"""Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
 _CROPPING = frozenset({"qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
 _POSITIONS = 4
@@ -116,11 +116,15 @@ class HeadContext(Context):
         self._last = 0
         """Position of the last token of the text, for layers that share the target's memory."""
         self.row_shift, self.at_once = (0, True) if kind == "dflash" else (1, False)
-        self.longest = facts.block_size - 1 if kind == "dflash" and facts is not None else MAX_DRAFT
+        self.longest = facts.longest if facts is not None else MAX_DRAFT
+        self._first = facts.first_drafted if facts is not None else 0
         self._n_candidates = facts.n_candidates if facts is not None else 0
-        self._lattice, self._candidate = np.empty((0, 0, 0), np.float32), 0
-        """For each token of a DFlash2 block the candidates, then their scores after each candidate of the token before;
-        and the index of the candidate that was drafted last."""
+        self._has_confidence = facts is not None and facts.has_confidence
+        self._block: Rows = np.empty((0, 0), np.float32)
+        """A row for each drafted token of a DFlash2 or DSpark block: the candidates and their scores after each
+        candidate of the token before, or the confidence."""
+        self._candidate = 0
+        """Index of the candidate that was drafted last."""
         self._functions = {name: symbol(name) for name in _SYMBOLS}
         super().__init__(model, params)
         self._offset = int(kind == "eagle3")
@@ -130,7 +134,7 @@ class HeadContext(Context):
         size = native.llama_model_n_embd_out if kind == "mtp" else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
         self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
-        self._features = _HeadBatch(_ENCODER_BATCH, self._row_width) if kind == "eagle3" else None
+        self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind == "eagle3" else None
         handle = target._open()
         if kind == "mtp":
             self._functions["set_nextn"](handle, True, False)
@@ -143,9 +147,8 @@ class HeadContext(Context):
 
     def _native_params(self, params: ContextParams) -> Any:
         raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind == "mtp")
-        if self._kind == "eagle3":
-            # The encoder reserves an output for every row.
-            raw.n_batch = raw.n_ubatch = raw.n_outputs_max = min(_ENCODER_BATCH, params.n_ctx)
+        if self._kind != "mtp":
+            raw.n_batch = raw.n_ubatch = raw.n_outputs_max = min(_HEAD_BATCH, params.n_ctx)
         return raw
 
     # app.engine.interfaces.HeadModel
@@ -185,23 +188,25 @@ class HeadContext(Context):
         self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def block(self, position: int, token: int, n: int) -> None:
-        n_outputs = 0 if self._n_candidates else n + 1
-        self._submit(position, (token, *[self._mask] * n), n + 1, n_outputs, with_rows=False)
-        if k := self._n_candidates:
-            rows = self._rows_at(self._functions["nextn"](self._open()), n + 1, self._width)
-            self._lattice, self._candidate = rows[1:, : k * (k + 1)].reshape(n, k + 1, k), 0
+        n += self._first
+        n_outputs = 0 if self._n_candidates else n
+        self._submit(position, (token, *[self._mask] * (n - 1)), n, n_outputs, with_rows=False)
+        if self._n_candidates or self._has_confidence:
+            rows = self._rows_at(self._functions["nextn"](self._open()), n, self._width)
+            self._block, self._candidate = rows[self._first :], 0
 
     def drafted(self, i: int) -> tuple[int, float]:
-        if not self._n_candidates:
-            # The first output of a block is that of the last token.
-            return most_probable(self.logits(i + self.at_once))
-        candidates, *scores = self._lattice[i]
-        self._candidate, probability = most_probable(scores[self._candidate])
-        return int(candidates[self._candidate]), probability
+        if k := self._n_candidates:
+            candidates, *scores = self._block[i, : k * (k + 1)].reshape(k + 1, k)
+            self._candidate, probability = most_probable(scores[self._candidate])
+            return int(candidates[self._candidate]), probability
+        token, probability = most_probable(self.logits(i + self._first))
+        # The confidence was trained to predict the acceptance.
+        return token, float(np.nan_to_num(self._block[i, 0])) if self._has_confidence else probability
 
     @property
     def first_logits(self) -> Logits | None:
-        return None if self._n_candidates else self.logits(int(self.at_once))
+        return None if self._n_candidates else self.logits(self._first)
 
     def rollback(self, position: int) -> None:
         n_past = max(0, position - self._offset)
@@ -233,8 +238,8 @@ class HeadContext(Context):
         """Fuse rows of several target layers, shape (n, layers * width), into rows of an EAGLE-3 head."""
         assert self._features is not None
         fused, n_past = [], self.n_past
-        for done in range(0, len(rows), _ENCODER_BATCH):
-            n = len(rows[done : done + _ENCODER_BATCH])
+        for done in range(0, len(rows), _HEAD_BATCH):
+            n = len(rows[done : done + _HEAD_BATCH])
             self._features.rows[:n] = rows[done : done + n]
             self._evaluate(
                 native.llama_encode, self._features.filled(n_past, (), n, n, with_rows=True), n, n, wait=True

@@ -21,7 +21,8 @@ from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams
-from app.models.draft_kinds import kind_of_file
+from app.models.draft_kinds import head_facts
+from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.placement import CPU
 
@@ -81,7 +82,8 @@ def try_head(path: Path, target: Path) -> bool:
 
     The child's side of `app.llama.child`.
     """
-    is_mtp = path == target or kind_of_file(path) == "mtp"
+    facts = head_facts(read_header(path, tensors=True, vocabulary=False))
+    is_mtp = facts is None or facts.kind == "mtp"
     library.start()
     files = dict.fromkeys((target, path))
     models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp and file == path)) for file in files]
@@ -89,7 +91,10 @@ def try_head(path: Path, target: Path) -> bool:
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:
         return False
-    return bool(native.llama_init_from_model(models[-1], other_context(native_params(params), context, is_mtp=is_mtp)))
+    # llama.cpp computes the Markov head of a DSpark block only in batches that are no longer than the block.
+    sizes = (params.n_batch, (facts.block_size if facts is not None else 0) or params.n_batch)
+    contexts = (other_context(native_params(replace(params, n_batch=n)), context, is_mtp=is_mtp) for n in sizes)
+    return all(native.llama_init_from_model(models[-1], one) for one in contexts)
 
 
 def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool:

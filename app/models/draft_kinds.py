@@ -32,11 +32,9 @@ WITH_ARTICLE: Mapping[DraftKind, str] = {
 
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK = 16, 2
-_VARIANTS = {
-    "markov_w1.weight": "it is a DSpark block, which Tandem cannot use yet",
-}
-"""Faults of unsupported DFlash variants, by a tensor that only the variant has."""
-_SELECTOR = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
+_SELECTOR, _MARKOV, _CONFIDENCE = "selector_hidden.weight", "markov_w1.weight", "conf_proj.weight"
+"""Tensors of DFlash2 blocks, of DSpark blocks, and of DSpark blocks that predict the acceptance."""
+_SELECTOR_NUMBERS = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
 """Numbers that a DFlash2 block must have."""
 _FIRST_BLOCK = "blk.0.attn_norm.weight"
 """A tensor that a file with only MTP layers lacks."""
@@ -57,8 +55,10 @@ class HeadFacts:
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause; "" if it can.
         shares_memory: It attends to the KV cache of its target and has none of its own.
-        n_candidates: Candidates for each token of a DFlash2 block; 0 for other blocks.
         is_causal: The tokens of a block do not attend to later ones.
+        n_candidates: Candidates for each token of a DFlash2 block; 0 for other blocks.
+        first_drafted: Index of the first drafted token in a block; 0 in most DSpark blocks, 1 in other blocks.
+        has_confidence: A DSpark block predicts for each token whether it will be accepted.
     """
 
     kind: Literal["mtp", "eagle3", "dflash"]
@@ -68,8 +68,15 @@ class HeadFacts:
     mask_token: int = 0
     fault: str = ""
     shares_memory: bool = False
-    n_candidates: int = 0
     is_causal: bool = False
+    n_candidates: int = 0
+    first_drafted: int = 0
+    has_confidence: bool = False
+
+    @property
+    def longest(self) -> int:
+        """Longest draft."""
+        return self.block_size - self.first_drafted if self.block_size else MAX_DRAFT
 
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
@@ -88,11 +95,9 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
             return HeadFacts("eagle3", numbers, target_width, fault=fault)
         case "dflash":
             block, mask = header.number("block_size") or _DEFAULT_BLOCK, header.metadata.get(_MASK_KEY)
-            fault = next((why for name, why in _VARIANTS.items() if name in header.tensors), "")
+            fault = "" if numbers else "it names no layers of its target"
             if header.number("hyper_connection.count"):
-                fault = _VARIANTS["markov_w1.weight"]
-            if not numbers:
-                fault = fault or "it names no layers of its target"
+                fault = "it is a DSpark block for DeepSeek-V4, which Tandem cannot use yet"
             if not isinstance(mask, int) or not 0 <= mask < len(header.tokens):
                 fault = fault or "it names no mask token"
             if header.number("embedding_length_out") not in (0, width):
@@ -100,10 +105,14 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
             if not _LEAST_BLOCK <= block <= MAX_DRAFT:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
             mask, is_causal = mask if isinstance(mask, int) else 0, header.of_architecture("attention.causal") is True
-            facts = HeadFacts("dflash", numbers, width, block, mask, fault, is_causal=is_causal)
-            if "selector_hidden.weight" in header.tensors:
+            facts = HeadFacts("dflash", numbers, width, block, mask, fault, is_causal=is_causal, first_drafted=1)
+            if _SELECTOR in header.tensors:
                 fault, n_candidates = fault or _selector_fault(header, width), header.number("selector_top_k")
-                facts = replace(facts, fault=fault, n_candidates=n_candidates)
+                return replace(facts, fault=fault, n_candidates=n_candidates)
+            if _MARKOV in header.tensors:
+                fault = fault or ("" if header.number("block_size") else "its header has no block_size")
+                first = int(header.of_architecture("sample_from_anchor") is False)
+                return replace(facts, fault=fault, first_drafted=first, has_confidence=_CONFIDENCE in header.tensors)
             return facts
         case "gemma4-assistant":
             return HeadFacts("mtp", (), header.number("embedding_length_out"), shares_memory=True)
@@ -115,7 +124,7 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
 
 def _selector_fault(header: GgufHeader, width: int) -> str:
     """Return what llama.cpp refuses in the header of a DFlash2 block, as a clause; "" for nothing."""
-    if missing := next((key for key in _SELECTOR if not header.number(key)), ""):
+    if missing := next((key for key in _SELECTOR_NUMBERS if not header.number(key)), ""):
         return f"its header has no {missing}"
     group, n_candidates = header.number("conv_group_size"), header.number("selector_top_k")
     if width % group:

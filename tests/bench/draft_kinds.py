@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
@@ -37,6 +38,7 @@ from tests.llama.tiny_heads import (
     write_dense_mtp,
     write_dflash,
     write_dflash2,
+    write_dspark,
     write_eagle3,
     write_gemma4,
     write_gemma4_mtp,
@@ -56,6 +58,12 @@ def _reduced(path: Path, size: Size) -> Path:
     return write_eagle3(path, size, d2t=[*range(2, size.n_vocab, 3)])
 
 
+def write_reduced_dspark(path: Path, size: Size) -> Path:
+    """Write a DSpark block that drafts behind the last token, from a third of the vocabulary, without confidence."""
+    causal: dict[str, Any] = {"dflash__sample_from_anchor": False, "dflash__attention__causal": True}
+    return write_dspark(path, size, d2t=[*range(2, size.n_vocab, 3)], confidence=False, **causal)
+
+
 KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
     "mtp-hybrid": ("draft-mtp", write_mtp, None),
     "mtp-dense": ("draft-mtp", write_dense_mtp, None),
@@ -65,6 +73,8 @@ KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
     "eagle3-reduced": ("draft-eagle3", write_target, _reduced),
     "dflash": ("draft-dflash", write_target, write_dflash),
     "dflash2": ("draft-dflash", write_target, write_dflash2),
+    "dspark": ("draft-dspark", write_target, write_dspark),
+    "dspark-reduced": ("draft-dspark", write_target, write_reduced_dspark),
 }
 """Names of llama-server's drafting, and writers of the target and of the draft in a file of its own."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.models.model_names import known_as
 from app.worker.request import AnswerRequest
+from tests.bench.draft_kinds import write_reduced_dspark
 from tests.compare.runs import finish as finish_sampled
 from tests.compare.test_drafts import result as finish
 from tests.llama import tiny_heads
@@ -36,8 +38,10 @@ from tests.llama.tiny_heads import (
     BLOCK,
     CANDIDATES,
     N_VOCAB,
+    TINY,
     write_dflash,
     write_dflash2,
+    write_dspark,
     write_eagle3,
     write_mtp,
     write_target,
@@ -55,6 +59,8 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "eagle3-reduced": lambda path: write_eagle3(path, d2t=REDUCED),
     "dflash": write_dflash,
     "dflash2": write_dflash2,
+    "dspark": write_dspark,
+    "dspark-reduced": lambda path: write_reduced_dspark(path, TINY),
 }
 SIDECARS: dict[str, tuple[Callable[..., Path], Callable[..., Path]]] = {
     "mtp-alone": (tiny_heads.write_dense_mtp, tiny_heads.write_mtp_alone),
@@ -389,7 +395,8 @@ def test_a_token_of_a_lattice_follows_the_candidate_before_it(tmp_path: Path) ->
     assert head.first_logits is None
     head.block(len(PROMPT), 5, BLOCK - 1)
     chosen, tokens, probabilities, followed = 0, [], [], set[bool]()
-    for candidates, *scores in head._lattice:
+    for row in head._block:
+        candidates, *scores = row[: CANDIDATES * (CANDIDATES + 1)].reshape(-1, CANDIDATES)
         assert len(set(candidates)) == CANDIDATES
         assert all(0 <= token < N_VOCAB and token == int(token) for token in candidates)
         followed.add(scores[chosen].argmax() == scores[0].argmax())
@@ -409,7 +416,32 @@ def test_a_draft_is_no_longer_than_a_block(new_pair: NewPair) -> None:
     pair = new_pair()
     answer(pair, NoDrafting(), n_tokens=1)
     drafted = len(drafter_of(pair).draft([*PROMPT, 5], 20, take))
-    assert drafted == (BLOCK - 1 if pair.info.draft_kind == "dflash" else 20)
+    assert drafted == min(20, drafter_of(pair).longest)
+    assert drafted in ((BLOCK - 1, BLOCK) if pair.info.draft_kind == "dflash" else (20,))
+
+
+@pytest.mark.parametrize(("anchor", "causal"), [(True, False), (False, True)])
+def test_a_dspark_block_predicts_its_acceptance(tmp_path: Path, anchor: bool, causal: bool) -> None:
+    changes: dict[str, Any] = {"dflash__sample_from_anchor": anchor, "dflash__attention__causal": causal}
+    draft = write_dspark(tmp_path / "draft.gguf", **changes)
+    pair = load(write_target(tmp_path / "target.gguf"), draft)
+    answer(pair, NoDrafting(), n_tokens=1)
+    drafter, n = drafter_of(pair), BLOCK if anchor else BLOCK - 1
+    made = drafter.draft([*PROMPT, 5], 20, take)
+    head = drafter._head
+    assert isinstance(head, draft_heads.HeadContext)
+    head.block(len(PROMPT), 5, n)
+    assert [int(head.logits(BLOCK - n + i).argmax()) for i in range(n)] == list(made.tokens)
+    assert len(made.tokens) == n
+    assert list(made.probabilities) == pytest.approx([float(row[0]) for row in head._block])
+    assert len({round(p, 3) for p in made.probabilities}) > 1
+    assert all(0 < p < 1 for p in made.probabilities)
+    # In a causal block, a shorter draft is the beginning of a longer one.
+    longer = head.logits(BLOCK - n + 1).copy()
+    head.rollback(len(PROMPT))
+    head.block(len(PROMPT), 5, 2)
+    assert bool(np.allclose(longer, head.logits(BLOCK - n + 1), atol=1e-3)) is causal
+    pair.close()
 
 
 # Failures
@@ -475,6 +507,9 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "table": (lambda p: write_eagle3(p, d2t=[1, 2, 99_999]), "its table of tokens has the token 99999, of 258"),
     "mask": (lambda p: write_dflash(p, tokenizer__ggml__mask_token_id=None), "it names no mask token"),
     "block": (lambda p: write_dflash(p, dflash__block_size=200), "its blocks have 200 tokens"),
+    "Markov": (lambda p: write_dspark(p, dflash__block_size=None), "its header has no block_size"),
+    "nodes": (lambda p: write_dspark(p, d2t=REDUCED, dflash__block_size=64), "does not survive it"),
+    "DeepSeek-V4": (lambda p: write_dspark(p, dflash__hyper_connection__count=4), "a DSpark block for DeepSeek-V4"),
     "no block size": (lambda p: write_dflash2(p, dflash__block_size=None), "its header has no block_size"),
     "convolution": (lambda p: write_dflash2(p, dflash__conv_kernel_size=0), "its header has no conv_kernel_size"),
     "group": (lambda p: write_dflash2(p, dflash__conv_group_size=7), "no multiple of conv_group_size, which is 7"),

@@ -1,7 +1,8 @@
-"""Random models with draft layers: a hybrid and a mixture with an MTP layer, EAGLE-3 heads and DFlash blocks."""
+"""Random models with draft layers: a hybrid and a mixture with an MTP layer, EAGLE-3 heads and blocks."""
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ _D2T_TYPE = 27
 _F32, _Q8_0 = 0, 8
 _BLOCK_VALUES = 32
 """Values of a Q8_0 block: a scale and a byte each."""
+_PRECISE = re.compile("ffn_gate_inp|conv_base")
+"""Matrices that are never quantized."""
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -226,6 +229,20 @@ def write_dflash(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     return _write(path, "dflash", own, size, _block(size), layers, **changes)
 
 
+def write_dspark(
+    path: Path, size: Size = TINY, /, *, d2t: list[int] | None = None, confidence: bool = True, **changes: Any
+) -> Path:
+    """Write a DSpark block: a DFlash block with a Markov head and, with `confidence`, predictions of the acceptance."""
+    own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
+    changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
+    rank, n_vocab = size.head, size.n_vocab if d2t is None else len(d2t)
+    shapes = {**_block(size), "markov_w1.weight": (rank, size.n_vocab), "markov_w2.weight": (rank, n_vocab)}
+    shapes |= {"output.weight": (size.width, n_vocab)} if d2t is not None else {}
+    shapes |= {"conf_proj.weight": (size.width + rank, 1), "conf_proj.bias": (1,)} if confidence else {}
+    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
+    return _write(path, "dflash", own, size, shapes, layers, d2t=d2t, **changes)
+
+
 def _block(size: Size) -> Shapes:
     return {
         "fc.weight": (2 * size.width, size.width),
@@ -316,7 +333,7 @@ def _write(
         scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
         if name == "d2t":
             kind, content = _D2T_TYPE, np.array(d2t, "<i8").tobytes()
-        elif size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and "ffn_gate_inp" not in name:
+        elif size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and not _PRECISE.search(name):
             kind, content = _Q8_0, _quantized(rng, int(np.prod(shape)), scale)
         else:
             numbers = scale * rng.normal(size=int(np.prod(shape)))
