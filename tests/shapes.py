@@ -13,10 +13,9 @@ from app.models.source import DemoModel, HubModel, ModelSource
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))
 _SAME = {
-    "Qwen2.5-Coder": "Qwen2.5",
-    "Meta-Llama": "Llama",
     "Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B",
     "Mistral-Small-3.2-24B": "Mistral-Small",
+    "Qwen3.8-27B": "Qwen3.6-27B",
 }
 
 
@@ -48,6 +47,18 @@ def facts_of_shape(name: str, size: int) -> ModelFacts:
         values |= {"expert_feed_forward_length": shape["feed_forward"], "expert_used_count": shape["experts_used"]}
     else:
         values["feed_forward_length"] = shape["feed_forward"]
-    metadata = {f"llama.{key}": value for key, value in values.items() if value is not None}
-    metadata |= {"general.architecture": "llama", TOKENS_KEY: [b"a"] * shape["vocabulary"]}
+    architecture = "llama"
+    if "linear_values" in shape:
+        architecture = "qwen35"
+        values |= {
+            "block_count": shape["layers"] + shape["mtp"],
+            "nextn_predict_layers": shape["mtp"],
+            "full_attention_interval": 4,
+            "ssm.conv_kernel": 4,
+            "ssm.state_size": 128,
+            "ssm.group_count": 16,
+            "ssm.inner_size": 128 * shape["linear_values"],
+        }
+    metadata = {f"{architecture}.{key}": value for key, value in values.items() if value is not None}
+    metadata |= {"general.architecture": architecture, TOKENS_KEY: [b"a"] * shape["vocabulary"]}
     return model_facts(GgufHeader(metadata), file=f"{name}.gguf", size=size)

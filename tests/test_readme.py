@@ -45,7 +45,7 @@ def test_every_command_is_accepted(line: str) -> None:
 
 
 def test_commands_are_found() -> None:
-    assert ["setup", "coder-32b"] in [_words(line) for line in _in_readme()]
+    assert ["setup", "qwen3.8-27b"] in [_words(line) for line in _in_readme()]
     assert ["run", "--system", "Write a commit message.", "-"] in [_words(line) for line in _in_help()]
 
 
@@ -58,7 +58,7 @@ def test_every_flag_of_the_readme_exists() -> None:
 
 
 def test_every_named_pair_is_in_the_catalog() -> None:
-    named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bcoder-\w+\b", line)}
+    named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bqwen3\.\d-\w+", line)}
     assert named
     assert named <= {*Catalog(shipped_file()).pairs}
 

@@ -109,7 +109,7 @@ _SERVE = Command(
     "Fields of a request override the settings.",
     examples="""
 tandem serve                               http://127.0.0.1:8087/v1
-tandem serve --pair coder-7b --ctx 16384
+tandem serve --pair qwen3.5-9b --ctx 16384
 """,
 )
 _COMPARE = Command(
@@ -189,7 +189,7 @@ _DOCTOR = Command(
     [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), _JSON, *_PAIR],
     examples="""
 tandem doctor
-tandem doctor coder-32b                    where it goes and what slows it down
+tandem doctor qwen3.8-27b                  where it goes and what slows it down
 tandem doctor --rpc workstation:50052      with the devices of another machine
 tandem doctor --json > machine.json
 """,
@@ -214,7 +214,7 @@ _SETUP = Command(
     ],
     examples="""
 tandem setup                               choose from the best for this machine
-tandem setup coder-32b --yes               download, verify and try this pair
+tandem setup qwen3.8-27b --yes             download, verify and try this pair
 tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
 """,
 )
@@ -224,7 +224,7 @@ _PAIRS = Group(
     default="list",
     commands=[
         Command("list", "list all pairs, what fits and what is on disk", [_JSON], examples="tandem pairs list --json"),
-        Command("show", "show one pair", [Argument(["pair"]), _JSON], examples="tandem pairs show coder-32b"),
+        Command("show", "show one pair", [Argument(["pair"]), _JSON], examples="tandem pairs show qwen3.8-27b"),
         Command(
             "check",
             "check whether two models are compatible, from their headers",
@@ -269,20 +269,20 @@ _PAIRS = Group(
                 switch("--all-files", help="also delete files that other programs downloaded"),
                 _YES,
             ],
-            examples="tandem pairs remove coder-32b",
+            examples="tandem pairs remove qwen3.8-27b",
         ),
         Command(
             "default",
             "choose the pair that is used when none is named",
             [Argument(["pair"])],
-            examples="tandem pairs default coder-32b",
+            examples="tandem pairs default qwen3.8-27b",
         ),
     ],
     examples="""
 tandem pairs list
-tandem pairs check coder-32b
+tandem pairs check qwen3.8-27b
 tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
-tandem pairs remove coder-32b
+tandem pairs remove qwen3.8-27b
 tandem pairs remove --unused
 """,
 )
@@ -314,7 +314,7 @@ _SETTINGS = Group(
     ],
     examples="""
 tandem settings                            every value and its origin
-tandem settings --pair coder-32b           with another pair
+tandem settings --pair qwen3.8-27b         with another pair
 tandem settings set sampling.temp 0.2      short: set temp 0.2
 tandem settings set presets.brief.answer.system "Answer in one sentence."
 tandem settings unset temp

@@ -193,7 +193,7 @@ CATALOG = list(Catalog(shipped_file()).pairs.values())
 def test_every_size_of_card_gets_a_real_pair_that_fits_and_alternatives(gigabytes: int) -> None:
     proposals = propose(CATALOG, Room(int(0.97 * gigabytes * GB), "a card"))
 
-    assert len(proposals) == 3
+    assert len(proposals) == (2 if gigabytes == 4 else 3)
     assert all(p.fit is not Fit.TOO_BIG for p in proposals)
     assert proposals[0].pair.name != "demo"
     assert proposals[0].pair.memory_gb >= gigabytes / 2
@@ -220,14 +220,14 @@ def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None
 
 
 def test_a_guessed_speed_is_shown_to_be_one() -> None:
-    big = next(p for p in CATALOG if p.name == "coder-32b")
+    big = next(p for p in CATALOG if p.name == "qwen3-32b")
 
     slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
-    assert (slow.word, slow.reason) == ("slow", "about 2 tok/s; 34.3 GB to spare")
+    assert (slow.word, slow.reason) == ("slow", "about 2 tok/s; 33.6 GB to spare")
     assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about 1 tok/s;")
     assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
     fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
-    assert (fast.word, fast.reason) == ("fits", "34.3 GB to spare")
+    assert (fast.word, fast.reason) == ("fits", "33.6 GB to spare")
 
 
 def test_a_pair_that_answered_here_has_its_measured_speed() -> None:
@@ -253,23 +253,23 @@ def test_a_slow_pair_is_slow_however_much_memory_is_left_as_it_stands_in_the_lis
 def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:
     proposals = propose(CATALOG, Room(60 * GB, bytes_per_s=4e9))
 
-    assert proposals[0].pair.name == "coder-1.5b"
+    assert proposals[0].pair.name == "qwen3.5-0.8b"
     assert all(p.slow for p in proposals)
-    assert why(proposals) == ("Every model that fits is slow here; coder-1.5b is the fastest, about 4 tok/s.")
+    assert why(proposals) == ("Every model that fits is slow here; qwen3.5-0.8b is the fastest, about 5 tok/s.")
 
 
 def test_without_a_measurement_what_cpus_usually_do_decides_and_no_figure_is_shown() -> None:
     best, *others = dense(Room(60 * GB))
 
     assert best.need_bytes <= 8 * GB
-    assert "slow without a GPU" in weigh(next(p for p in CATALOG if p.name == "coder-32b"), Room(60 * GB)).reason
+    assert "slow without a GPU" in weigh(next(p for p in CATALOG if p.name == "qwen3-32b"), Room(60 * GB)).reason
     assert "about" not in why([best, *others])
 
 
 def test_a_mixture_of_experts_is_reckoned_by_what_a_token_reads() -> None:
     best, *_ = propose(CATALOG, Room(60 * GB, bytes_per_s=40e9))
 
-    assert (best.pair.name, best.speed) == ("qwen3.6-35b", 20.0)
+    assert (best.pair.name, best.speed) == ("qwen3.6-35b-q6", 15.0)
 
 
 def test_a_tiny_machine_gets_the_demo() -> None:
@@ -302,10 +302,10 @@ def beside(vram: float, ram: int, ram_speed: float | None = 50e9) -> Room:
         ("qwen3-coder-30b", 24, 64, "fits", 0),
         ("qwen3-coder-30b", 8, 12, "too big", 0),
         ("qwen3-coder-30b", 2, 64, "too big", 0),
-        ("gpt-oss-20b", 12, 32, "fits", 10),
-        ("qwen3.6-35b", 12, 32, "fits", 29),
+        ("gpt-oss-20b", 12, 32, "fits", 4),
+        ("qwen3.6-35b", 12, 32, "fits", 24),
         ("qwen3.8-27b", 12, 64, "too big", 0),
-        ("coder-32b", 16, 64, "too big", 0),
+        ("qwen3-32b", 16, 64, "too big", 0),
     ],
 )
 def test_experts_that_exceed_the_gpu_may_lie_in_ram(name: str, vram: int, ram: int, word: str, layers: int) -> None:
@@ -337,8 +337,8 @@ def test_the_speed_of_a_mixture_counts_what_each_memory_is_read_for() -> None:
 def test_a_gpu_with_ram_beside_it_gets_a_mixture_that_answers_at_reading_speed() -> None:
     found = propose(CATALOG, beside(8, 32))
     assert [(p.pair.name, p.word, p.layers_in_ram) for p in found] == [
-        ("qwen3.6-35b", "fits", 37),
+        ("qwen3.6-35b", "fits", 31),
         ("qwen3-coder-30b", "fits", 34),
-        ("coder-7b", "fits", 0),
+        ("qwen3.5-4b-q8", "fits", 0),
     ], "the last one is all on the GPU"
-    assert propose(CATALOG, beside(8, 32, 4e9))[0].pair.name == "coder-7b"
+    assert propose(CATALOG, beside(8, 32, 4e9))[0].pair.name == "qwen3.5-4b-q8"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -66,13 +65,6 @@ def test_a_header_shows_what_its_maker_publishes(demo_target: Path) -> None:
     assert same_shape(real_facts(demo_target), "SmolLM2-135M")
 
 
-@pytest.mark.real_pair
-@pytest.mark.parametrize("size", ["1.5", "0.5"])
-def test_the_headers_of_a_real_pair_say_it_too(real_model: Callable[[str], Path], size: str) -> None:
-    found = real_facts(real_model(f"qwen2.5-coder-{size}b-instruct-q4_0.gguf"))
-    assert same_shape(found, f"Qwen2.5-{size}B")
-
-
 def test_every_shape_is_of_a_pair() -> None:
     assert {shape_of(source) for pair in CATALOG.values() if pair.working for source in pair.sources} == set(SHAPES)
 
@@ -90,7 +82,7 @@ def test_the_line_of_a_pair_is_true_where_it_begins_and_near_it_far_away(pair: P
     check = check_of(pair)
     found = check.overhead.at(n_ctx)
 
-    assert found == pytest.approx(check.memory_bytes(n_ctx), rel=0 if n_ctx <= 16384 else 0.01)
+    assert found == pytest.approx(check.memory_bytes(n_ctx), rel=0 if n_ctx <= 16384 else 0.02)
 
 
 def test_a_card_is_not_charged_with_what_is_in_main_memory() -> None:
@@ -101,7 +93,7 @@ def test_setup_and_loading_agree_on_a_laptop() -> None:
     laptop = Room(int(4.5 * GB))
 
     assert weigh(CATALOG["qwen3-4b"], laptop).fit is Fit.TOO_BIG
-    assert propose(list(CATALOG.values()), laptop)[0].pair.name == "qwen2.5-3b"
+    assert propose(list(CATALOG.values()), laptop)[0].pair.name == "qwen3.5-2b"
 
 
 def test_a_longer_context_takes_more_up_to_what_the_pair_was_made_for() -> None:

@@ -13,7 +13,7 @@ from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
-_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash2?|dspark)([/._-]|$)|(^|/)mtp[._-]", re.IGNORECASE)
+_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash2?|dspark)([/._-]|$)|(^|/)mtp[/._-]", re.IGNORECASE)
 """Draft layers that need a target. "mtp" later in a name usually marks a whole model with that layer."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
@@ -91,10 +91,19 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
 
 
 def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
-    """Return the files of a repository with draft layers alone, the preferred quantization first."""
+    """Return the files of a repository with draft layers alone.
+
+    Those that llama.cpp finds by itself come first ("mtp-..." beside the target), then the preferred quantization.
+    """
     whole = models_in(files)
     layers = [model for model in models_in(files, heads=True) if model not in whole]
-    return sorted(layers, key=lambda model: (*DRAFT_PREFERENCE, model.quant).index(model.quant))
+    return sorted(
+        layers,
+        key=lambda model: (
+            not model.name.lower().startswith("mtp-"),
+            (*DRAFT_PREFERENCE, model.quant).index(model.quant),
+        ),
+    )
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:

@@ -137,3 +137,10 @@ def test_a_model_with_an_mtp_layer_is_a_model_and_the_layer_alone_is_none() -> N
     assert [model.quant for model in draft_layers(mixed)] == ["Q8_0", "F16"]
     assert choose(HubModel(REPO), mixed[1:], draft=True).quant == "Q8_0"
     assert choose(HubModel(REPO), mixed, draft=True).quant == "Q4_K_M"
+
+
+def test_the_mtp_layer_at_the_root_comes_before_those_in_a_folder() -> None:
+    layers = ("MTP/gemma-4-12B-it-Q8_0-MTP.gguf", "MTP/gemma-4-12B-it-BF16-MTP.gguf", "mtp-gemma-4-12B-it.gguf")
+    found = files("gemma-4-12B-it-qat-UD-Q4_K_XL.gguf", *layers)
+    assert [model.name for model in models_in(found)] == ["gemma-4-12B-it-qat-UD-Q4_K_XL.gguf"]
+    assert [model.name for model in draft_layers(found)] == [layers[2], layers[0], layers[1]]

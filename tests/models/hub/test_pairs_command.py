@@ -268,14 +268,14 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert main(["pairs", "list", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert (rows["alone"]["default"], rows["mine"]["default"], rows["mine"]["here"]) == (True, False, True)
-    assert rows["coder-32b"]["download"] > 10**10
+    assert rows["qwen3.8-27b"]["download"] > 10**10
     assert list(rows)[:2] == ["alone", "mine"]
     assert all(row["drafting"] == "" for row in rows.values() if row["name"] in ("alone", "demo", "qwen3-coder-30b"))
     assert main(["pairs", "show", "mine"]) == 0
     assert "small-Q8_0.gguf" in capsys.readouterr().out
-    assert main(["pairs", "default", "coder-32b"]) == 2
-    assert main(["pairs", "show", "coder-23b"]) == 2
-    assert 'Did you mean "coder-32b"' in capsys.readouterr().err
+    assert main(["pairs", "default", "qwen3.8-27b"]) == 2
+    assert main(["pairs", "show", "qwen3.8-72b"]) == 2
+    assert 'Did you mean "qwen3.8-27b"' in capsys.readouterr().err
 
 
 def test_a_size_that_is_not_known_shows_how_it_can_be(
@@ -329,7 +329,7 @@ def test_an_invalid_entry_is_reported_by_its_name(
 
     assert main(["pairs", "list"]) == 0
     said = capsys.readouterr()
-    assert "coder-32b" in said.out
+    assert "qwen3.8-27b" in said.out
     assert 'pairs.bad has the unknown key "traget". Did you mean "target"?' in said.err
     assert main(command) == 1
     assert "pairs.bad has the unknown key" in capsys.readouterr().err
@@ -347,7 +347,7 @@ def test_an_invalid_user_catalog_is_reported_by_every_command(
     for command in (
         ["run", "--pair", "good", "--max-tokens", "2", "hi"],
         ["pairs", "list"],
-        ["pairs", "show", "coder-32b"],
+        ["pairs", "show", "qwen3.8-27b"],
         ["setup", "good", "--no-trial"],
     ):
         assert main(command) == 0

@@ -272,7 +272,7 @@ def test_a_pair_that_cannot_be_registered_is_a_failure(
 
 def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.close()
-    assert main(["setup", "coder-1.5b", "--yes"]) == 1
+    assert main(["setup", "qwen3.5-2b", "--yes"]) == 1
     said = capsys.readouterr().err
     assert "cannot be reached" in said
     assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
@@ -358,10 +358,10 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     proposed, shown = found()
     assert " 1 qwen3.5-4b " in proposed
     assert "fits: " in shown
-    settings.write_text("[model]\nctx = 32768\n")
+    settings.write_text("[model]\nctx = 65536\n")
     proposed, shown = found()
-    assert " 1 qwen2.5-3b " in proposed
-    assert "too big: needs about 10.9 GB" in shown
+    assert " 1 qwen3.5-0.8b " in proposed
+    assert "too big: needs 6.1 GB" in shown
 
 
 def test_a_pair_that_does_not_fit_stays_set_up(
@@ -404,5 +404,5 @@ def test_a_pair_that_the_disk_has_no_room_for_is_not_proposed_first(
     assert main(["setup"]) == 2, "no one is there to be asked"
 
     said = " ".join(capsys.readouterr().err.split())
-    assert " 1 coder-1.5b " in said
+    assert " 1 qwen3.5-2b " in said
     assert "the disk has no room for larger ones." in said
