@@ -28,7 +28,7 @@ HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
 _MTP_CONTEXT = 1
 _HEAD_BATCH = MAX_DRAFT
 """Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
-_CROPPING = frozenset({"qwen3next", "step35"})
+_CROPPING = frozenset({"mimo2", "qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
 _POSITIONS = 4
 """Positions per token in models with M-RoPE."""
@@ -50,6 +50,12 @@ _SYMBOLS: dict[str, tuple[str, str, Any, list[Any]]] = {
         "_Z30llama_get_embeddings_nextn_ithP13llama_contexti",
         "?llama_get_embeddings_nextn_ith@@YAPEAMPEAUllama_context@@H@Z",
         _POINTER,
+        [_POINTER, ctypes.c_int32],
+    ),
+    "set_head": (
+        "_Z28llama_set_nextn_layer_offsetP13llama_contexti",
+        "?llama_set_nextn_layer_offset@@YAXPEAUllama_context@@H@Z",
+        None,
         [_POINTER, ctypes.c_int32],
     ),
     "set_layer_input": (
@@ -180,12 +186,16 @@ class HeadContext(Context):
             self._submit(start + first, () if self.at_once else part, len(part), outputs)
 
     def draft_next(self, position: int, token: int) -> None:
+        self._copy_row()
+        # Layers that share the target's KV cache evaluate each drafted token at the last position.
+        self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
+
+    def _copy_row(self) -> None:
+        """Copy the hidden row of the last output into the first row of the batch."""
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
         ctypes.memmove(self._head_batch.row_address, address, self._head_batch.row_bytes)
-        # Layers that share the target's KV cache evaluate each drafted token at the last position.
-        self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def block(self, position: int, token: int, n: int) -> None:
         n += self._first

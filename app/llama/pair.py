@@ -39,6 +39,7 @@ from app.llama.draft_heads import HeadContext, HeadKind
 from app.llama.grammar import guidance_for_calls
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
+from app.llama.mtp_chain import head_context
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
 from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
@@ -268,7 +269,7 @@ class NativePair:
             self.target.rollback(0)
         shape = params.draft_context(n_ctx, (facts.block_size if facts is not None else 0) or 1)
         try:
-            context = HeadContext(kind, model, facts, self._context, shape)
+            context = head_context(kind, model, facts, self._context, shape)
         except ModelLoadError as error:
             self.notices.append(without_draft(error))
             return None

@@ -47,6 +47,8 @@ _MTP_ARCHITECTURES = frozenset(
     }
 )
 """Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
+_CHAIN_ARCHITECTURES = frozenset({"hy_v3", "mimo2", "step35"})
+"""Architectures with several MTP layers, each for one drafted token; llama.cpp aborts on two layers of another one."""
 _LAYER_INPUT_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
@@ -114,7 +116,10 @@ class PairCheck:
         kind = self.draft_kind
         if kind is None or kind == "model":
             return ""
-        return KIND_NAMES[kind] if self.draft is None else SOURCE_NAMES[kind]
+        if self.draft is not None:
+            return SOURCE_NAMES[kind]
+        n = self.target.n_mtp_layers
+        return KIND_NAMES[kind] if n == 1 else f"{n} MTP layers in the same file"
 
     def context(self, n_ctx: int) -> int:
         """Return the context that both get where `n_ctx` tokens are asked for."""
@@ -162,12 +167,13 @@ def mtp_problem(target: ModelFacts) -> str:
     n = target.n_mtp_layers
     if not n:
         return ""
-    name, what = target.name, "MTP layer" if n == 1 else f"{n} MTP layers"
+    name, what = target.name, "MTP layer" if n == 1 else f"{n:,} MTP layers"
+    fault = target.mtp_fault
     if target.architecture not in _MTP_ARCHITECTURES:
-        return f"The {what} of {name} cannot draft: Tandem supports no MTP for the architecture {target.architecture}."
-    if n > 1:
-        return f"The {what} of {name} cannot draft: Tandem supports one layer, not yet a chain of them."
-    return ""
+        fault = f"Tandem supports no MTP for the architecture {target.architecture}"
+    elif n > 1 and target.architecture not in _CHAIN_ARCHITECTURES:
+        fault = f"llama.cpp computes only one for the architecture {target.architecture}"
+    return f"The {what} of {name} cannot draft: {fault}." if fault else ""
 
 
 def head_problem(target: ModelFacts, draft: ModelFacts) -> str:

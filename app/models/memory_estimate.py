@@ -221,10 +221,12 @@ def draft_memory(
     flash_attention: bool = True,
     swa_full: bool = True,
 ) -> ModelMemory:
-    """Estimate the memory of a draft file, or of the target's MTP layer if `draft` is None.
+    """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
-    The weights of an MTP layer count with the target. Draft layers also keep the hidden rows of a batch in RAM.
+    The weights of MTP layers count with the target. Draft layers also keep the hidden rows of a batch in RAM.
     """
+    # Several MTP layers always keep the whole context.
+    swa_full = swa_full or (draft or target).n_mtp_layers > 1
     made = estimate_memory(
         draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention, swa_full=swa_full
     )
@@ -245,7 +247,7 @@ def draft_memory(
         return replace(made, host=host + logits, compute=made.compute + logits, kv=kv, window_gain=0)
     return replace(
         made,
-        name="its MTP layer",
+        name="its MTP layer" if target.n_mtp_layers == 1 else "its MTP layers",
         weights=0,
         output=0,
         kv=kv,

@@ -38,6 +38,8 @@ _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
 EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 """Name of a tensor of experts, with its layer."""
+_LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
+"""Name of a tensor of a layer, with its layer and its part."""
 SHARED_SHARE = 0.05
 """Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
 _FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
@@ -106,6 +108,7 @@ class ModelFacts:
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
         n_mtp_layers: Number of MTP layers among its blocks.
+        mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause; "" if it would not.
         window: Sliding window in tokens; 0 if its cache must hold every token.
         window_share: Share of the KV cache in layers with a sliding window.
         head: Facts of an EAGLE-3 head or DFlash block; None for any other model.
@@ -132,6 +135,7 @@ class ModelFacts:
     header_bytes: int = 0
     can_quantize_cache: bool = True
     n_mtp_layers: int = 0
+    mtp_fault: str = ""
     window: int = 0
     window_share: float = 0.0
     head: HeadFacts | None = None
@@ -156,6 +160,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
     name = header.metadata.get("general.name")
     layers, width = header.number("block_count"), header.number("embedding_length")
     expert_bytes, expert_layers = _experts(header, size, is_whole=part_of(file) is None)
+    n_mtp_layers, mtp_fault = _mtp_layers(header)
     return ModelFacts(
         name=known_as(file, printable(name)[:_LONGEST_NAME].strip() if isinstance(name, str) else ""),
         architecture=printable(header.architecture)[:_LONGEST_NAME],
@@ -177,19 +182,30 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
-        n_mtp_layers=_mtp_layers(header),
+        n_mtp_layers=n_mtp_layers,
+        mtp_fault=mtp_fault,
         window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
         window_share=_window_share(header),
         head=head_facts(header),
     )
 
 
-def _mtp_layers(header: GgufHeader) -> int:
-    """Return the number of MTP layers; some conversions drop the layers and keep the metadata."""
-    is_whole = header.tensors and "split.count" not in header.metadata
-    if is_whole and not any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors):
-        return 0
-    return header.number("nextn_predict_layers")
+def _mtp_layers(header: GgufHeader) -> tuple[int, str]:
+    """Return the number of MTP layers and their fault; some conversions drop the layers and keep the metadata."""
+    n = header.number("nextn_predict_layers")
+    if not n or not header.tensors or "split.count" in header.metadata:
+        return n, ""
+    layers: dict[int, set[str]] = {}
+    for match in filter(None, map(_LAYER_TENSOR.match, header.tensors)):
+        layers.setdefault(int(match[1]), set()).add(match[2])
+    found = sum("nextn.eh_proj.weight" in parts for parts in layers.values())
+    if not found:
+        return 0, ""
+    if n > found:
+        return n, f"the file has only {found:,} of them"
+    first, *others = (layers.get(header.number("block_count") - i, set()) for i in range(n, 0, -1))
+    required = {part for part in first if not part.startswith("nextn.")}
+    return n, "" if all(required <= parts for parts in others) else "one of them lacks tensors"
 
 
 def is_recurrent(architecture: str) -> bool:

@@ -35,6 +35,7 @@ from tests.bench.peer import LlamaServer
 from tests.llama.tiny_heads import (
     TINY,
     Size,
+    write_chain,
     write_dense_mtp,
     write_dflash,
     write_dflash2,
@@ -67,6 +68,7 @@ def write_reduced_dspark(path: Path, size: Size) -> Path:
 KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
     "mtp-hybrid": ("draft-mtp", write_mtp, None),
     "mtp-dense": ("draft-mtp", write_dense_mtp, None),
+    "mtp-chained": ("draft-mtp", write_chain, None),
     "mtp-alone": ("draft-mtp", write_dense_mtp, write_mtp_alone),
     "gemma4": ("draft-mtp", write_gemma4, write_gemma4_mtp),
     "eagle3": ("draft-eagle3", write_target, write_eagle3),

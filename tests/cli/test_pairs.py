@@ -20,7 +20,7 @@ from app.models.catalog import Pair
 from app.models.recommend import Room
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
-from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
+from tests.llama.tiny_heads import write_chain, write_eagle3, write_mtp, write_target
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12])
@@ -88,6 +88,7 @@ def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureF
     head = write_eagle3(tmp_path / "head.gguf")
     for paths, code, line in (
         ([mtp], 0, "draft   MTP layer in the same file"),
+        ([write_chain(tmp_path / "chain.gguf")], 0, "draft   3 MTP layers in the same file"),
         ([target, head], 0, "Compatible: the draft is an EAGLE-3 head for this target."),
         ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 2"),
     ):

@@ -1,4 +1,4 @@
-"""Random models with draft layers: a hybrid and a mixture with an MTP layer, EAGLE-3 heads and blocks."""
+"""Random models with draft layers: MTP layers, single and chained, EAGLE-3 heads and blocks."""
 
 from __future__ import annotations
 
@@ -130,7 +130,54 @@ def write_dense_mtp(path: Path, size: Size = TINY, /, *, is_alone: bool = False,
         "expert_gating_func": 2,
     }
     norms: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,)}
-    experts: Shapes = {
+    experts = _experts(size)
+    attention = {**norms, **size.attention()}
+    layers = [{**attention, **size.feed_forward}, *[{**attention, **experts}] * (2 * size.n_repeats - 1)]
+    layers = [{} if is_alone else layer for layer in layers] + [{**attention, **experts, **_nextn(size)}]
+    shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
+    return _write(path, "glm4moe", own, size, shapes, layers, **changes)
+
+
+def write_chain(
+    path: Path, size: Size = TINY, /, *, architecture: str = "step35", lacks: str = "-", **changes: Any
+) -> Path:
+    """Write a Step-3.5 (step35), MiMo-V2 (mimo2) or Hunyuan 3 (hy_v3) with three MTP layers.
+
+    The last layer has no tensors whose names contain `lacks`.
+    """
+    n_trunk = 2 * size.n_repeats
+    own: dict[str, Any] = {
+        "nextn_predict_layers": 3,
+        "expert_count": 4,
+        "expert_used_count": 2,
+        "expert_feed_forward_length": size.forward,
+        "expert_shared_feed_forward_length": size.forward,
+    }
+    attention, experts = {**size.pre, **size.attention()}, _experts(size)
+    if architecture == "hy_v3":
+        del experts["exp_probs_b.bias"]
+    else:
+        windows = [n % 2 > 0 or n >= n_trunk for n in range(n_trunk + 3)]
+        own |= {"attention.sliding_window": 64, "attention.sliding_window_pattern": Array(BOOL, windows)}
+    if architecture == "mimo2":
+        experts = {name: shape for name, shape in experts.items() if "shexp" not in name}
+        del attention["attn_q.weight"], attention["attn_k.weight"], attention["attn_v.weight"]
+        attention |= {"attn_qkv.weight": (size.width, 3 * size.width), "attn_sinks.weight": (size.n_heads,)}
+    else:
+        attention |= size.normed
+    if architecture == "step35":
+        attention |= {"attn_gate.weight": (size.width, size.n_heads)}
+    dense = {**attention, **size.feed_forward}
+    mixture = {**attention, **experts}
+    head = {**dense, **_nextn(size)}
+    last = {name: shape for name, shape in head.items() if lacks not in name}
+    layers = [*[dense, mixture] * size.n_repeats, head, head, last]
+    shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
+    return _write(path, architecture, own, size, shapes, layers, **changes)
+
+
+def _experts(size: Size) -> Shapes:
+    return {
         "ffn_gate_inp.weight": (size.width, 4),
         "exp_probs_b.bias": (4,),
         "ffn_gate_exps.weight": (size.width, size.forward, 4),
@@ -140,11 +187,6 @@ def write_dense_mtp(path: Path, size: Size = TINY, /, *, is_alone: bool = False,
         "ffn_up_shexp.weight": (size.width, size.forward),
         "ffn_down_shexp.weight": (size.forward, size.width),
     }
-    attention = {**norms, **size.attention()}
-    layers = [{**attention, **size.feed_forward}, *[{**attention, **experts}] * (2 * size.n_repeats - 1)]
-    layers = [{} if is_alone else layer for layer in layers] + [{**attention, **experts, **_nextn(size)}]
-    shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
-    return _write(path, "glm4moe", own, size, shapes, layers, **changes)
 
 
 def _nextn(size: Size) -> Shapes:

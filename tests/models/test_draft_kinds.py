@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
 from tests.llama.tiny_heads import (
     N_VOCAB,
+    write_chain,
     write_dense_mtp,
     write_dflash,
     write_dflash2,
@@ -73,7 +75,8 @@ def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -
         assert check_pair(layers).problems == (f"{layers.name} is an MTP layer, which drafts for a target.",)
     assert kind_of_file(tmp_path / "alone.gguf") == kind_of_file(tmp_path / "sidecar.gguf") == "mtp"
     assert draft_memory(gemma, sidecar, 4096).kv == 0 < draft_memory(dense, alone, 4096).kv
-    assert mtp_problem(replace(alone, n_mtp_layers=2)) == head_problem(dense, replace(alone, n_mtp_layers=2)) != ""
+    two = replace(alone, n_mtp_layers=2)
+    assert mtp_problem(two) == head_problem(dense, two) != ""
 
 
 def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None:
@@ -81,12 +84,37 @@ def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None
     assert read_facts(path).n_mtp_layers == 0
 
 
+@pytest.mark.parametrize("architecture", ["step35", "mimo2", "hy_v3"])
+def test_several_mtp_layers_draft_together(tmp_path: Path, architecture: str) -> None:
+    facts = read_facts(write_chain(tmp_path / "chain.gguf", architecture=architecture))
+    assert (facts.n_mtp_layers, mtp_problem(facts), check_pair(facts).draft_kind) == (3, "", "mtp")
+    # Two layers of five are the target's.
+    assert 3 * estimate_memory(facts, 4096).kv == 2 * draft_memory(facts, None, 4096).kv > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"step35__nextn_predict_layers": 4}, "4 MTP layers of chain cannot draft: the file has only 3 of them."),
+        ({"step35__nextn_predict_layers": 2**31}, "2,147,483,648 MTP layers of chain cannot draft: the file has only"),
+        ({"lacks": "ffn_up"}, "3 MTP layers of chain cannot draft: one of them lacks tensors."),
+        ({"lacks": "nextn"}, "3 MTP layers of chain cannot draft: the file has only 2 of them."),
+    ],
+)
+def test_damaged_mtp_layers_are_refused_in_one_sentence(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
+    facts = read_facts(write_chain(tmp_path / "chain.gguf", **changes))
+    assert mtp_problem(facts).startswith(f"The {fault}")
+    assert check_pair(facts).draft_kind is None
+
+
 def test_what_cannot_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
     unknown = replace(mtp, architecture="newest")
     assert mtp_problem(unknown) == (
         "The MTP layer of mtp cannot draft: Tandem supports no MTP for the architecture newest."
     )
-    assert mtp_problem(replace(mtp, n_mtp_layers=3)).endswith("Tandem supports one layer, not yet a chain of them.")
+    assert mtp_problem(replace(mtp, n_mtp_layers=3)) == (
+        "The 3 MTP layers of mtp cannot draft: llama.cpp computes only one for the architecture qwen35."
+    )
     assert check_pair(unknown).draft_kind is None
     assert mtp_problem(unknown) in check_pair(unknown).warnings
     assert head_problem(replace(target, architecture="qwen2"), eagle) == (

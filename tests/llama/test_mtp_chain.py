@@ -1,0 +1,143 @@
+"""A chain of MTP layers: each head evaluates what it would in a context of its own."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import AppError
+from app.engine.fixed import NoDrafting
+from app.engine.interfaces import Logits, Rows
+from app.llama.draft_heads import HeadContext
+from app.llama.fitting.fit_pair import needs
+from app.llama.mtp_chain import MtpChain
+from app.llama.pair import NativePair
+from app.llama.params import ModelParams, PairParams
+from tests.llama.test_draft_heads import WINDOW_ALONE, answer, drafter_of, load
+from tests.llama.tiny_heads import N_VOCAB, TINY, write_chain
+
+pytestmark = pytest.mark.native
+MIB = 1 << 20
+
+
+def chain_of(pair: NativePair) -> MtpChain:
+    head = drafter_of(pair)._head
+    assert isinstance(head, MtpChain)
+    return head
+
+
+def alone(context: MtpChain, head: int, tokens: list[int], rows: list[Rows]) -> tuple[Logits, Rows]:
+    """Let one head read a text in an empty context; return its logits and its row."""
+    HeadContext.clear(context)
+    context._functions["set_head"](context._open(), head)
+    HeadContext.read(context, 0, tokens, np.stack(rows), 1)
+    context._copy_row()
+    return context.logits(0).copy(), context._head_batch.rows[0].copy()
+
+
+@pytest.mark.parametrize("architecture", ["step35", "hy_v3", "mimo2"])
+def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(tmp_path: Path, architecture: str) -> None:
+    # A small window cache would wrap around.
+    path = write_chain(tmp_path / WINDOW_ALONE, architecture=architecture)
+    pair, other = load(path, mtp=True), load(path, mtp=True)
+    chain, reference = chain_of(pair), chain_of(other)
+    rng = random.Random(3)
+    numbers = np.random.default_rng(3)
+    tokens, rows = list[int](), list[Rows]()
+    compared = [0, 0, 0]
+
+    def read(n: int, n_outputs: int) -> None:
+        start = len(tokens)
+        tokens.extend(rng.randrange(2, N_VOCAB) for _ in range(n))
+        rows.extend(numbers.normal(size=TINY.width).astype(np.float32) for _ in range(n))
+        chain.read(start, tokens[start:], np.stack(rows[start:]), n_outputs)
+
+    def compare(head: int, with_tokens: list[int], with_rows: list[Rows]) -> Rows:
+        logits, row = alone(reference, head, [*tokens, *with_tokens], [*rows, *with_rows])
+        np.testing.assert_allclose(chain.logits(0), logits, atol=0.01 * float(np.ptp(logits)))
+        compared[head] += 1
+        return row
+
+    read(660, 0)
+    for _ in range(90):
+        match rng.randrange(8) if len(tokens) < 900 else 0:
+            case 0:
+                n = len(tokens) - rng.choice((1, 3, 90))
+                chain.rollback(n)
+                del tokens[n:], rows[n:]
+            case 1:
+                read(rng.choice((1, 70)), 0)
+            case _:
+                read(rng.randrange(1, 6), 1)
+                drafted, drafted_rows = list[int](), [compare(0, [], [])]
+                for head in range(1, rng.randrange(1, 4)):
+                    drafted.append(rng.randrange(2, N_VOCAB))
+                    chain.draft_next(len(tokens) + head - 1, drafted[-1])
+                    drafted_rows.append(compare(head, drafted, drafted_rows))
+                chain.rollback(len(tokens))
+                assert len(chain._tokens) <= 64 + 70
+    assert min(compared) > 10
+    assert len(tokens) > 768
+    for one in (pair, other):
+        one.close()
+
+
+@pytest.mark.parametrize("architecture", ["step35", "hy_v3", "mimo2"])
+def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: str) -> None:
+    path = write_chain(tmp_path / "chain.gguf", architecture=architecture)
+    params = PairParams(path, None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
+    target, heads = needs(params)
+    assert heads is not None
+
+    # What llama.cpp logs when it creates both contexts.
+    script = f"""
+import ctypes
+from pathlib import Path
+from app.llama import library
+from app.llama.cancel import CancelFlag
+from app.llama.library import native
+from app.llama.pair import NativePair
+from app.llama.params import ModelParams, PairParams
+library.start()
+log = native.llama_log_callback(lambda level, text, _: print(text.decode(), end=""))
+native.llama_log_set(log, ctypes.c_void_p(0))
+params = PairParams(Path({str(path)!r}), None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
+NativePair(params, CancelFlag(), lambda *_: True)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    sizes = re.findall(r"^llama_kv_cache: size =\s*([\d.]+) MiB .*?(\d+) layers", done.stdout, re.MULTILINE)
+
+    assert sum(int(layers) for _, layers in sizes) == 5
+    assert sum(float(size) for size, _ in sizes) * MIB == pytest.approx(target.kv + heads.kv, abs=0.02 * MIB)
+    assert heads.kv == pytest.approx(3 * MIB / 8)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"architecture": "mimo2", "lacks": "ffn_up"},
+        {"architecture": "mimo2", "lacks": "attn_qkv"},
+        {"lacks": "ffn_up"},
+        {"step35__nextn_predict_layers": 4},
+    ],
+)
+def test_damaged_layers_cost_the_drafts_but_not_the_answer(tmp_path: Path, changes: dict[str, Any]) -> None:
+    pair = load(write_chain(tmp_path / "target.gguf", **changes), mtp=True)
+    assert pair.drafter is None
+    [notice] = pair.notices
+    assert "MTP layers of target cannot draft: " in notice
+    assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
+    pair.close()
+
+
+@pytest.mark.parametrize("n", [6, 200, 2**31 - 1])
+def test_more_mtp_layers_than_layers_are_an_error(tmp_path: Path, n: int) -> None:
+    with pytest.raises(AppError, match="target"):
+        load(write_chain(tmp_path / "target.gguf", step35__nextn_predict_layers=n), mtp=True)
