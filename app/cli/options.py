@@ -108,10 +108,12 @@ def _refuse_problems(live: LiveSettings) -> None:
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
     """Put settings over a pair."""
     answers = chat_settings(pair.title, settings)
-    has_draft = pair.draft is not None or has_mtp_layers(pair, files)
+    # N-grams have no probabilities for p_min to judge.
+    has_draft = settings["draft.type"] != "ngram" and (pair.draft is not None or has_mtp_layers(pair, files))
     if isinstance(answers.drafting, DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
-            raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
+            fix = "Add --draft FILE, or draft with n-grams in --drafting auto."
+            raise UsageError("Fixed drafting needs a draft model.", fix)
         # The settings file means the pairs that have one.
         answers = replace(answers, drafting=None)
     params, asked = read_params(settings), thinking(settings)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from app.core import regular_file
-from app.core.errors import AppError, HubError, HubTimeoutError, PairError
+from app.core.errors import AppError, DamagedFileError, HubError, HubTimeoutError, PairError
 from app.models.compatibility import check_pair
 from app.models.gguf import (
     MAX_HEADER_BYTES,
@@ -24,7 +24,7 @@ from app.models.hub import cache, choose
 from app.models.hub.client import repository, stream_from
 from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, interruptible_lookup
 from app.models.model_facts import ModelFacts, model_facts
-from app.models.model_names import parts_here
+from app.models.model_names import part_of, parts_here
 from app.models.progress import Watcher
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -113,13 +113,16 @@ def facts_of(model: Resolved, watcher: Watcher) -> ModelFacts:
 
     Raises:
         HubError: The header is not available or invalid.
-        ModelFileError: The same for a file on this machine.
+        ModelFileError: The same for a file on this machine, or it is cut short.
         Interrupted: Canceled.
     """
     if model.path is not None:
         header = read_header(model.path, tensors=True)
     else:
         header = read_remote_header(model.files[0], watcher)
+    last = max((tensor.offset for tensor in header.tensors.values()), default=0)
+    if len(model.files) <= 1 and part_of(model.name) is None and header.data_start + last > model.size:
+        raise DamagedFileError(f"{model.name} is cut short: it ends before its last tensor.", "Download it again.")
     return model_facts(header, file=model.files[0].path if model.files else model.name, size=model.size)
 
 

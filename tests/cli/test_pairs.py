@@ -96,6 +96,14 @@ def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureF
         assert line in capsys.readouterr().out
 
 
+def test_a_draft_that_is_cut_short_is_not_called_compatible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, draft = write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf")
+    draft.write_bytes(draft.read_bytes()[: draft.stat().st_size // 2])
+
+    assert main(["pairs", "check", str(target), str(draft)]) == 1
+    assert "eagle.gguf is cut short: it ends before its last tensor." in capsys.readouterr().err
+
+
 def test_find_names_the_mtp_layer_without_the_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

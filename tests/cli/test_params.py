@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.cli import main
 from app.cli.command_line import parse_args
 from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
@@ -14,6 +16,7 @@ from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.llama.params import ModelParams, PairParams
 from app.settings.layers import Origin, Resolved
+from tests.llama.tiny_heads import write_eagle3, write_target
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,11 @@ def test_placement_flags_say_where_each_model_goes() -> None:
     assert found.draft_model == ModelParams(devices=("cpu",), split=False)
     assert (found.kv_type, found.draft_kv_type, found.flash_attention) == ("q8_0", "q4_0", "on")
     assert (found.n_threads, found.yields_cpu) == (3, False)
+
+
+def test_fixed_drafting_with_n_grams_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, draft = write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf")
+    words = ["run", "--target", str(target), "--draft", str(draft), "--draft-type", "ngram", "--draft-n-max", "5", "hi"]
+
+    assert main(words) == 2
+    assert "Add --draft FILE, or draft with n-grams in --drafting auto." in capsys.readouterr().err
