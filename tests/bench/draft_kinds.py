@@ -163,6 +163,7 @@ def compare(name: str, size: Size, folder: Path, plan: Plan) -> None:
     pair = NativePair(params, CancelFlag(), lambda *_: True)
     drafter = pair.drafter
     assert isinstance(drafter, HiddenDrafter), pair.notices
+    plan = replace(plan, n_max=min(plan.n_max, drafter.longest))
     prompt = [2 + 37 * i % 250 for i in range(150)]
     rates = ",".join("1" if i < plan.n_accepted else "0" for i in range(plan.n_max))
     extra: list[object] = ["--spec-type", kind, "--spec-draft-n-max", plan.n_max, "--spec-draft-p-min", 0]
