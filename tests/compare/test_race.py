@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,11 +19,17 @@ from app.compare.race import (
 )
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
+from app.engine.interfaces import Rows
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.llama.cancel import CancelFlag
+from app.llama.draft_heads import HeadContext
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
 from app.worker.events import Event, JobProgressed, Step
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script
+from tests.llama.tiny_heads import write_eagle3, write_target
 from tests.pairs import FakePair
 
 PROMPT = "hello"
@@ -151,3 +158,26 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
     with pytest.raises(ComputeError, match=r"^The draft model failed: It failed\.$"):
         list(map(break_later, race(pair, sides, GREEDY, range(4), lambda: False, rounds)))
     assert len(rounds) == 1
+
+
+@pytest.mark.native
+def test_the_side_without_drafts_takes_no_hidden_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    params = PairParams(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf"), n_threads=1)
+    pair = NativePair(params, CancelFlag(), lambda *_: True)
+    taken: list[str] = []
+    take, side = HeadContext.hidden_rows, ""
+
+    def rows(head: HeadContext, n: int) -> Rows:
+        taken.append(side)
+        return take(head, n)
+
+    monkeypatch.setattr(HeadContext, "hidden_rows", rows)
+    request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(temperature=0), None, max_tokens=8)
+    sides, rounds = (Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))), list[Round]()
+    for event in race(pair, sides, request, [1, 2], lambda: False, rounds):
+        if isinstance(event, JobProgressed) and isinstance(event.what, RunBegan):
+            side = event.what.side
+    pair.close()
+
+    assert len(rounds) == 2
+    assert set(taken) == {"fixed"}
