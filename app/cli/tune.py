@@ -204,7 +204,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
         costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)
         curve = curve or costs
         found = _follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {name}")
-        gain = expected(curve, costs, found.acceptance)
+        gain = expected(curve, costs, found.acceptance, drafter.longest)
         rows.append(
             {
                 "draft": str(path) if path is not None else None,

@@ -155,7 +155,7 @@ class Expected:
     length: int
 
 
-def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expected:
+def expected(target: CostModel, measured: CostModel, acceptance: float, longest: int = MAX_DRAFT) -> Expected:
     """Return the gain of the best draft length at this acceptance.
 
     Args:
@@ -166,7 +166,7 @@ def expected(target: CostModel, measured: CostModel, acceptance: float) -> Expec
     ratio = profile.batch_ns[1] / own.batch_ns[1]
     draft_ns, start_ns = ratio * own.draft_ns, ratio * own.draft_start_ns
     costs = CostModel(replace(profile, draft_ns=draft_ns, draft_start_ns=start_ns))
-    n_max = min(MAX_DRAFT, profile.max_batch - 1)
+    n_max = min(longest, profile.max_batch - 1)
     speedup, length, _ = best_length(costs, 0, n_max, draft_ns, acceptance)
     if speedup <= 1 or impossibility(costs, 0, n_max):
         return Expected(draft_ns + start_ns, 1.0, 0)

@@ -210,9 +210,11 @@ class HeadContext(Context):
             candidates, *scores = self._block[i, : k * (k + 1)].reshape(k + 1, k)
             self._candidate, probability = most_probable(scores[self._candidate])
             return int(candidates[self._candidate]), probability
-        token, probability = most_probable(self.logits(i + self._first))
-        # The confidence was trained to predict the acceptance.
-        return token, float(np.nan_to_num(self._block[i, 0])) if self._has_confidence else probability
+        logits = self.logits(i + self._first)
+        if self._has_confidence:
+            # It was trained to predict the acceptance.
+            return int(logits.argmax()), float(np.nan_to_num(self._block[i, 0]))
+        return most_probable(logits)
 
     @property
     def first_logits(self) -> Logits | None:

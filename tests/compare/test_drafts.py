@@ -107,4 +107,7 @@ def test_the_start_of_a_block_counts_for_its_own_draft_only() -> None:
 
     assert expected(target, costs(1e6), 0.8) == expected(costs(0.0), costs(1e6), 0.8)
     assert expected(costs(0.0), block, 0.9).draft_ns == pytest.approx(5.1e6)
+    whole, short = expected(costs(0.0), block, 1.0), expected(costs(0.0), block, 1.0, longest=3)
+    assert whole.length > short.length == 3
+    assert whole.speedup > short.speedup
     assert expected(costs(0.0), block, 0.9).speedup < expected(costs(0.0), costs(0.1e6), 0.9).speedup
