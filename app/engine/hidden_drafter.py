@@ -52,7 +52,7 @@ class HiddenDrafter:
         self._is_paused = False
         self._ends: dict[int, Rows] = {}
         """The last row of each prompt batch, shape (1, width), by position."""
-        target.follower = self
+        self._follow(True)
 
     @property
     def native_ns(self) -> int:
@@ -94,7 +94,11 @@ class HiddenDrafter:
         return self._target.follower is self
 
     def rest(self) -> None:
-        self._target.follower = None
+        self._follow(False)
+
+    def _follow(self, is_on: bool) -> None:
+        self._target.follower = self if is_on else None
+        self._head.compute_rows(is_on)
 
     def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
         """Do not follow in an answer without drafts; follow the next one again if it needs no text that was missed."""
@@ -105,7 +109,7 @@ class HiddenDrafter:
             self._is_paused = False
             n_kept = common_prefix(self._target.tokens, prompt)
             if common_prefix(self._tokens[: self._n_rows], prompt[:n_kept]) == n_kept:
-                self._target.follower = self
+                self._follow(True)
 
     @property
     def logits(self) -> Logits | None:
@@ -123,7 +127,7 @@ class HiddenDrafter:
         self._report()
         if not self.follows:
             n_known = self._n_known(tokens)
-            self._target.follower = self
+            self._follow(True)
             # The last known token is evaluated again: its row may not be kept, and the memory may be further on.
             yield self._target.rollback(max(0, n_known - 1))
             yield from self._target.process(tokens[len(self._target) : -1], cancelled)

@@ -180,6 +180,9 @@ class HeadModel(NativeTimed, Protocol):
     def at_once(self) -> bool:
         """Whether one pass drafts all tokens (`block`), instead of one after the other (`draft_next`)."""
 
+    def compute_rows(self, is_on: bool) -> None:
+        """Let the target compute hidden rows, or save that time."""
+
     def hidden_rows(self, n: int) -> Rows:
         """Return a copy of the hidden rows of the target's last batch of `n` tokens, shape (n, width)."""
 

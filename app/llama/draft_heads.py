@@ -141,11 +141,8 @@ class HeadContext(Context):
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
         self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
         self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind == "eagle3" else None
-        handle = target._open()
-        if kind == "mtp":
-            self._functions["set_nextn"](handle, True, False)
         for layer in self._layers:
-            self._functions["set_layer_input"](handle, layer, True)
+            self._functions["set_layer_input"](target._open(), layer, True)
         masked = model.header.architecture in _CROPPING if kind == "mtp" else not self._n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
         if kind == "dflash":
@@ -158,6 +155,11 @@ class HeadContext(Context):
         return raw
 
     # app.engine.interfaces.HeadModel
+
+    def compute_rows(self, is_on: bool) -> None:
+        # With these rows the target computes its last layer for every token, not for outputs alone.
+        if self._kind == "mtp":
+            self._functions["set_nextn"](self._target._open(), is_on, False)
 
     def hidden_rows(self, n: int) -> Rows:
         handle = self._target._open()

@@ -48,8 +48,13 @@ class FakeHead:
         self.memory: dict[int, tuple[int, float]] = {}
         self.first = 0
         self.fail_with: Exception | None = None
+        self.computes_rows = False
+
+    def compute_rows(self, is_on: bool) -> None:
+        self.computes_rows = is_on
 
     def hidden_rows(self, n: int) -> Rows:
+        assert self.computes_rows
         cells = self._target.cells
         return np.array([[row_of(cells[: i + 1])] for i in range(len(cells) - n, len(cells))], np.float32)
 
@@ -227,7 +232,7 @@ def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: b
 
     text.append(9)
     text += rig.answer(text, 100, None)
-    assert (followed, rig.head.memory) == ([], before)
+    assert (followed, rig.head.memory, rig.head.computes_rows) == ([], before, False)
     assert rig.drafter.unread(text) >= 100
     text += rig.answer(text, 60, 0.5)
 
