@@ -112,7 +112,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
     has_draft = settings["draft.type"] != "ngram" and (pair.draft is not None or has_mtp_layers(pair, files))
     if isinstance(answers.drafting, DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
-            fix = "Add --draft FILE, or draft with n-grams in --drafting auto."
+            fix = "Add --draft FILE, or use --drafting auto for n-grams."
             raise UsageError("Fixed drafting needs a draft model.", fix)
         # The settings file means the pairs that have one.
         answers = replace(answers, drafting=None)

@@ -106,8 +106,8 @@ def find_models(args: argparse.Namespace) -> int:
         print(printable(f"\nSet it up: {setup_models(str(source))}"))
     elif found:
         for row in found:
-            what = parameters(row["parameters"] or 0) if row["kind"] == "model" else SOURCE_NAMES[row["kind"]]
-            print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {what}  ({row['from']})")
+            label = parameters(row["parameters"] or 0) if row["kind"] == "model" else SOURCE_NAMES[row["kind"]]
+            print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {label}  ({row['from']})")
         print(printable(f"\nSet one up: {setup_models(str(source), found[0]['model'])}"))
     else:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")

@@ -33,7 +33,7 @@ _LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_ngram", "cpu_moe"
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """URL of a running server's chat completions, its models as `models_of` names them, and its API key or ""."""
+    """Chat completions URL of a running server, its models as `models_of` names them, and its API key, if any."""
 
     url: str
     target: str

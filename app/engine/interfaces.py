@@ -181,7 +181,7 @@ class HeadModel(NativeTimed, Protocol):
         """Whether one pass drafts all tokens (`block`), instead of one after the other (`draft_next`)."""
 
     def compute_rows(self, is_on: bool) -> None:
-        """Let the target compute hidden rows, or save that time."""
+        """Set whether the target computes hidden rows; without them it is faster."""
 
     def hidden_rows(self, n: int) -> Rows:
         """Return a copy of the hidden rows of the target's last batch of `n` tokens, shape (n, width)."""
@@ -199,7 +199,7 @@ class HeadModel(NativeTimed, Protocol):
         """Compute `n` drafted tokens after `token`, the last one, in one pass."""
 
     def drafted(self, i: int) -> tuple[int, float]:
-        """Return token `i` of the last evaluation, 0 unless that was a block, and the probability that it is right.
+        """Return token `i` of the last evaluation and the probability that it is right; `i` is 0 outside a block.
 
         The tokens of a block are read in their order, because one may depend on the one before.
         """

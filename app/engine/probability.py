@@ -14,7 +14,7 @@ from app.core.errors import DecodeError
 from app.engine.interfaces import Logits
 
 _NEGLIGIBLE = 16.0
-"""Logits further below the largest are left out of the sum; of two real models this changed no probability by 0.2%."""
+"""Logits further below the largest are left out of the sum; with two real models no probability changed by 0.2%."""
 _FEW = 1 / 16
 
 

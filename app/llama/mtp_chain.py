@@ -35,7 +35,7 @@ class MtpChain(HeadContext):
     Each head has keys and values of its own; llama.cpp evaluates a batch with the head that is set. The first head
     evaluates tokens when they are read. The others wait until they draft, and then evaluate the tokens they have not
     read and the drafted ones in one batch: a step takes one batch per drafted token. Before each batch the KV cache is
-    cut to what its head has read. The tokens come into the same cells again, so other heads keep their keys and values.
+    cut to what its head has read. Tokens are written to the same cells again, so other heads keep theirs.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -52,7 +52,7 @@ class MtpChain(HeadContext):
 
     def _native_params(self, params: ContextParams) -> Any:
         raw = super()._native_params(params)
-        # A small window cache may put the same tokens into other cells.
+        # A sliding-window cache may put the same tokens into other cells.
         raw.swa_full = True
         return raw
 

@@ -128,7 +128,7 @@ def _selector_fault(header: GgufHeader, width: int) -> str:
         return f"its header has no {missing}"
     group, n_candidates = header.number("conv_group_size"), header.number("selector_top_k")
     if width % group:
-        return f"its width of {width:,} is no multiple of conv_group_size, which is {group:,}"
+        return f"its width of {width:,} is not a multiple of conv_group_size, which is {group:,}"
     least = n_candidates * (n_candidates + 1)
     return f"its width is {width:,}; {n_candidates:,} candidates a token need {least:,}" if width < least else ""
 

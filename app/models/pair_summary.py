@@ -22,7 +22,7 @@ _DEMO = "SmolLM2-135M-Instruct"
 _DEMO_DRAFT = "a smaller copy of it"
 SAME_FILE = "the same file"
 NO_DRAFT = "none"
-"""Name of no draft, not even one that lies beside the target."""
+"""Given in place of a draft: use none, not even draft layers beside the target."""
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """Text in place of a size, or before a lower bound."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
@@ -57,7 +57,7 @@ def title_of(target: ModelSource, draft: ModelSource | None) -> str:
 
 
 def pair_of(target: str, draft: str | None = None) -> Pair:
-    """Return the pair of two models as the user names them, the draft perhaps "none". Raises UsageError."""
+    """Return the pair of two models as the user names them; the draft may be "none". Raises UsageError."""
     main, small = parse_source(target), parse_source(draft) if draft not in (None, NO_DRAFT) else None
     return Pair(pair_name(main), title_of(main, small), main, small)
 

@@ -41,7 +41,7 @@ class Watcher:
 
 
 class HeaderWatcher(Watcher):
-    """Describes to `on_status` in one line how the header of a file or repository is read."""
+    """Report to `on_status`, in one line, how the header of a file or repository is read."""
 
     def __init__(self, name: str, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
         super().__init__(stop)

@@ -164,7 +164,7 @@ def own_draft(
 ) -> tuple[Resolved, ModelFacts] | None:
     """Return the draft layers beside a target that `tandem pairs find` lists first.
 
-    None if the target's file has some, or no others can draft; then a warning says why the first one cannot.
+    None if the target's file has its own, or if none beside it can draft; `warnings` receives why the first one cannot.
     """
     alone = check_pair(facts)
     if alone.problems or alone.draft_kind is not None:

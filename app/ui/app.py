@@ -139,7 +139,7 @@ class TandemApp(App[None]):
         if not self.is_headless:
             _collect_young_objects_only()
         if requested := self._tuning.live.content.keys:
-            # It imports every screen.
+            # This imports every screen.
             from app.ui.screens.key_list import valid_keys
 
             keys, errors = valid_keys(requested)

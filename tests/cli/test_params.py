@@ -109,4 +109,4 @@ def test_fixed_drafting_with_n_grams_alone_is_refused(tmp_path: Path, capsys: py
     words = ["run", "--target", str(target), "--draft", str(draft), "--draft-type", "ngram", "--draft-n-max", "5", "hi"]
 
     assert main(words) == 2
-    assert "Add --draft FILE, or draft with n-grams in --drafting auto." in capsys.readouterr().err
+    assert "Add --draft FILE, or use --drafting auto for n-grams." in capsys.readouterr().err

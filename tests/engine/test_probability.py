@@ -26,7 +26,7 @@ def test_a_long_tail_counts() -> None:
     assert most_probable(logits)[1] == pytest.approx(9 / 100_008, rel=1e-4)
 
 
-def test_leaving_out_what_is_far_below_the_largest_changes_little() -> None:
+def test_leaving_out_logits_far_below_the_largest_changes_little() -> None:
     logits = np.random.default_rng(1).normal(0, 3, 150_000).astype(np.float32)
     logits[7] = 22.0
     exact = np.exp(logits.astype(np.float64) - 22).sum()

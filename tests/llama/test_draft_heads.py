@@ -400,7 +400,7 @@ def test_a_block_begins_with_the_last_token(tmp_path: Path) -> None:
     pair.close()
 
 
-def test_a_token_of_a_lattice_follows_the_candidate_before_it(tmp_path: Path) -> None:
+def test_scores_of_candidates_depend_on_the_candidate_before(tmp_path: Path) -> None:
     pair = load(write_target(tmp_path / "target.gguf"), write_dflash2(tmp_path / "draft.gguf"))
     answer(pair, NoDrafting(), n_tokens=1)
     draft = drafter_of(pair).draft([*PROMPT, 5], BLOCK - 1, take)
@@ -527,7 +527,7 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "DeepSeek-V4": (lambda p: write_dspark(p, dflash__hyper_connection__count=4), "a DSpark block for DeepSeek-V4"),
     "no block size": (lambda p: write_dflash2(p, dflash__block_size=None), "its header has no block_size"),
     "convolution": (lambda p: write_dflash2(p, dflash__conv_kernel_size=0), "its header has no conv_kernel_size"),
-    "group": (lambda p: write_dflash2(p, dflash__conv_group_size=7), "no multiple of conv_group_size, which is 7"),
+    "group": (lambda p: write_dflash2(p, dflash__conv_group_size=7), "not a multiple of conv_group_size, which is 7"),
     "selector": (lambda p: write_dflash2(p, dflash__selector_rank=None), "its header has no selector_rank"),
     "rank": (lambda p: write_dflash2(p, dflash__selector_rank=8), "selector_predecessor.weight"),
     "candidates": (

@@ -87,7 +87,7 @@ class MessageView(VerticalGroup, can_focus=True):
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         """Set the number of this branch, from 1, and that of all branches here; name a model as author unless "".
 
-        An answer that ended early can go on.
+        An answer that ended early can be continued.
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
         # The arrows come first: clicks on them depend on their position.
