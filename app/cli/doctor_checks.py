@@ -10,7 +10,7 @@ from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
-from app.core.errors import AppError, CatalogError, HubError
+from app.core.errors import AppError, CatalogError, HubError, ModelFileError
 from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
@@ -22,8 +22,11 @@ from app.hardware.slow_causes import Situation
 from app.llama.fitting.fit_pair import Fitting, fitting_of, offer_line
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.models.catalog import Catalog
+from app.models.compatibility import Remedy
+from app.models.compatibility import check_pair as check_models
 from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished
+from app.models.model_facts import read_facts
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
@@ -49,11 +52,16 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situat
         asked = asked_here(options, lambda: local, servers)
         rooms = with_remote(local, servers)
         found = unless_damaged(asked, lambda params: fitting_of(params, rooms))
+        draft = read_facts(found.params.draft) if found.params.draft is not None else None
+        check = check_models(read_facts(found.params.target), draft)
+        if check.remedy is Remedy.OTHER_TARGET:
+            raise ModelFileError(check.problems[0], check.remedy.value)
         loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None
-    view, fast = _view(options, found, why), fast_devices(found.rooms)
+    refused = tuple(f"Running without this draft. {problem}" for problem in check.problems)
+    view, fast = _view(options, found, why, refused), fast_devices(found.rooms)
     situation = Situation(
         pair=view,
         threads=loaded.n_threads,
@@ -79,7 +87,7 @@ def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
     return DEFAULT_PAIR, why, False
 
 
-def _view(options: Options, found: Fitting, why: str) -> PairView:
+def _view(options: Options, found: Fitting, why: str, refused: tuple[str, ...]) -> PairView:
     models = [model_place(TARGET, found.target, found.plan.target)]
     if found.draft is not None and found.plan.draft is not None:
         models.append(model_place(DRAFT, found.draft, found.plan.draft))
@@ -96,6 +104,7 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         recommended=of_file(options.pair, options.files),
         tuned=found.params.tuned,
         notices=tuple(notice for notice in found.params.notices if notice not in options.params.notices)
+        + refused
         + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.fit else ()),
     )
 

@@ -123,8 +123,8 @@ def drafter_off(costs: CostModel, drafter: Source) -> str:
     if not impossibility(costs, 0, MAX_DRAFT):
         return ""
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
-    least = f"{best:.2f}× (it needs {WORTHWHILE:g}×)"
-    return turned_off(drafter, f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup would be {least}")
+    gain = f"the speedup would be {best:.2f}× (it needs {WORTHWHILE:g}×)" if best > 1 else "drafts would be slower"
+    return turned_off(drafter, f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")
 
 
 def pair_drafting(speedup: Speedup | None, off: str) -> str:

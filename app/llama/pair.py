@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from app.conversations.message import Message, Prefill
-from app.core.errors import DamagedFileError, ModelLoadError
+from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError
 from app.engine.auto.calibrate import calibrate
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.auto.curve import CostModel
@@ -46,7 +46,7 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem
-from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts
+from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, HeadFacts, d2t_fault, head_facts
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type
@@ -116,6 +116,9 @@ class NativePair:
         # Both files are checked before either is loaded, so that a wrong one is reported at once.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
+        if (facts := head_facts(target_file.header)) is not None:
+            what = f"{target_file.path.name} cannot be the target: it is {WITH_ARTICLE[facts.kind]}"
+            raise ModelFileError(f"{what}, which drafts for a target.", "Name its target, and this file with --draft.")
         draft_file: ModelFile | None = None
         if params.draft is not None:
             try:
@@ -225,7 +228,7 @@ class NativePair:
         """Load the draft model; None, with a notice, when it does not fit the target."""
         if not self.target.n_rollback:
             self.notices.append(
-                f"Running without a draft: the recurrent state of {self._model.name} cannot be rolled back, "
+                f"Running without this draft: the recurrent state of {self._model.name} cannot be rolled back, "
                 "so a rejected draft could not be undone."
             )
             return None
@@ -251,7 +254,7 @@ class NativePair:
             context = Context(draft, params.draft_context(self._context.n_ctx), self._cancel)
         except ModelLoadError as error:
             draft.close()
-            self.notices.append(f"Running without a draft. {error.message}")
+            self.notices.append(f"Running without this draft. {error.message}")
             return None
         self._contexts.append(context)
         n_vocab = min(self._model.n_vocab, draft.n_vocab)
@@ -285,7 +288,7 @@ class NativePair:
         self._free_draft()
         self.info = replace(self.info, draft_failed=True)
         self.notices.append(
-            f"Running without a draft. {name} failed and is left out until the models are loaded again."
+            f"Running without this draft. {name} failed and is left out until the models are loaded again."
         )
 
     def _free_draft(self) -> None:

@@ -200,7 +200,8 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
             f"{target.name} have {target.graph.embedding:,}."
         )
     if wrong := next((n for n in head.target_layers if not 0 <= n < n_layers), None):
-        return f"{refused}: it was made for another target; it reads layer {wrong}, and {target.name} has {n_layers}."
+        found = f"{target.name} has only {n_layers} besides MTP layers"
+        return f"{refused}: it was made for another target; it reads layer {wrong + 1}, and {found}."
     if len(draft.vocab.tokens) != len(target.vocab.tokens):
         return (
             f"{refused}: it was made for another target, with {len(draft.vocab.tokens):,} tokens instead of "
@@ -223,10 +224,10 @@ def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> t
         problem = mtp_problem(target)
         if not target.n_mtp_layers and wanted == "mtp":
             problem = f"{target.name} has no MTP layer."
-        return False, not problem and target.n_mtp_layers > 0, problem and f"Running without a draft. {problem}"
+        return False, not problem and target.n_mtp_layers > 0, problem and f"Running without this draft. {problem}"
     kind = next(name for kind, name in KIND_NAMES.items() if kind == wanted)
     found = f"{draft.name} is {WITH_ARTICLE[kind_of(draft)]}" if draft is not None else "the pair has no draft"
-    return False, False, f"Running without a draft: no {kind} was found; {found}."
+    return False, False, f"Running without this kind of draft: no {kind} was found; {found}."
 
 
 def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:

@@ -106,7 +106,7 @@ def setup_models(target: str, draft: str = "") -> str:
 
 def without_draft(error: AppError) -> str:
     """Return the notice for a draft that cannot be made or loaded."""
-    return f"Running without a draft. {error.sentences}"
+    return f"Running without this draft. {error.sentences}"
 
 
 def has_room(download_bytes: int, free_bytes: int) -> bool:

@@ -106,7 +106,7 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
     assert situation is not None
     assert found.draft is None
     note = line(pair_section(found), "note")
-    assert (note.state, note.text.startswith(f"Running without a draft. {draft} is cut short")) == ("warning", True)
+    assert (note.state, note.text.startswith(f"Running without this draft. {draft} is cut short")) == ("warning", True)
 
 
 @pytest.mark.native

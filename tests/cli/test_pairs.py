@@ -90,7 +90,7 @@ def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureF
         ([mtp], 0, "draft   MTP layer in the same file"),
         ([write_chain(tmp_path / "chain.gguf")], 0, "draft   3 MTP layers in the same file"),
         ([target, head], 0, "Compatible: the draft is an EAGLE-3 head for this target."),
-        ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 2"),
+        ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 3"),
     ):
         assert main(["pairs", "check", *map(str, paths)]) == code
         assert line in capsys.readouterr().out

@@ -513,7 +513,7 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "width": (lambda p: write_eagle3(p, eagle3__target_hidden_size=64), "and they have another width"),
     "layer": (
         lambda p: write_dflash(p, dflash__target_layers=Array(I32, [1, 9])),
-        "it reads layer 9",
+        "it reads layer 10",
     ),
     "two layers": (
         lambda p: write_eagle3(p, eagle3__target_layers=Array(I32, [1, 2])),
@@ -545,7 +545,7 @@ def test_a_draft_that_does_not_fit_is_left_out(tmp_path: Path, name: str) -> Non
     pair = load(write_target(tmp_path / "target.gguf"), write(tmp_path / "draft.gguf"))
     assert pair.drafter is None
     [notice] = pair.notices
-    assert notice.startswith("Running without a draft. ")
+    assert notice.startswith("Running without this draft. ")
     assert reason in notice
     assert pair.info.sources(AutoDraft()) == ("ngram",)
     assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
@@ -557,7 +557,7 @@ def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> 
     pair = load(target, head)
     assert (pair.info.draft_kind, pair.info.sources(AutoDraft())) == ("mtp", ("mtp", "ngram"))
     [notice] = pair.notices
-    assert notice.startswith("draft cannot be used as a draft: it was made for another target; it reads layer 2")
+    assert notice.startswith("draft cannot be used as a draft: it was made for another target; it reads layer 3")
     assert notice.endswith(" The MTP layer of target drafts instead.")
     plain, _ = answer(pair, NoDrafting(), n_tokens=20)
     pair.target.rollback(0)

@@ -133,7 +133,7 @@ def test_a_draft_that_is_damaged_is_reported_and_the_target_answers_alone(
         pair = load(tiny(), draft)
         assert (pair.drafter, pair.info.draft) == (None, None)
         (notice,) = pair.notices
-        assert notice.startswith(f"Running without a draft. {draft} {why}")
+        assert notice.startswith(f"Running without this draft. {draft} {why}")
         assert counted == {"models": 1, "contexts": 1}
         pair.close()
     with pytest.raises(ModelFileError, match="is cut short"):
@@ -159,7 +159,7 @@ def test_another_vocabulary_is_reported_with_the_first_token_that_differs(
     assert pair.drafter is None
     assert pair.info.draft is None
     (notice,) = pair.notices
-    assert notice.startswith("Running without a draft. The vocabularies differ: token 70 is ")
+    assert notice.startswith("Running without this draft. The vocabularies differ: token 70 is ")
     assert '"other" in the draft' in notice
     assert counted == {"models": 1, "contexts": 1}
     pair.target.evaluate((5,), 1)

@@ -42,7 +42,7 @@ def test_a_draft_that_aborts_llama_cpp_is_left_out(tmp_path: Path) -> None:
     aborting, right = write_aborting_model(tmp_path / "m.gguf"), write_model(tmp_path / "right.gguf")
 
     notice, *_ = load(right, tmp_path, aborting)
-    assert notice.startswith(f"Running without a draft. {aborting} cannot be run: the installed llama.cpp ")
+    assert notice.startswith(f"Running without this draft. {aborting} cannot be run: the installed llama.cpp ")
 
 
 def test_a_file_that_aborts_llama_cpp_is_an_error(tmp_path: Path) -> None:

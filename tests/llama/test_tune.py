@@ -119,7 +119,7 @@ def test_a_draft_that_does_not_fit_is_left_out(
     done = quickly("--draft", str(demo_draft), "--draft", other)
 
     assert done.returncode == 0
-    assert f"{Path(other).name}: Running without a draft. The vocabularies differ" in done.stderr
+    assert f"{Path(other).name}: Running without this draft. The vocabularies differ" in done.stderr
     assert demo_draft.name in done.stdout
     assert other not in done.stdout
 

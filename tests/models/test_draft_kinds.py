@@ -159,9 +159,9 @@ def test_the_setting_chooses(
 
 
 def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: ModelFacts) -> None:
-    assert select_draft("mtp", target, None)[2] == "Running without a draft. target has no MTP layer."
+    assert select_draft("mtp", target, None)[2] == "Running without this draft. target has no MTP layer."
     assert select_draft("dflash", target, eagle)[2] == (
-        "Running without a draft: no DFlash block was found; eagle is an EAGLE-3 head."
+        "Running without this kind of draft: no DFlash block was found; eagle is an EAGLE-3 head."
     )
     assert select_draft("auto", target, None) == (False, False, "")
 

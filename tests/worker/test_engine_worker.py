@@ -70,7 +70,7 @@ def test_events_come_from_the_workers_own_thread() -> None:
 
 
 def test_notices_of_a_load_come_before_it_is_loaded(harness: Harness) -> None:
-    harness.load(FakePair(FakeModel(mixing(1)), notices=["Running without a draft."]))
+    harness.load(FakePair(FakeModel(mixing(1)), notices=["Running without this draft."]))
 
     assert [type(e) for e in harness.until(Loaded)] == [Notice, Loaded]
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from app.core.units import counted
 from app.engine.auto.curve import CostModel
 
 LOOK_AHEAD = 12
@@ -110,4 +111,4 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
     speedup, n, step_cost = best_length(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
     if speedup > WORTHWHILE:
         return ""
-    return f"verifying {n + 1} tokens costs {step_cost:.1f}× one token here, so drafting cannot help"
+    return f"a step with {counted(n, 'drafted token')} costs {step_cost:.1f}× one token here, so drafting cannot help"

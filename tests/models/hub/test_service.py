@@ -169,7 +169,8 @@ def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None
     job = service.state().setups["demo"]
     assert job.stage is Stage.READY
     assert job.prepared is not None
-    assert any("Running without a draft. The draft cannot be written." in line for line in job.prepared.check.warnings)
+    notice = "Running without this draft. The draft cannot be written."
+    assert any(notice in line for line in job.prepared.check.warnings)
     service.load_request("demo")
     assert setting.opened[-1][1].target.path == setting.demo
     assert service.close(WAIT_S)

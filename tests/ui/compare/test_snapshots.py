@@ -67,7 +67,7 @@ async def differs(compare: Comparison) -> None:
 
 
 async def idle(compare: Comparison) -> None:
-    why = "draft model off: verifying 2 tokens costs 2.3× one token here, so drafting cannot help"
+    why = "draft model off: a step with 1 drafted token costs 2.3× one token here, so drafting cannot help"
     nothing = replace(made(PLAIN, 3.9, text=TEXT), contender=AUTOMATIC, why=why)
     compare.races([made(PLAIN, 5.9, text=TEXT), nothing], differences={AUTOMATIC: None})
     await compare.chat.shows("(1 run")
