@@ -28,6 +28,7 @@ from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
 from app.settings.layers import Layer
 from tests.cli.doctor_facts import FACTS, line
+from tests.llama.tiny_heads import write_dflash
 from tests.llama.tiny_model import write_model
 
 GB = 1_000_000_000
@@ -107,6 +108,20 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
     assert found.draft is None
     note = line(pair_section(found), "note")
     assert (note.state, note.text.startswith(f"Running without this draft. {draft} is cut short")) == ("warning", True)
+
+
+@pytest.mark.native
+def test_draft_layers_are_checked_against_the_target(folders: Path) -> None:
+    target, block = write_model(folders / "t.gguf"), write_dflash(folders / "block.gguf")
+
+    found, situation = look(target=str(target), draft=str(block))
+    note = line(pair_section(found), "note")
+    assert note.text.startswith("Running without this draft. block cannot be used as a draft: it was made for another")
+    assert situation is not None
+
+    found, situation = look(target=str(block))
+    assert str(found.trouble) == "block is a DFlash block, which drafts for a target."
+    assert situation is None
 
 
 @pytest.mark.native

@@ -22,6 +22,7 @@ from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_heads import write_dflash
 from tests.llama.tiny_model import vocabulary
 
 pytestmark = pytest.mark.native
@@ -121,6 +122,12 @@ def test_a_wrong_file_is_reported_before_anything_is_loaded(
     monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("something was loaded"))
     with pytest.raises(ModelFileError, match=r"bad\.gguf"):
         load(*((bad, right) if which == "target" else (right, bad)))
+    assert counted == NOTHING
+
+
+def test_draft_layers_are_no_target(tmp_path: Path, counted: dict[str, int]) -> None:
+    with pytest.raises(ModelFileError, match=r"block\.gguf cannot be the target: it is a DFlash block"):
+        load(write_dflash(tmp_path / "block.gguf"), None)
     assert counted == NOTHING
 
 
