@@ -48,7 +48,7 @@ _MTP_ARCHITECTURES = frozenset(
 )
 """Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
 _CHAIN_ARCHITECTURES = frozenset({"hy_v3", "mimo2", "step35"})
-"""Architectures with several MTP layers, each for one drafted token; llama.cpp aborts on two layers of another one."""
+"""Architectures with several MTP layers, each for one drafted token; llama.cpp aborts on two layers of any other."""
 _LAYER_INPUT_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
