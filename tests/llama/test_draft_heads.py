@@ -100,21 +100,21 @@ def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> Nativ
 
 
 @pytest.fixture(params=[*MTP, *FILES, *SIDECARS])
-def new_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPair]:
+def new_pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewPair]:
     """Return a function that loads a pair with draft layers, of each kind in turn."""
     made: list[NativePair] = []
 
+    # A child process tries each file once, not for each load.
+    monkeypatch.setattr(PairParams, "safe_files", tmp_path / "survived.json")
+    name, draft = request.param, tmp_path / "draft.gguf"
+    target = tmp_path / TARGETS.get(name, "target.gguf")
+    write, write_draft = SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
+    write(target)
+    if write_draft is not None:
+        write_draft(draft)
+
     def make() -> NativePair:
-        if write := MTP.get(request.param):
-            made.append(load(write(tmp_path / "target.gguf"), mtp=True))
-        elif request.param in SIDECARS:
-            write, write_draft = SIDECARS[request.param]
-            made.append(
-                load(write(tmp_path / TARGETS.get(request.param, "target.gguf")), write_draft(tmp_path / "draft.gguf"))
-            )
-        else:
-            draft = FILES[request.param](tmp_path / "draft.gguf")
-            made.append(load(write_target(tmp_path / "target.gguf"), draft))
+        made.append(load(target, draft if write_draft is not None else None, mtp=write_draft is None))
         assert made[-1].drafter is not None
         assert not made[-1].notices
         return made[-1]

@@ -35,7 +35,7 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf fil
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
-_NO_DRAFT = "empty: its draft layers, if any; none: n-grams"
+_NO_DRAFT = "empty: the target's draft layers; none: n-grams"
 
 
 class AddPairScreen(SubScreen[str | None]):
