@@ -10,7 +10,7 @@ from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
-from app.core.errors import AppError, CatalogError, HubError, ModelFileError
+from app.core.errors import AppError, CatalogError, HubError, ModelFileError, PairError
 from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
@@ -22,11 +22,12 @@ from app.hardware.slow_causes import Situation
 from app.llama.fitting.fit_pair import Fitting, fitting_of, offer_line
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.models.catalog import Catalog
-from app.models.compatibility import Remedy
+from app.models.compatibility import Remedy, remedy_text
 from app.models.compatibility import check_pair as check_models
 from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished
 from app.models.model_facts import read_facts
+from app.models.pair_summary import without_draft
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
@@ -55,12 +56,12 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situat
         draft = read_facts(found.params.draft) if found.params.draft is not None else None
         check = check_models(read_facts(found.params.target), draft)
         if check.remedy is Remedy.OTHER_TARGET:
-            raise ModelFileError(check.problems[0], check.remedy.value)
+            raise ModelFileError(check.problems[0], remedy_text(check.remedy, options.pair.target))
         loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None
-    refused = tuple(f"Running without this draft. {problem}" for problem in check.problems)
+    refused = tuple(without_draft(PairError(problem)) for problem in check.problems)
     view, fast = _view(options, found, why, refused), fast_devices(found.rooms)
     situation = Situation(
         pair=view,

@@ -198,7 +198,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
                 status.say(f"{name}: {notice}")
         drafter = pair.drafter
         # In place of a first draft that was refused, the MTP layer is loaded.
-        if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) is not (path is not None):
+        if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) != bool(path):
             continue
         # Later ones only need the cost of the draft model; the target's is known.
         costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)

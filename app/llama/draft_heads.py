@@ -265,8 +265,7 @@ class HeadContext(Context):
     def close(self) -> None:
         """Free the context. A second call does nothing."""
         if self._handle is not None and self._target._handle is not None:
-            if self._kind == "mtp":
-                self._functions["set_nextn"](self._target._handle, False, False)
+            self.compute_rows(False)
             for layer in self._layers:
                 self._functions["set_layer_input"](self._target._handle, layer, False)
         super().close()

@@ -46,7 +46,7 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem
-from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, HeadFacts, d2t_fault, head_facts
+from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type
@@ -117,8 +117,9 @@ class NativePair:
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
-            what = f"{target_file.path.name} cannot be the target: it is {WITH_ARTICLE[facts.kind]}"
-            raise ModelFileError(f"{what}, which drafts for a target.", "Name its target, and this file with --draft.")
+            raise ModelFileError(
+                facts.as_target(target_file.path.name), "Name its target with --target, and this file with --draft."
+            )
         draft_file: ModelFile | None = None
         if params.draft is not None:
             try:

@@ -200,7 +200,7 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
             f"{target.name} have {target.graph.embedding:,}."
         )
     if wrong := next((n for n in head.target_layers if not 0 <= n < n_layers), None):
-        found = f"{target.name} has only {n_layers} besides MTP layers"
+        found = f"{target.name} has only {n_layers}{' without MTP layers' if target.n_mtp_layers else ''}"
         return f"{refused}: it was made for another target; it reads layer {wrong + 1}, and {found}."
     if len(draft.vocab.tokens) != len(target.vocab.tokens):
         return (
@@ -235,7 +235,7 @@ def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | No
     if not target.vocab.tokens:
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
     if target.head is not None:
-        return f"{target.name} is {WITH_ARTICLE[target.head.kind]}, which drafts for a target.", Remedy.OTHER_TARGET
+        return target.head.as_target(target.name), Remedy.OTHER_TARGET
     if drafted and not (target.can_rollback or target.keeps_snapshots):
         return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
     return "", None

@@ -73,6 +73,10 @@ class HeadFacts:
     first_drafted: int = 0
     has_confidence: bool = False
 
+    def as_target(self, name: str) -> str:
+        """Return why the file of this name cannot be a target, as a sentence."""
+        return f"{name} is {WITH_ARTICLE[self.kind]}, which drafts for a target."
+
     @property
     def longest(self) -> int:
         """Longest draft."""

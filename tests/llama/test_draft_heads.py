@@ -99,6 +99,11 @@ def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> Nativ
     return NativePair(params, CancelFlag(), lambda *_: True)
 
 
+def writers(name: str) -> tuple[Callable[..., Path], Callable[..., Path] | None]:
+    """Return what writes the target and the draft of a kind; None for a draft in the target's file."""
+    return SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
+
+
 @pytest.fixture(params=[*MTP, *FILES, *SIDECARS])
 def new_pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewPair]:
     """Return a function that loads a pair with draft layers, of each kind in turn."""
@@ -108,7 +113,7 @@ def new_pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(PairParams, "safe_files", tmp_path / "survived.json")
     name, draft = request.param, tmp_path / "draft.gguf"
     target = tmp_path / TARGETS.get(name, "target.gguf")
-    write, write_draft = SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
+    write, write_draft = writers(name)
     write(target)
     if write_draft is not None:
         write_draft(draft)
@@ -257,7 +262,7 @@ def assert_equals_fresh_read(
 def test_sampled_answers_have_the_distribution_of_no_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    write, write_draft = SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
+    write, write_draft = writers(name)
     draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
     target = write(tmp_path / "target.gguf", spread=0.2)
     pair = load(target, draft, mtp=draft is None)

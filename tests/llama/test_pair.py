@@ -126,7 +126,7 @@ def test_a_wrong_file_is_reported_before_anything_is_loaded(
 
 
 def test_draft_layers_are_no_target(tmp_path: Path, counted: dict[str, int]) -> None:
-    with pytest.raises(ModelFileError, match=r"block\.gguf cannot be the target: it is a DFlash block"):
+    with pytest.raises(ModelFileError, match=r"block\.gguf is a DFlash block, which drafts for a target"):
         load(write_dflash(tmp_path / "block.gguf"), None)
     assert counted == NOTHING
 

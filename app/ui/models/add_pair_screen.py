@@ -172,7 +172,7 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     else:
         verb = "download" if n_missing else "add"
         enter = key("line.submit", "enter").capitalize()
-        found = f"Compatible{check.draft_name and ': '}{check.draft_name}" if len(names) > 1 else "Usable"
+        found = ": ".join(filter(None, ("Compatible", check.draft_name))) if len(names) > 1 else "Usable"
         yield Content(f"{found}. Press {enter} to {verb}.")
     yield Content("")
     is_gated = any(files.gated for _, files in prepared.models)
