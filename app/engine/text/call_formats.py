@@ -1,0 +1,365 @@
+"""Formats in which model families write tool calls: the only list of them, for readers and grammars.
+
+Facts are from the families' chat templates and from llama.cpp's `common/chat.cpp` and `tests/test-chat.cpp`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Values(Enum):
+    """Notation of argument values that are not strings, and of all values inside lists and objects."""
+
+    JSON = "json"
+    PYTHON = "python"
+    """Python literals; JSON is read too."""
+    BARE = "bare"
+    """JSON whose keys have no quotes, and whose strings have the format's own."""
+    TAGS = "tags"
+    """A tag for each key, and `item` tags for the elements of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Texts around each argument, where the arguments are not one JSON object.
+
+    Attributes:
+        begin: Before a value. $KEY stands for the argument's name, $TYPE for its JSON type, and $TEXT for "true" if the
+            value is a string, else "false".
+        end: After a value.
+        between: Between two arguments.
+        quotes: Texts around strings, as pairs of begin and end; a model may use any pair, and a grammar writes the
+            first. A tagged string (`end` is not empty) may also stand without quotes.
+        values: Notation of other values.
+    """
+
+    begin: str
+    end: str = ""
+    between: str = ""
+    quotes: tuple[tuple[str, str], ...] = ()
+    values: Values = Values.JSON
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return all texts around an argument."""
+        return (self.begin, self.end, *(text for pair in self.quotes for text in pair))
+
+
+@dataclass(frozen=True, slots=True)
+class CallFormat:
+    """A format. The texts are those of the family's template, to the character.
+
+    Readers take any white space, or none, where a text has some, and calls without the texts around them.
+
+    Attributes:
+        name: Identifies the format.
+        signs: Texts that every template of the family contains.
+        call: A call. $NAME stands for the tool's name, $JSON for its name as a JSON string, $ARGUMENTS for the
+            arguments, and $ID for letters and digits that identify the call. With $JSON, a call is a JSON object;
+            readers take its keys in any order and under their other common names, and a list of calls.
+        calls: Texts around all calls, for which $CALLS stands.
+        between: Text between two calls.
+        argument: Texts around each argument; None if the arguments are one JSON object.
+        also: Other beginnings that models write, for readers; with $JSON, the text before the object. $HEADER stands
+            for up to 60 characters that are no brace.
+        alone: Beginnings that count only where an answer begins, for readers.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    call: str
+    calls: str = "$CALLS"
+    between: str = ""
+    argument: Argument | None = None
+    also: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> str:
+        """Return the text before the first call."""
+        return self.calls.partition("$CALLS")[0]
+
+    @property
+    def last(self) -> str:
+        """Return the text after the last call."""
+        return self.calls.partition("$CALLS")[2]
+
+    @property
+    def begin(self) -> str:
+        """Return the text before the arguments of a call."""
+        return self.call.partition("$ARGUMENTS")[0]
+
+    @property
+    def end(self) -> str:
+        """Return the text after the arguments of a call."""
+        return self.call.partition("$ARGUMENTS")[2]
+
+    @property
+    def trigger(self) -> str:
+        """Return the text that begins calls in an answer; "" if nothing tells them from an answer."""
+        return leading_mark(self.first or self.begin)
+
+
+_LEADING_MARK = re.compile(r"\s*([^\n${]*?)(?:(?<!\w)\[)?\s*(?:[\n${]|$)")
+
+
+def leading_mark(text: str) -> str:
+    """Return the literal text with which a text of a format begins, without the bracket of a list."""
+    found = _LEADING_MARK.match(text)
+    return found[1] if found is not None else ""
+
+
+_OBJECT = '{"name": $JSON, "arguments": $ARGUMENTS}'
+_DSML = Argument('<｜DSML｜parameter name="$KEY" string="$TEXT">', "</｜DSML｜parameter>\n")
+_PYTHON = Argument("$KEY=", between=", ", quotes=(("'", "'"), ('"', '"')), values=Values.PYTHON)
+
+HERMES = CallFormat(
+    "hermes",
+    ("<tool_call>",),
+    f"<tool_call>\n{_OBJECT}\n</tool_call>",
+    between="\n",
+    also=("<function_call>", "<tools>", "<tool>"),
+)
+"""Hermes, Qwen 2.5 and 3, Granite 4 and many others; also the format for templates that know no tools."""
+
+FORMATS: tuple[CallFormat, ...] = (
+    # Tagged arguments
+    CallFormat(
+        "minimax-m3",
+        ("]<]minimax[>[",),
+        ']<]minimax[>[<invoke name="$NAME">$ARGUMENTS]<]minimax[>[</invoke>\n',
+        "]<]minimax[>[<tool_call>\n$CALLS]<]minimax[>[</tool_call>",
+        argument=Argument("]<]minimax[>[<$KEY>", "]<]minimax[>[</$KEY>", values=Values.TAGS),
+    ),
+    CallFormat(
+        "minimax-m2",
+        ("minimax:tool_call",),
+        '<invoke name="$NAME">\n$ARGUMENTS</invoke>\n',
+        "<minimax:tool_call>\n$CALLS</minimax:tool_call>",
+        argument=Argument('<parameter name="$KEY">', "</parameter>\n"),
+    ),
+    CallFormat(
+        "seed",
+        ("<seed:tool_call>",),
+        "<seed:tool_call>\n<function=$NAME>\n$ARGUMENTS</function>\n</seed:tool_call>",
+        between="\n",
+        # The template writes lists and truth values as Python does.
+        argument=Argument("<parameter=$KEY>", "</parameter>\n", values=Values.PYTHON),
+    ),
+    # Qwen3-Coder, Qwen 3.5, Nemotron 3 Nano, Step 3.5
+    CallFormat(
+        "qwen-xml",
+        ("<function=", "<parameter="),
+        "<tool_call>\n<function=$NAME>\n$ARGUMENTS</function>\n</tool_call>",
+        between="\n",
+        argument=Argument("<parameter=$KEY>\n", "\n</parameter>\n"),
+        also=("<function=$NAME>",),
+    ),
+    CallFormat(
+        "hunyuan",
+        ("<arg_key{}>", "<tool_sep{}>"),
+        "<tool_call:opensource>$NAME<tool_sep:opensource>\n$ARGUMENTS</tool_call:opensource>\n",
+        "<tool_calls:opensource>\n$CALLS</tool_calls:opensource>",
+        argument=Argument(
+            "<arg_key:opensource>$KEY</arg_key:opensource>\n<arg_value:opensource>", "</arg_value:opensource>\n"
+        ),
+    ),
+    # GLM, Ling, Laguna and Spark differ in white space.
+    CallFormat(
+        "glm",
+        ("<arg_key>",),
+        "<tool_call>$NAME\n$ARGUMENTS</tool_call>",
+        between="\n",
+        argument=Argument("<arg_key>$KEY</arg_key>\n<arg_value>", "</arg_value>\n"),
+    ),
+    CallFormat(
+        "deepseek-v3.2",
+        ("DSML", "function_calls>"),
+        '<｜DSML｜invoke name="$NAME">\n$ARGUMENTS</｜DSML｜invoke>\n',
+        "<｜DSML｜function_calls>\n$CALLS</｜DSML｜function_calls>",
+        argument=_DSML,
+    ),
+    CallFormat(
+        "deepseek-v4",
+        ("DSML",),
+        '<｜DSML｜invoke name="$NAME">\n$ARGUMENTS</｜DSML｜invoke>\n',
+        "<｜DSML｜tool_calls>\n$CALLS</｜DSML｜tool_calls>",
+        argument=_DSML,
+    ),
+    CallFormat(
+        "kimi-k3",
+        ("<|open|>", "<|close|>"),
+        '<|open|>call tool="$NAME" index="$ID"<|sep|>$ARGUMENTS<|close|>call<|sep|>',
+        "<|open|>tools<|sep|>$CALLS<|close|>tools<|sep|>",
+        argument=Argument('<|open|>argument key="$KEY" type="$TYPE"<|sep|>', "<|close|>argument<|sep|>"),
+    ),
+    # Each call is a message to the tool.
+    CallFormat(
+        "muse",
+        ("atem:function_calls",),
+        '<atem:function_calls>\n<atem:invoke name="$NAME">\n$ARGUMENTS</atem:invoke>\n</atem:function_calls>',
+        argument=Argument('<atem:parameter name="$KEY">', "</atem:parameter>\n"),
+    ),
+    CallFormat(
+        "minicpm5",
+        ("<function name=", "<param name="),
+        '<function name="$NAME">$ARGUMENTS</function>',
+        between="\n",
+        argument=Argument('<param name="$KEY">', "</param>", quotes=(("<![CDATA[", "]]>"),), values=Values.PYTHON),
+    ),
+    # Keys without quotes
+    CallFormat(
+        "gemma4",
+        ("<|tool_call>",),
+        "<|tool_call>call:$NAME{$ARGUMENTS}<tool_call|>",
+        argument=Argument("$KEY:", between=",", quotes=(('<|"|>', '<|"|>'),), values=Values.BARE),
+    ),
+    CallFormat(
+        "functiongemma",
+        ("<start_function_call>",),
+        "<start_function_call>call:$NAME{$ARGUMENTS}<end_function_call>",
+        argument=Argument("$KEY:", between=",", quotes=(("<escape>", "<escape>"),), values=Values.BARE),
+    ),
+    # Calls as in Python
+    CallFormat(
+        "lfm2",
+        ("List of tools: ",),
+        "$NAME($ARGUMENTS)",
+        "<|tool_call_start|>[$CALLS]<|tool_call_end|>",
+        ", ",
+        _PYTHON,
+    ),
+    CallFormat(
+        "llama4",
+        ("<|python_start|>",),
+        "$NAME($ARGUMENTS)",
+        "<|python_start|>[$CALLS]<|python_end|>",
+        ", ",
+        _PYTHON,
+        alone=("[$NAME(",),
+    ),
+    CallFormat(
+        "olmo3",
+        ("<function_calls>", "<functions>"),
+        "$NAME($ARGUMENTS)",
+        "<function_calls>$CALLS</function_calls>",
+        "\n",
+        _PYTHON,
+    ),
+    # A name, then an object of arguments
+    CallFormat(
+        "gpt-oss",
+        ("<|channel|>", "<|message|>"),
+        " to=functions.$NAME<|channel|>commentary json<|message|>$ARGUMENTS<|call|>",
+        also=(
+            "<|channel|>commentary to=functions.$NAME$HEADER",
+            "<|channel|>analysis to=functions.$NAME$HEADER",
+            "to=functions.$NAME$HEADER",
+        ),
+    ),
+    CallFormat("mistral-id", ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"), "[TOOL_CALLS]$NAME[CALL_ID]$ID[ARGS]$ARGUMENTS"),
+    CallFormat(
+        "mistral-args",
+        ("[TOOL_CALLS]", "[ARGS]"),
+        "[TOOL_CALLS]$NAME[ARGS]$ARGUMENTS",
+        also=("[TOOL_CALLS]$NAME\n{",),
+    ),
+    # DeepSeek V3 and R1, then V3.1
+    CallFormat(
+        "deepseek-r1",
+        ("<｜tool▁sep｜>", "```json"),
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>$NAME\n```json\n$ARGUMENTS\n```<｜tool▁call▁end｜>",
+        "<｜tool▁calls▁begin｜>$CALLS<｜tool▁calls▁end｜>",
+        "\n",
+    ),
+    CallFormat(
+        "deepseek-v3.1",
+        ("<｜tool▁sep｜>",),
+        "<｜tool▁call▁begin｜>$NAME<｜tool▁sep｜>$ARGUMENTS<｜tool▁call▁end｜>",
+        "<｜tool▁calls▁begin｜>$CALLS<｜tool▁calls▁end｜>",
+    ),
+    CallFormat(
+        "kimi-k2",
+        ("<|tool_call_begin|>",),
+        "<|tool_call_begin|>functions.$NAME:$ID<|tool_call_argument_begin|>$ARGUMENTS<|tool_call_end|>",
+        "<|tool_calls_section_begin|>$CALLS<|tool_calls_section_end|>",
+        also=("<|tool_call_begin|>$NAME<|tool_call_argument_begin|>",),
+    ),
+    CallFormat(
+        "solar",
+        ("<|tool_call:begin|>",),
+        "<|tool_call:begin|>$ID<|tool_call:name|>$NAME<|tool_call:args|>$ARGUMENTS<|tool_call:end|>",
+        "<|tool_calls|>$CALLS<|calls|>",
+    ),
+    CallFormat("functionary-v3.1", ("<function", "python_tag"), "<function=$NAME>$ARGUMENTS</function>"),
+    # The prompt ends with the first mark.
+    CallFormat("functionary-v3.2", (">>>all",), ">>>$NAME\n$ARGUMENTS", alone=("$NAME\n{",)),
+    CallFormat(
+        "apertus", ("<|tools_prefix|>",), '{"$NAME": $ARGUMENTS}', "<|tools_prefix|>[$CALLS]<|tools_suffix|>", ", "
+    ),
+    # Objects with a name and arguments
+    CallFormat(
+        "cohere",
+        ("<|START_ACTION|>",),
+        '{"tool_call_id": "$ID", "tool_name": $JSON, "parameters": $ARGUMENTS}',
+        "<|START_ACTION|>[\n    $CALLS\n]<|END_ACTION|>",
+        ",\n    ",
+    ),
+    CallFormat(
+        "command-r-plus",
+        ("Action:", "```json"),
+        '{\n        "tool_name": $JSON,\n        "parameters": $ARGUMENTS\n    }',
+        "Action:\n```json\n[\n    $CALLS\n]\n```",
+        ",\n    ",
+    ),
+    CallFormat("mistral", ("[TOOL_CALLS]",), _OBJECT, "[TOOL_CALLS][$CALLS]", ", "),
+    CallFormat("granite3", ("<|tool_call|>",), _OBJECT, "<|tool_call|>[$CALLS]", ", "),
+    CallFormat("nemotron-v2", ("<TOOLCALL>",), _OBJECT, "<TOOLCALL>[$CALLS]</TOOLCALL>", ", "),
+    # Apriel, Hunyuan A13B and Jamba write a list, MiniMax M1 an object in each line.
+    CallFormat("apriel", ("<tool_calls>[",), _OBJECT, "<tool_calls>[$CALLS]</tool_calls>", ", "),
+    CallFormat("minimax-m1", ("<tool_calls>",), f"{_OBJECT}\n", "<tool_calls>\n$CALLS</tool_calls>"),
+    CallFormat("firefunction", ("functools[",), _OBJECT, " functools[$CALLS]", ", "),
+    CallFormat(
+        "internlm",
+        ("<|action_start|>",),
+        '<|action_start|><|plugin|>{"name": $JSON, "parameters": $ARGUMENTS}<|action_end|>',
+    ),
+    CallFormat("gigachat3.1", ("<|function_call|>",), f"<|function_call|>{_OBJECT}"),
+    CallFormat(
+        "gigachat3",
+        ("function call", "role_sep"),
+        f"function call<|role_sep|>\n{_OBJECT}",
+        also=("<|message_sep|>\n\nfunction call<|role_sep|>",),
+    ),
+    HERMES,
+    CallFormat(
+        "llama3",
+        ("tools",),
+        '{"name": $JSON, "parameters": $ARGUMENTS}',
+        also=("<|python_tag|>",),
+        alone=("", "```json"),
+    ),
+)
+"""All formats; of several whose signs a template contains, the first is its format."""
+
+
+def format_of(template: str | None, *, shows_tools: bool = True) -> CallFormat:
+    """Return the format of a chat template; a template that shows no tools gets instructions in Hermes' format."""
+    source = template or ""
+    known = (one for one in FORMATS if all(sign in source for sign in one.signs))
+    return next(known, HERMES) if shows_tools else HERMES
+
+
+_LITERALS = tuple(
+    text
+    for row in FORMATS
+    for text in (row.call, row.calls, *row.also, *(row.argument.texts if row.argument is not None else ()))
+)
+
+
+def is_call_mark(text: str) -> bool:
+    """Return whether the text of a control token belongs to calls; without tools such tokens are not shown."""
+    return len(text) > 1 and any(text in literal for literal in _LITERALS)

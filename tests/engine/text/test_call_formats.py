@@ -1,0 +1,150 @@
+"""Compare the table of call formats with what real chat templates write."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from app.engine.text.call_formats import FORMATS, CallFormat, Values, format_of, is_call_mark
+from tests.templates import every_template, rendered, source_of
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": "Look up.",
+            "parameters": {"type": "object", "properties": {key: {"type": kind, "description": "a"}}},
+        },
+    }
+    for name, key, kind in (("look_up", "ref", "string"), ("count", "n", "integer"))
+]
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (("look_up", {"ref": "two words"}), ("count", {"n": 7}))
+
+FAMILIES = {
+    "apertus": ("Apertus",),
+    "apriel": ("Apriel", "unsloth-Apriel"),
+    "cohere": ("Cohere2MoE", "CohereForAI-c4ai-command-r7b"),
+    "command-r-plus": ("CohereForAI-c4ai-command-r-plus",),
+    "deepseek-r1": ("deepseek-ai-DeepSeek-R1", "llama-cpp-deepseek"),
+    "deepseek-v3.1": ("deepseek-ai-DeepSeek-V3.1",),
+    "deepseek-v3.2": ("deepseek-ai-DeepSeek-V3.2",),
+    "deepseek-v4": ("deepseek-ai-DeepSeek-V4",),
+    "firefunction": ("fireworks",),
+    "functionary-v3.1": ("meetkai-functionary-medium-v3.1",),
+    "functionary-v3.2": ("meetkai-functionary-medium-v3.2",),
+    "gemma4": ("google-gemma-4",),
+    "gigachat3": ("GigaChat3-",),
+    "gigachat3.1": ("GigaChat3.1-",),
+    "glm": ("GLM", "Spark", "inclusionai-ling", "poolside-Laguna"),
+    "gpt-oss": ("openai-gpt-oss",),
+    "granite3": ("ibm-granite-granite-3",),
+    "hunyuan": ("tencent-Hy3",),
+    "kimi-k2": ("Kimi-K2", "moonshotai"),
+    "kimi-k3": ("Kimi-K3",),
+    "lfm2": ("LFM2",),
+    "llama3": ("meta-llama",),
+    "minicpm5": ("openbmb-MiniCPM5",),
+    "minimax-m1": ("MiniMax-M1",),
+    "minimax-m2": ("MiniMax-M2",),
+    "minimax-m3": ("MiniMax-M3",),
+    "mistral": ("mistralai-Mistral-Nemo",),
+    "mistral-args": ("mistralai-Ministral", "unsloth-mistral-Devstral"),
+    "mistral-id": ("Mistral-Small-3.2",),
+    "muse": ("muse",),
+    "nemotron-v2": ("NVIDIA-Nemotron-Nano-v2",),
+    "qwen-xml": ("NVIDIA-Nemotron-3", "Qwen3-Coder", "Qwen3.5", "StepFun"),
+    "seed": ("ByteDance",),
+    "solar": ("upstage",),
+}
+WRITE_NO_CALLS = (
+    "HuggingFaceTB", "LFM2-8B", "LFM2.5-Instruct", "ibm-granite-granite-3", "llama-cpp", "google-gemma-2", "microsoft",
+    "deepseek-ai-DeepSeek-R1-Distill-Llama", "Kimi-K2-Instruct", "Kimi-K2-Thinking",
+)  # fmt: skip
+"""Templates that leave out the calls of earlier turns, or fail in plain Jinja."""
+
+
+def value(argument: Any, one: Any) -> str:
+    """Return a string or number as a format writes it."""
+    quoted = isinstance(one, str) and argument.quotes and not argument.end
+    begin, end = argument.quotes[0] if quoted else ("", "")
+    return f"{begin}{one}{end}"
+
+
+def written(form: CallFormat, calls: tuple[tuple[str, dict[str, Any]], ...]) -> str:
+    """Return calls as the row of a format says."""
+    texts = []
+    for name, arguments in calls:
+        text = json.dumps(arguments)
+        if form.argument is not None:
+            kinds = {key: "string" if isinstance(one, str) else "number" for key, one in arguments.items()}
+            texts_of = [
+                form.argument.begin.replace("$KEY", key)
+                .replace("$TYPE", kinds[key])
+                .replace("$TEXT", "true" if kinds[key] == "string" else "false")
+                + value(form.argument, one)
+                + form.argument.end.replace("$KEY", key)
+                for key, one in arguments.items()
+            ]
+            text = form.argument.between.join(texts_of)
+        texts.append(form.call.replace("$NAME", name).replace("$JSON", json.dumps(name)).replace("$ARGUMENTS", text))
+    return form.calls.replace("$CALLS", form.between.join(texts))
+
+
+@every_template
+def test_a_template_has_the_format_of_its_family(name: str) -> None:
+    families = [family for family, names in FAMILIES.items() if name.startswith(names)]
+    assert [format_of(source_of(name)).name] == (families or ["hermes"])
+
+
+@every_template
+def test_a_row_is_what_the_template_writes(name: str) -> None:
+    if name.startswith(WRITE_NO_CALLS):
+        pytest.skip("this template writes no calls of earlier turns")
+    form = format_of(source_of(name))
+    one_at_a_time = ("meta-llama", "openai-gpt-oss", "GigaChat", "muse")
+    calls = CALLS[: 1 if name.startswith(one_at_a_time) else 2]
+    # firefunction reads the tools as a text.
+    shown: dict[str, Any] = {"tools": TOOLS, "functions": "", "datetime": "", "safe": ""}
+    as_text = name.startswith(("meetkai-functionary-medium-v3.2",))
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Look."},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": f"abcdefgh{n}",
+                    "type": "function",
+                    "function": {"name": called, "arguments": json.dumps(one) if as_text else one},
+                }
+                for n, (called, one) in enumerate(calls)
+            ],
+        },
+        *({"role": "tool", "tool_call_id": f"abcdefgh{n}", "name": c[0], "content": "R"} for n, c in enumerate(calls)),
+    ]
+    text = rendered(source_of(name), messages, **shown)
+    expected = re.escape("".join(written(form, calls).split())).replace(r"\$ID", "[A-Za-z0-9]+")
+    assert re.search(expected, re.sub(r"\s", "", re.sub(r', "id": "\w+"', "", text))), text
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_row_is_consistent(form: CallFormat) -> None:
+    assert form.calls.count("$CALLS") == form.call.count("$ARGUMENTS") == 1
+    assert form.call.count("$NAME") + form.call.count("$JSON") == 1
+    assert (form.first + form.begin).lstrip().startswith(form.trigger)
+    assert form.argument is None or "$KEY" in form.argument.begin
+    assert form.argument is None or form.argument.end or form.argument.quotes
+    assert form.argument is None or form.argument.values in Values
+    assert form.trigger or form.name == "llama3"
+
+
+def test_marks_are_the_texts_of_the_table() -> None:
+    assert is_call_mark("<tool_call>")
+    assert is_call_mark("[ARGS]")
+    assert is_call_mark('<|"|>')
+    assert not is_call_mark("<|im_end|>")
+    assert not is_call_mark("<think>")
