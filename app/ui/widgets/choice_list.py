@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Generic, TypeVar
 
 from textual import events
@@ -14,6 +12,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
+
+from app.ui.widgets.row_layout import RowLayout
 
 RowT = TypeVar("RowT")
 _INDENT = 3
@@ -56,9 +56,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self._select_at_once = select_at_once
         self.rows: Sequence[RowT] = ()
         self.index = 0
-        self._ends: list[int] = []
-        """The line below each row."""
-        self._drawn: dict[int, list[Content]] = {}
+        self._layout = RowLayout(lambda: len(self.rows), self.height, self.lines, lambda width: Content())
         self._empty = ""
 
     def lines(self, at: int, width: int) -> list[Content]:
@@ -86,8 +84,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     def height(self, at: int, width: int) -> int:
         """Return the number of lines of a row."""
-        self._drawn[at] = self.lines(at, width)
-        return len(self._drawn[at])
+        return len(self._layout.draw(at))
 
     @property
     def row(self) -> RowT | None:
@@ -98,7 +95,8 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     def page(self) -> int:
         """Number of visible rows."""
         top = self.scroll_offset.y
-        return max(1, bisect_right(self._ends, top + self._height) - bisect_right(self._ends, top))
+        first, end = (self._layout.row_at(y, self._width) for y in (top, top + self._height))
+        return max(1, end - first)
 
     def show_rows(self, rows: Sequence[RowT], chosen: int, empty: str = "") -> None:
         """Show rows, with one of them chosen, or the text `empty` if there are none."""
@@ -125,7 +123,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        at = bisect_right(self._ends, self.scroll_offset.y + event.y)
+        at = self._layout.row_at(self.scroll_offset.y + event.y, self._width)
         if at < len(self.rows):
             taken = self._select_at_once or at == self.index
             self.choose(at)
@@ -134,14 +132,10 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     def render_line(self, y: int) -> Strip:
         width, y = self._width, y + self.scroll_offset.y
-        at = bisect_right(self._ends, y)
-        if at < len(self._ends):
-            if at not in self._drawn:
-                self._drawn[at] = self.lines(at, width)
-            line = self._drawn[at][y - self._top_of(at)]
-        else:
-            empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT - 1)) if self._empty else []
-            line = Content(" " * _INDENT) + empty[y] if not self.rows and y < len(empty) else Content()
+        line = self._layout.line(y, width)
+        if line is None and self._empty and not self.rows:
+            empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT - 1))
+            line = Content(" " * _INDENT) + empty[y] if y < len(empty) else None
         return Visual.to_strips(self, line or Content(" "), width, 1, self.visual_style, pad=True)[0]
 
     @property
@@ -154,23 +148,20 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     @property
     def _is_chosen_visible(self) -> bool:
-        top = self.scroll_offset.y
-        return self.index >= len(self._ends) or top <= self._top_of(self.index) < top + self._height
-
-    def _top_of(self, at: int) -> int:
-        return self._ends[at - 1] if at else 0
+        if self.index >= len(self._layout.ends(self._width)):
+            return True
+        return self.scroll_offset.y <= self._layout.top(self.index, self._width) < self.scroll_offset.y + self._height
 
     def redraw(self) -> None:
         """Measure the rows and draw them again."""
-        width = self._width
-        self._drawn.clear()
-        self._ends = list(accumulate(self.height(at, width) for at in range(len(self.rows)))) if width else []
-        self.virtual_size = Size(width, self._ends[-1] if self._ends else 0)
+        self._layout.forget()
+        self.virtual_size = Size(self._width, self._layout.n_lines(self._width))
         self.refresh()
 
     def _scroll_to_chosen(self) -> None:
-        if self.index < len(self._ends):
-            top, end = self._top_of(self.index), self._ends[self.index]
+        ends = self._layout.ends(self._width)
+        if self.index < len(ends):
+            top, end = self._layout.top(self.index, self._width), ends[self.index]
             if end - top > self._height:
                 top += len(self.above(self.index))
             y = min(top, max(self.scroll_offset.y, end - self._height))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Self
@@ -18,9 +16,7 @@ from textual.style import Style
 from textual.widget import Widget
 
 from app.ui.reading.rows import Line, Row, as_typed
-
-_MOST_DRAWN = 500
-"""Rows whose drawn lines are stored."""
+from app.ui.widgets.row_layout import RowLayout
 
 
 def n_leading(matches: Iterable[bool]) -> int:
@@ -42,60 +38,39 @@ class RowsView(Widget):
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self._drawn: dict[int, list[Strip]] = {}
-        """Screen lines of rows, by number of the row."""
-        self._width = 0
-        self._ends = array("q")
-        """Screen line below each row, at that width."""
+        self._layout = RowLayout(
+            lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw_row, self._blank
+        )
         super().__init__()
         # Links in a model's text cannot be clicked.
         self.auto_links = False
 
     def put(self, start: int, rows: Sequence[Row]) -> None:
         """Replace all rows from the one numbered `start` on."""
-        width = self.size.width
-        before = self._height(width)
+        width, layout = self.size.width, self._layout
+        before = layout.n_lines(width)
         same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
         start += same
-        drawn = self._drawn.get(start)
-        for number in range(start, len(self.rows)):
-            self._drawn.pop(number, None)
+        drawn = layout.stored(start)
         self.rows[start:] = rows[same:]
-        del self._ends[start:]
+        layout.forget(start)
         if not width:
             self.refresh(layout=True)
             return
-        after, top = self._height(width), self._top(start)
+        after, top = layout.n_lines(width), layout.top(start, width)
         if drawn and start < len(self.rows):
             # Only the last lines of a growing paragraph look different.
-            top += n_leading(old == new for old, new in zip(drawn, self._lines(start), strict=False))
+            top += n_leading(old == new for old, new in zip(drawn, layout.draw(start), strict=False))
         region = Region(0, top, self.outer_size.width, max(before, after) + 1 - top)
         self.refresh(region, layout=after != before)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:
-            self._drawn.clear()
+            self._layout.redraw()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def _height(self, width: int) -> int:
-        """Return the screen lines of all rows at a width in cells; 0 before the first layout."""
-        if width != self._width:
-            self._width = width
-            self._drawn.clear()
-            del self._ends[:]
-        if not width:
-            return 0
-        end = self._ends[-1] if self._ends else 0
-        for row in self.rows[len(self._ends) :]:
-            end += row.height(width)
-            self._ends.append(end)
-        return end
-
-    def _top(self, number: int) -> int:
-        return self._ends[number - 1] if number else 0
-
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return self._height(width) + 1 if self.rows else 0
+        return self._layout.n_lines(width) + 1 if self.rows else 0
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if self.styles.gutter:
@@ -104,25 +79,21 @@ class RowsView(Widget):
         return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
 
     def render_line(self, y: int) -> Strip:
-        self._height(self.size.width)
-        number = bisect_right(self._ends, y)
-        if number == len(self._ends):
-            return Strip.blank(self.size.width, self.visual_style.rich_style)
-        return self._lines(number)[y - self._top(number)]
+        width = self.size.width
+        return self._layout.line(y, width) or self._blank(width)
 
-    def _lines(self, number: int) -> list[Strip]:
-        if number not in self._drawn:
-            if len(self._drawn) >= _MOST_DRAWN:
-                self._drawn.clear()
-            strips = [self._draw(number, line) for line in self.rows[number].lines(self._width)]
-            self._drawn[number] = strips if self.styles.gutter else self._filtered(strips)
-        return self._drawn[number]
+    def _blank(self, width: int) -> Strip:
+        return Strip.blank(width, self.visual_style.rich_style)
 
-    def _filtered(self, strips: list[Strip]) -> list[Strip]:
+    def _draw_row(self, number: int, width: int) -> list[Strip]:
+        strips = [self._draw(number, line) for line in self.rows[number].lines(width)]
+        return strips if self.styles.gutter else self._filtered(strips, width)
+
+    def _filtered(self, strips: list[Strip], width: int) -> list[Strip]:
         """Return lines as wide as the widget, in the colors that the terminal can show."""
         base, background = self.background_colors
         blank = Style(background=base + background).rich_style
-        strips = [strip.adjust_cell_length(self._width, blank) for strip in strips]
+        strips = [strip.adjust_cell_length(width, blank) for strip in strips]
         for each in self.get_line_filters():
             strips = [strip.apply_filter(each, background) for strip in strips]
         return strips

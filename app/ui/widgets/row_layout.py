@@ -1,0 +1,94 @@
+"""Screen lines of rows of text, laid out for the width that is asked for."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+LineT = TypeVar("LineT")
+_MOST_DRAWN = 500
+"""Rows whose lines are stored."""
+
+
+class RowLayout(Generic[LineT]):
+    """Where each row begins, and its lines.
+
+    A widget is drawn at a new size before it learns of it, so nothing here is kept for a width but the one of the
+    last call, and a row always has as many lines as it was measured with.
+
+    Args:
+        count: Returns the number of rows.
+        height: Returns the number of lines of a row at a width.
+        lines: Returns the lines of a row at a width.
+        blank: Returns a blank line of a width.
+    """
+
+    def __init__(
+        self,
+        count: Callable[[], int],
+        height: Callable[[int, int], int],
+        lines: Callable[[int, int], Sequence[LineT]],
+        blank: Callable[[int], LineT],
+    ) -> None:
+        self._count, self._height, self._lines, self._blank = count, height, lines, blank
+        self._width = 0
+        self._ends = array("q")
+        """The line below each row that was measured."""
+        self._drawn: dict[int, Sequence[LineT]] = {}
+
+    def forget(self, start: int = 0) -> None:
+        """Measure and draw the rows from `start` on again."""
+        for number in [number for number in self._drawn if number >= start]:
+            del self._drawn[number]
+        del self._ends[start:]
+
+    def redraw(self) -> None:
+        """Draw all rows again; their heights stay."""
+        self._drawn.clear()
+
+    def ends(self, width: int) -> Sequence[int]:
+        """Return the line below each row; nothing without a width."""
+        if width != self._width:
+            self._width = width
+            self.forget()
+        if width > 0:
+            end = self._ends[-1] if self._ends else 0
+            for number in range(len(self._ends), self._count()):
+                end += self._height(number, width)
+                self._ends.append(end)
+        return self._ends
+
+    def n_lines(self, width: int) -> int:
+        """Return the number of lines of all rows."""
+        ends = self.ends(width)
+        return ends[-1] if ends else 0
+
+    def row_at(self, y: int, width: int) -> int:
+        """Return the number of the row at a line; the number of rows for a line below them."""
+        return bisect_right(self.ends(width), y)
+
+    def top(self, number: int, width: int) -> int:
+        """Return the first line of a row."""
+        return self.ends(width)[number - 1] if number else 0
+
+    def line(self, y: int, width: int) -> LineT | None:
+        """Return a line; None below all rows."""
+        number = self.row_at(y, width)
+        if number >= len(self._ends):
+            return None
+        at, lines = y - self.top(number, width), self.draw(number)
+        return lines[at] if at < len(lines) else self._blank(width)
+
+    def draw(self, number: int) -> Sequence[LineT]:
+        """Return the lines of a row at the width of the last call."""
+        if number not in self._drawn:
+            if len(self._drawn) >= _MOST_DRAWN:
+                self._drawn.clear()
+            self._drawn[number] = self._lines(number, self._width)
+        return self._drawn[number]
+
+    def stored(self, number: int) -> Sequence[LineT]:
+        """Return the lines of a row if they are stored."""
+        return self._drawn.get(number, ())

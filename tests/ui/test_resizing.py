@@ -1,0 +1,155 @@
+"""Resize every screen at random, with all lists filled and an answer running: nothing fails.
+
+`pytest tests/ui/test_resizing.py --hypothesis-profile hunt` makes 2,000 resizes instead of 96.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import settings
+from textual import events
+from textual.geometry import Size
+from textual.screen import Screen
+
+from app.conversations.message import Role
+from app.conversations.store import Store
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.compare.driver import Comparison, made
+from tests.ui.conversations_driver import filled, look
+from tests.ui.test_snapshots_states import MARKDOWN
+from tests.ui.transcript.test_text_views import ROUND, D, T, says
+
+_LEAST, _MOST = (20, 6), (250, 80)
+_TITLES = (
+    "some words in a title that is cut",
+    "日本語のタイトル、全角文字は二つ分の幅を取ります",
+    "a_word_without_an_end_" * 3,
+    "a word    and spaces   ",
+)
+_PARAGRAPHS = (
+    "a word and another word ",
+    f"```python\nx = 1  # {'long ' * 30}\n```\n\n",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\n",
+)
+
+
+def resize(chat: Chat, width: int, height: int) -> None:
+    driver = chat.pilot.app._driver
+    assert driver is not None
+    driver._size = (width, height)
+    driver.process_message(events.Resize(Size(width, height), Size(width, height)))
+
+
+async def chat_alone(chat: Chat) -> None:
+    await chat.pilot.press("f5")
+
+
+async def inspector(chat: Chat) -> None:
+    await chat.pilot.press("f3")
+    says(chat, (" pivot =", D), (" items[0", T), details=ROUND)
+    await chat.shows("step 41")
+
+
+async def chosen_message(chat: Chat) -> None:
+    await chat.pilot.press("ctrl+up", "o")
+
+
+async def menu(chat: Chat) -> None:
+    await chat.type("/")
+
+
+async def found(chat: Chat) -> None:
+    await look(chat)
+    await chat.pilot.press(*"word")
+
+
+async def settings_screen(chat: Chat) -> None:
+    await chat.pilot.press("f4")
+
+
+async def pairs(chat: Chat) -> None:
+    await chat.pilot.press("f6")
+
+
+async def add_pair(chat: Chat) -> None:
+    await chat.pilot.press("f6")
+    await chat.pilot.pause()
+    await chat.pilot.press("ctrl+a")
+
+
+async def compare(chat: Chat) -> None:
+    chat.engine.finishes()
+    await chat.ready()
+    comparison = Comparison(chat)
+    await comparison.open()
+    comparison.races([made("plain", 6.0, text=MARKDOWN), made("automatic", 2.0, text=MARKDOWN)])
+
+
+async def keys(chat: Chat) -> None:
+    await chat.pilot.press("f1")
+
+
+async def palette(chat: Chat) -> None:
+    await chat.pilot.press("ctrl+p")
+
+
+_SCREENS = (
+    chat_alone,
+    inspector,
+    chosen_message,
+    menu,
+    found,
+    look,
+    settings_screen,
+    pairs,
+    add_pair,
+    compare,
+    keys,
+    palette,
+)
+
+_RESIZES = -(-2_000 // len(_SCREENS)) if settings.get_current_profile_name() == "hunt" else 8
+
+
+def fill(file: Path) -> None:
+    """Write conversations with titles of every kind; the last one has long messages."""
+    store = Store(file)
+    for number in range(24):
+        conversation = store.create()
+        asked = store.add(conversation, Role.USER, _TITLES[number % len(_TITLES)], parent=None)
+        store.add(conversation, Role.ASSISTANT, MARKDOWN, parent=asked.id)
+    store.close()
+
+
+@pytest.mark.parametrize("screen", _SCREENS, ids=lambda screen: screen.__name__)
+async def test_every_screen_takes_any_size_while_an_answer_runs(
+    screen: Callable[[Chat], Awaitable[object]], tmp_path: Path
+) -> None:
+    fill(tmp_path / "conversations.db")
+    random = Random(screen.__name__)
+    width, height = 120, 40
+    async with open_chat(size=(width, height), store=lambda: Store(tmp_path / "conversations.db")) as chat:
+        await filled(chat)
+        await chat.exchange("One question.", MARKDOWN)
+        await chat.send("Another question, with [brackets].")
+        chat.engine.says("Some thoughts. " * 20, thinking=True)
+        await screen(chat)
+        await chat.pilot.pause()
+        for number in range(_RESIZES):
+            which = random.choice(("width", "height", "both"))
+            width = random.randint(_LEAST[0], _MOST[0]) if which != "height" else width
+            height = random.randint(_LEAST[1], _MOST[1]) if which != "width" else height
+            chat.engine.says(random.choice(_PARAGRAPHS))
+            if number % 4 == 0:
+                chat.pilot.app.post_message(events.Key(random.choice(("down", "up", "pagedown", "pageup")), None))
+            resize(chat, width, height)
+            if random.random() < 0.5:
+                await chat.pilot.pause()
+        await chat.pilot.pause()
+        assert chat.pilot.app.size == (width, height)
+        shown: Screen[object] = chat.pilot.app.screen
+        assert shown.size == (width, height)
