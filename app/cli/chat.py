@@ -100,11 +100,18 @@ def chat(args: argparse.Namespace) -> int:
             app.run()
     finally:
         code = app.return_code or 0
+        problems = []
+        if app.failure is not None:
+            code = code or AppError.exit_code
+            what, _, saved = app.failure.partition("\n")
+            problems = [what, f"{saved} The log has the details: {log_file()}".strip()]
         if (unwritten := app.session.library.unwritten) is not None:
             code = code or unwritten.exit_code
-            # The terminal may be gone.
-            with suppress(OSError):
-                print(f"tandem: {printable(unwritten.sentences)}", file=sys.stderr)
+            problems.append(unwritten.sentences)
+        # The terminal may be gone.
+        with suppress(OSError):
+            for problem in problems:
+                print(f"tandem: {' '.join(printable(problem).split())}", file=sys.stderr)
         server.close()
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):

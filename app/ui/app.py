@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import sys
@@ -41,6 +42,7 @@ from app.ui.widgets.hint import Hint
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
 
+log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, ChatSettings], str]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
@@ -94,6 +96,8 @@ class TandemApp(App[None]):
         self._chooses_pair = first_run
         self.session = Session(self.engine, title, tuning.live, store, is_loading=not self._chooses_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
+        self.failure: str | None = None
+        """What ended the program if that was an unforeseen error, and what was saved."""
         # Animation takes CPU time from the models.
         self.animation_level = "none"
         self.register_theme(DARK)
@@ -234,6 +238,21 @@ class TandemApp(App[None]):
         self.session.close(self._chat.input_mode.pending_text if self._chat.is_mounted else None)
         self._pairs.close(0.0)
         self.exit(return_code=code)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Quit after an unforeseen error: log it, and save the answer and the unsent text."""
+        # Textual would print hundreds of lines with all local variables.
+        log.error("the screen failed", exc_info=error)
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+            self.failure = f"The screen failed ({type(error).__name__}: {error})."
+            try:
+                self._leave(code=1)
+                self.failure += "\nThe answer and the unsent text are saved."
+            except Exception:
+                log.exception("saving failed")
+        self._close_messages_no_wait()
 
 
 def _collect_young_objects_only() -> None:

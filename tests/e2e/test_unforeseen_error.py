@@ -1,0 +1,90 @@
+"""End the program with an error in the code of its screen."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.core.paths import conversations_file, log_file
+
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = """
+import app.cli.chat
+from app.cli import main
+from app.ui.sidebar.panel import ReadoutPanel
+from tests.ui.fakes import FakeEngine
+
+class Engine(FakeEngine):
+    def load(self, loader):
+        self.loaded()
+
+    def answer(self, request):
+        super().answer(request)
+        self.says("half an answer")
+        return 1
+
+def render(panel):
+    secret = "a local variable"
+    return [][1]
+
+ReadoutPanel.render = render
+app.cli.chat.make_engine = lambda process, receive: Engine(receive)
+raise SystemExit(main(["--pair", "demo"]))
+"""
+"""Answers half; fails when the numbers are shown."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminal")
+def test_an_error_of_the_screen_takes_two_lines_and_loses_nothing() -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    for file in conversations_file().parent.glob("conversations.db*"):
+        file.unlink()
+    chat = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        cwd=_ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "80", "LINES": "24"},
+        start_new_session=True,
+    )
+    try:
+        os.close(theirs)
+        seen = b""
+        for shown, typed in ((b"ready", b"go\r"), (b"half an answer", b"unsent\x1b[15~")):
+            while shown not in seen:
+                seen += os.read(ours, 65536)
+            seen = b""
+            os.write(ours, typed)
+        while chat.poll() is None:
+            try:
+                os.read(ours, 65536)
+            except OSError:
+                break
+        assert chat.stderr is not None
+        lines = chat.stderr.read().splitlines()
+        assert chat.wait(60) == 1
+    finally:
+        chat.kill()
+        chat.wait()
+        os.close(ours)
+    assert lines == [
+        "tandem: The screen failed (IndexError: list index out of range).",
+        f"tandem: The answer and the unsent text are saved. The log has the details: {log_file()}",
+    ]
+    log = log_file().read_text()
+    assert "IndexError: list index out of range" in log
+    assert "in render" in log
+    assert "a local variable" not in log.replace('secret = "a local variable"', "")
+    with closing(sqlite3.connect(conversations_file())) as db:
+        assert ("half an answer",) in db.execute("SELECT text FROM messages").fetchall()
+        assert ("unsent",) in db.execute("SELECT draft FROM conversations").fetchall()
