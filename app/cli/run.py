@@ -146,7 +146,7 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
     if schema_file is not None:
         try:
             schema = json.loads(read_user_text(schema_file, str(schema_file)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{schema_file} is not valid JSON: {error}.", "Fix it there.") from None
         if not isinstance(schema, dict):
             raise UsageError(

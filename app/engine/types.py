@@ -253,18 +253,22 @@ class Guidance:
     Attributes:
         grammar: In llama.cpp's GBNF; "" for none.
         trigger: Pattern of the text after which the grammar begins; "" for the whole answer.
+        lark: Grammar of the whole answer in llguidance's syntax; "" for none.
         schema: JSON schema of the whole answer, instead of a grammar; None for none.
+        strict: Whether a keyword of the schema that cannot be enforced is an error; otherwise it is ignored.
         logit_bias: Added to the logits of tokens.
     """
 
     grammar: str = ""
     trigger: str = ""
+    lark: str = ""
     schema: Mapping[str, Any] | None = None
+    strict: bool = False
     logit_bias: tuple[tuple[int, float], ...] = ()
 
     @property
     def has_grammar(self) -> bool:
-        return bool(self.grammar) or self.schema is not None
+        return bool(self.grammar or self.lark) or self.schema is not None
 
 
 @dataclass(frozen=True, slots=True)

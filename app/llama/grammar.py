@@ -12,6 +12,9 @@ from functools import lru_cache
 from string import Template
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.core.errors import UsageError
 from app.core.printable import one_line
 from app.engine.types import Guidance
@@ -23,6 +26,8 @@ from app.llama.schema_grammar import grammar_of_schema
 _LONGEST = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
+CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""llama.cpp's `llama_token_data`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +273,14 @@ class Grammar:
         """Advance by a token that `allows` allowed."""
         native.llama_sampler_accept(self._handle, token)
 
-    def restrict(self, candidates: Any) -> None:
-        """Set the logits of forbidden tokens to minus infinity, in a `llama_token_data_array`."""
+    def allowed(self) -> NDArray[np.intp]:
+        """Return the tokens that may come next, in ascending order."""
+        data = np.zeros(self._model.n_vocab, CANDIDATE)
+        data["id"] = np.arange(len(data))
+        address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
+        candidates = native.llama_token_data_array(address, len(data), -1, False)
         native.llama_sampler_apply(self._handle, ctypes.byref(candidates))
+        return np.flatnonzero(np.isfinite(data["logit"]))
 
     def n_allowed(self, tokens: Sequence[int]) -> int:
         """Return how many leading tokens of a draft the grammar allows."""

@@ -10,20 +10,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.errors import DecodeError, ModelLoadError, UsageError
+from app.engine.interfaces import Logits
 from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
-from app.llama.grammar import Grammar
+from app.llama.grammar import CANDIDATE, Grammar
+from app.llama.json_schema import schema_rule
 from app.llama.library import native
-from app.llama.schema_grammar import grammar_of_schema
+from app.llama.matcher import Matcher
+from app.llama.model import Model
 
 _MIN_KEEP = 1
 _MIROSTAT_TOKENS = 100
 """llama.cpp's number of tokens from which Mirostat 1 estimates the distribution."""
 _DRY_BREAKERS = ("\n", ":", '"', "*")
 """llama.cpp's default texts that end a repeated sequence."""
-_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
 
 class SamplerChain:
@@ -34,7 +37,7 @@ class SamplerChain:
     A purely greedy chain is the largest logit, which NumPy finds twenty times faster than llama.cpp's chain.
 
     A grammar stands outside the chain, as in llama.cpp's `common`: testing one chosen token is fast, and only if it is
-    forbidden the whole vocabulary is tested and the token chosen again.
+    forbidden, a token is chosen again among all that the grammar allows.
 
     Raises:
         UsageError: The grammar or a biased token is invalid.
@@ -46,15 +49,14 @@ class SamplerChain:
         self.native_ns = 0
         self.seed = secrets.randbelow(0xFFFFFFFE) if params.seed is None else params.seed
         """The seed in use, chosen here when none was given."""
-        self._grammar: Grammar | None = None
+        self._grammar: Grammar | Matcher | None = None
         guidance = guidance or Guidance()
         self._bias = guidance.logit_bias
         context.model.check_tokens([token for token, _ in self._bias])
         self._greedy = params.is_greedy and not self._bias
         self._chain: Any = None if self._greedy else self._build()
-        text = grammar_of_schema(guidance.schema) if guidance.schema is not None else guidance.grammar
         try:
-            self._grammar = Grammar(context.model, text, guidance.trigger) if text else None
+            self._grammar = _grammar(context.model, guidance)
         except UsageError:
             self.close()
             raise
@@ -144,31 +146,31 @@ class SamplerChain:
         """Return how many leading tokens of a draft can be accepted; all without a grammar."""
         return self._grammar.n_allowed(tokens) if self._grammar is not None else len(tokens)
 
-    def _sample_by(self, grammar: Grammar, logits: Any, best: int) -> int:
+    def _sample_by(self, grammar: Grammar | Matcher, logits: Logits, best: int) -> int:
         """Choose a token that the grammar allows."""
         started = time.perf_counter_ns()
         token = best if self._greedy else self._choose(logits)
         if not grammar.allows(token):
-            token = self._choose(logits, grammar)
-            if not grammar.allows(token):
+            allowed = grammar.allowed()
+            if not np.isfinite(logits[allowed]).any():
                 raise DecodeError("The grammar allows no token here.", "Check the grammar or the JSON schema.")
+            token = self._choose(logits, allowed)
         grammar.accept(token)
         if not self._greedy:
             native.llama_sampler_accept(self._chain, token)
         self.native_ns += time.perf_counter_ns() - started
         return token
 
-    def _choose(self, logits: Any, grammar: Grammar | None = None) -> int:
-        """Apply the grammar, if any, and the chain to a copy of the logits; nothing counts as emitted."""
-        data = np.zeros(len(logits), _CANDIDATE)
-        data["id"] = np.arange(len(logits))
-        data["logit"] = logits
+    def _choose(self, logits: Logits, allowed: NDArray[np.intp] | None = None) -> int:
+        """Apply the chain to a copy of the logits, of all tokens or the allowed ones; nothing counts as emitted."""
+        tokens = np.arange(len(logits)) if allowed is None else allowed
+        if self._greedy:
+            return int(tokens[logits[tokens].argmax()])
+        data = np.zeros(len(tokens), CANDIDATE)
+        data["id"] = tokens
+        data["logit"] = logits[tokens]
         address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
         candidates = native.llama_token_data_array(address, len(data), -1, False)
-        if grammar is not None:
-            grammar.restrict(candidates)
-        if self._greedy:
-            return int(data["logit"].argmax())
         native.llama_sampler_apply(self._chain, ctypes.byref(candidates))
         return int(data["id"][candidates.selected])
 
@@ -179,3 +181,12 @@ class SamplerChain:
             native.llama_sampler_free(chain)
         if self._grammar is not None:
             self._grammar.close()
+
+
+def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
+    """Return the grammar of an answer; None without one."""
+    if guidance.schema is not None:
+        return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
+    if guidance.lark:
+        return Matcher(model, guidance.lark)
+    return Grammar(model, guidance.grammar, guidance.trigger) if guidance.grammar else None

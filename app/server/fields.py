@@ -209,10 +209,11 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         format_: OpenAI's response format.
     """
     schema: object = fields.raw("json_schema")
+    strict = False
     kind = format_.text("type") if format_ is not None else ""
     if format_ is not None and kind in ("json_object", "json_schema"):
         inner = format_.object("json_schema") if kind == "json_schema" and "json_schema" in format_ else format_
-        schema = inner.raw("schema") if inner is not None else None
+        schema, strict = (inner.raw("schema"), inner.flag("strict")) if inner is not None else (None, False)
         schema = {"type": "object"} if schema is None and kind == "json_object" else schema
         if schema is None:
             refuse(format_.at("json_schema"), None, "an object with a schema")
@@ -223,7 +224,7 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         refuse("json_schema", schema, "an object")
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
-    return Guidance(grammar, schema=schema, logit_bias=_logit_bias(fields))
+    return Guidance(grammar, schema=schema, strict=strict, logit_bias=_logit_bias(fields))
 
 
 def _logit_bias(fields: Fields) -> tuple[tuple[int, float], ...]:

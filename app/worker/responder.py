@@ -245,7 +245,9 @@ class _Collector:
         self._piece = piece
         self._stream = stream
         self._prefill = request.prefill or Prefill("")
-        self._detector = RepetitionDetector() if request.stop_on_repeat else None
+        # What a grammar asks for may repeat itself, such as a list of zeros.
+        detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
+        self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []

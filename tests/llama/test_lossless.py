@@ -123,6 +123,7 @@ MIROSTAT = SamplingParams(temperature=20, mirostat=2, mirostat_tau=1.5)
 XTC = replace(DRAWS, top_k=5, xtc_probability=0.5, xtc_threshold=0.01)
 DRY = replace(DRAWS, dry_multiplier=1, dry_allowed_length=1)
 GRAMMAR = Guidance(grammar="root ::= [b-h]+")
+LARK = Guidance(lark="start: /[b-h]+/")
 
 
 @pytest.fixture
@@ -150,6 +151,7 @@ def _checked(letters_pair: NativePair, sampling: SamplingParams, guidance: Guida
         pytest.param(XTC, None, id="xtc"),
         pytest.param(DRY, None, id="dry"),
         pytest.param(DRAWS, GRAMMAR, id="grammar"),
+        pytest.param(DRAWS, LARK, id="lark"),
     ],
 )
 def test_sampled_answers_have_one_distribution(

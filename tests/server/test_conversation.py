@@ -151,6 +151,13 @@ def test_a_grammar_rules_the_whole_answer() -> None:
     assert chat(USER, reasoning_effort="none").thinking == Thinking(enabled=False)
 
 
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_a_schema_may_be_strict(strict: bool | None) -> None:
+    output = {"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": SCHEMA}}
+    guidance = chat(USER, response_format=output).guidance
+    assert (guidance.schema, guidance.strict) == (SCHEMA, strict is True)
+
+
 def test_a_message_has_an_effort_and_a_schema() -> None:
     output = {"effort": "xhigh", "format": {"type": "json_schema", "schema": SCHEMA}}
     fields = {"messages": [USER], "max_tokens": 9, "thinking": {"type": "adaptive"}, "output_config": output}

@@ -15,7 +15,16 @@ from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.interfaces import Controls
 from app.engine.repetition import LEAST_SHORT_TOKENS
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams, failed, turned_off
+from app.engine.types import (
+    AutoDraft,
+    Drafting,
+    DraftParams,
+    FinishReason,
+    Guidance,
+    SamplingParams,
+    failed,
+    turned_off,
+)
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair
@@ -247,6 +256,11 @@ def test_a_loop_ends_at_the_same_token_with_and_without_drafts(drafting: Draftin
     last = finished(replace(REQUEST, drafting=drafting))
     assert (last.reason, last.repeats) == (FinishReason.REPETITION, LEAST_SHORT_TOKENS)
     assert last.text == "e" * LEAST_SHORT_TOKENS
+
+
+@pytest.mark.parametrize("guidance", [Guidance(schema={"type": "array"}), Guidance(grammar="root ::= [e]+")])
+def test_a_grammar_may_ask_for_repetition(guidance: Guidance) -> None:
+    assert finished(replace(REQUEST, guidance=guidance)).reason is FinishReason.LENGTH
 
 
 def test_a_loop_claims_no_speedup() -> None:

@@ -1,0 +1,229 @@
+"""JSON schemas, as clients send them, as rules of llguidance's Lark grammars.
+
+llguidance does most of the work. This module rewrites what its users do not send to it: patterns of JavaScript and
+Python, null values, types such as "any". It also names the place of a keyword that cannot be enforced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from app.core.errors import UsageError
+from app.llama.matcher import refusal
+
+_WHITE_SPACE = r"[ ]|\n{1,2}[ \t]{0,20}"
+"""White space between the parts of JSON, bounded as in llama.cpp: small models would write it without end."""
+_DEEPEST = 300
+"""Levels of objects, arrays and references; llguidance overflows a stack of 1 MiB at twice as many."""
+_TOO_DEEP = f"it has more than {_DEEPEST} levels of objects, arrays and references"
+_LARGEST_BOUND = 1 << 31
+"""Larger bounds of a length are no bounds."""
+_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"])
+"""Formats that llguidance knows; the standard allows a reader to ignore others."""
+_IGNORED = frozenset(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "x-guidance"))
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+"""Keywords with an object of schemas."""
+_LISTS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
+_SINGLE = frozenset(("items", "additionalItems", "additionalProperties", "contains", "not", "if", "then", "else"))
+_STRUCTURAL = frozenset(("type", "properties"))
+"""Keywords that are rarely the fault, although without them nothing is refused."""
+_VALUES = frozenset(("const", "enum", "default", "examples"))
+_MAXIMA = frozenset(("maxLength", "maxItems", "maxProperties"))
+_COMBINING = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
+_OPEN = _COMBINING | {"additionalProperties", "patternProperties", "unevaluatedProperties", "minProperties"}
+"""Keywords beside which an object without `additionalProperties` stays open."""
+
+
+def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = False) -> str:
+    """Return a JSON schema as the right side of a Lark rule.
+
+    Args:
+        schema: As a client sent it.
+        owner: Subject of the error message.
+        strict: Whether keywords that llguidance does not know are errors; otherwise they are ignored.
+
+    Raises:
+        UsageError: The schema cannot be enforced; the error names the place and the keyword.
+    """
+    try:
+        return _checked_rule(json.dumps(schema), strict=strict)
+    except (UsageError, RecursionError) as error:
+        reason = error.message if isinstance(error, UsageError) else _TOO_DEEP
+        raise UsageError(f"{owner} cannot be enforced: {reason}.", "Remove or replace that keyword.") from None
+
+
+@lru_cache(maxsize=256)
+def _checked_rule(text: str, *, strict: bool) -> str:
+    root = json.loads(text)
+    _check_depth(root, root, set(), 0)
+    prepared = _prepared(root, closes=not _combines(root)) if isinstance(root, dict) else {}
+    if reason := _refusal(prepared, strict=strict):
+        place, keyword = _culprit(prepared, prepared, (), reason, strict=strict)
+        raise UsageError(f"{' at '.join(filter(None, (keyword, '.'.join(place))))}: {reason}")
+    return _rule(prepared, strict=strict)
+
+
+def _rule(schema: Mapping[str, Any], *, strict: bool) -> str:
+    options = {"lenient": not strict, "coerce_one_of": True, "whitespace_pattern": _WHITE_SPACE}
+    return f"%json {json.dumps({**schema, 'x-guidance': options})}"
+
+
+def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str:
+    return refusal(f"start: {_rule(schema, strict=strict)}")
+
+
+def _culprit(
+    root: Mapping[str, Any], node: Mapping[str, Any], place: tuple[str, ...], reason: str, *, strict: bool
+) -> tuple[tuple[str, ...], str]:
+    """Return the place of the innermost schema that is refused for a reason, and the keyword."""
+    shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    for names, child in _children(node):
+        if _refusal({**shared, **child}, strict=strict) == reason:
+            return _culprit(root, child, (*place, *names), reason, strict=strict)
+    for keyword in sorted(node, key=_STRUCTURAL.__contains__):
+        rest = {key: value for key, value in node.items() if key != keyword}
+        if _refusal({**shared, **rest}, strict=strict) != reason:
+            return place, keyword
+    return place, ""
+
+
+def _children(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the schemas in a schema with their places."""
+    for key, value in node.items():
+        if key in _SINGLE and isinstance(value, dict):
+            yield (key,), value
+        elif key in _NAMED | _LISTS and isinstance(value, (dict, list)):
+            named = value.items() if isinstance(value, dict) else ((str(n), one) for n, one in enumerate(value))
+            yield from (((key, name), child) for name, child in named if isinstance(child, dict))
+
+
+def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
+    """Refuse what llguidance would not survive; it follows each reference once, by recursion."""
+    if depth > _DEEPEST:
+        raise UsageError(_TOO_DEEP)
+    if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str) and reference not in seen:
+        seen.add(reference)
+        _check_depth(_target(root, reference), root, seen, depth + 1)
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        if isinstance(child, (dict, list)):
+            _check_depth(child, root, seen, depth + 1)
+
+
+def _target(root: Any, reference: str) -> Any:
+    """Return what a reference in the same document names; None if nothing."""
+    node = root
+    for part in unquote(reference).partition("#")[2].split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        try:
+            node = node[int(key)] if isinstance(node, list) else node[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return None
+    return node
+
+
+def _combines(node: Any) -> bool:
+    """Return whether properties come from several schemas, so that none of them may forbid others."""
+    if isinstance(node, dict):
+        merged = "allOf" in node or ({"properties", "required"} & node.keys() and _COMBINING & node.keys())
+        return bool(merged) or any(map(_combines, node.values()))
+    return isinstance(node, list) and any(map(_combines, node))
+
+
+def _prepared(schema: Mapping[str, Any], *, closes: bool) -> dict[str, Any]:
+    """Return a schema in llguidance's terms.
+
+    Args:
+        schema: As a client sent it.
+        closes: Whether objects with named properties have no others, unless they say so.
+    """
+
+    def prepared(value: Any) -> Any:
+        return _prepared(value, closes=closes) if isinstance(value, dict) else value
+
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _IGNORED or (value is None and key not in _VALUES):
+            continue
+        if key in _NAMED and isinstance(value, dict):
+            out[key] = {name: prepared(one) for name, one in value.items()}
+        elif key in _LISTS and isinstance(value, list):
+            out[key] = [prepared(one) for one in value]
+        elif key == "type":
+            kinds = _lowered(value)
+            if kinds != "any" and not (isinstance(kinds, list) and "any" in kinds):
+                out[key] = kinds
+        elif key in _MAXIMA and isinstance(value, (int, float)) and value >= _LARGEST_BOUND:
+            continue
+        elif key == "pattern" and isinstance(value, str):
+            first, *more = rust_patterns(value)
+            out[key] = first
+            if more:
+                out["allOf"] = [*out.get("allOf", ()), *({"pattern": one} for one in more)]
+        elif key != "format" or value in _FORMATS:
+            out[key] = prepared(value) if key in _SINGLE else value
+    names = out.get("properties")
+    if closes and isinstance(names, dict) and not _OPEN & out.keys():
+        required = out.get("required")
+        if not isinstance(required, list) or all(isinstance(one, str) and one in names for one in required):
+            out["additionalProperties"] = False
+    return out
+
+
+def _lowered(kind: Any) -> Any:
+    if isinstance(kind, list):
+        return [_lowered(one) for one in kind]
+    return kind.lower() if isinstance(kind, str) else kind
+
+
+_PARTS = re.compile(
+    r"\\u(d[89ab]..)\\u(d[c-f]..)"  # surrogates
+    r"|(\\(?:[pux]\{[^}]*\}|.))"  # an escape
+    r"|(\[\^?(?:\\.|\[:\w+:\]|[^\]\\])*\])"  # a set
+    r"|\{(?!\d+(?:,\d*)?\})",  # a brace that is no repetition
+    re.DOTALL | re.IGNORECASE,
+)
+_IN_SET = re.compile(r"\\.|\[:\w+:\]|(\[|&&|--|~~)", re.DOTALL)
+"""Only what Rust would read differently is in the group."""
+_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
+
+
+def rust_patterns(pattern: str) -> tuple[str, ...]:
+    """Return a regular expression of JavaScript or Python as expressions of Rust that all must match.
+
+    Lookaheads at the beginning become expressions of their own; other lookarounds are left for llguidance to refuse.
+    """
+    found, rest = [], _PARTS.sub(_in_rust, pattern)
+    while rest.startswith("^(?=") and (end := _group_end(rest)) is not None:
+        found.append(f"^(?:{rest[4 : end - 1]})")
+        rest = f"^{rest[end:]}"
+    return rest, *found
+
+
+def _in_rust(part: re.Match[str]) -> str:
+    high, low, escape, characters = part.groups()
+    if high:
+        return bytes.fromhex(high + low).decode("utf-16-be")
+    if escape:
+        return _ESCAPES.get(escape, escape)
+    if characters == "[^]":
+        return r"[\s\S]"
+    if characters:
+        return "[" + _IN_SET.sub(lambda one: "\\" + "\\".join(one[1]) if one[1] else one[0], characters[1:])
+    return r"\{"
+
+
+def _group_end(pattern: str) -> int | None:
+    """Return the end of the first group; None if alternatives follow it, to which it does not belong."""
+    depth, end = 0, None
+    for part in re.finditer(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|[()|]", pattern, re.DOTALL):
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        if depth == 0 and part[0] == "|":
+            return None
+        if depth == 0 and end is None:
+            end = part.end()
+    return end
