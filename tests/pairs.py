@@ -15,6 +15,7 @@ from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
+from app.engine.text.prompts import Infill, PlainPrompt
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
@@ -102,13 +103,14 @@ class FakePair(_Base):
         text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
         return RenderedPrompt(self.tokenize(text))
 
-    def build_text(self, text: str) -> RenderedPrompt:
-        return RenderedPrompt(self.tokenize(text))
+    def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
+        parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts
+        return RenderedPrompt(tuple(t for p in parts for t in ((p,) if isinstance(p, int) else self.tokenize(p))))
 
     def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
         return Guidance()
 
-    def tokenize(self, text: str) -> tuple[int, ...]:
+    def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
     def new_sampler(  # type: ignore[override]
@@ -121,6 +123,11 @@ class FakePair(_Base):
 
     def piece(self, token: int) -> bytes:
         return b"" if token == END else bytes([96 + token]) if token <= 26 else b"."
+
+    token_text = piece
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return b"".join(map(self.piece, tokens)).decode()
 
     def is_end(self, token: int) -> bool:
         return token == END

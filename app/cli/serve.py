@@ -32,9 +32,11 @@ from app.core.log import logged_to
 from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
-from app.server.app import Access, Service, make_app
+from app.server.access import Access
+from app.server.app import make_app
 from app.server.engine_queue import EngineQueue
 from app.server.metrics import Metrics
+from app.server.service import Service
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice
 
 if TYPE_CHECKING:

@@ -41,9 +41,10 @@ class SharedServer:
             self.close()
             return "The server has stopped."
         from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
-        from app.server.app import Access, Service
+        from app.server.access import Access
         from app.server.engine_queue import EngineQueue
         from app.server.metrics import Metrics
+        from app.server.service import Service
 
         listener = bound_socket(DEFAULT_HOST, DEFAULT_PORT)
         listener.listen()

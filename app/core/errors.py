@@ -108,12 +108,25 @@ class ContextOverflowError(AppError):
         whose: The text to shorten: "conversation"; "answer", to be continued; "prompt", too long even for an empty
             conversation; "system", the system prompt; "file", one that the prompt includes.
         n_tokens: Length of the input.
+        n_prompt: Length of the whole prompt; `n_tokens` may count its longest part alone.
+        n_ctx: Length of the context.
     """
 
-    def __init__(self, message: str, hint: str = "", *, whose: str = "conversation", n_tokens: int = 0) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        whose: str = "conversation",
+        n_tokens: int = 0,
+        n_prompt: int = 0,
+        n_ctx: int = 0,
+    ) -> None:
         super().__init__(message, hint)
         self.whose = whose
         self.n_tokens = n_tokens
+        self.n_prompt = n_prompt
+        self.n_ctx = n_ctx
 
 
 class DecodeError(AppError):

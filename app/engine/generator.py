@@ -65,7 +65,7 @@ class Request:
     Attributes:
         prompt: Token ids, at least one.
         is_end: Whether a token ends the answer. It is emitted and counted.
-        max_tokens: Most tokens to generate; None for as many as the context holds.
+        max_tokens: Most tokens to generate; 0 reads the prompt only; None for as many as the context holds.
         observe: Called with each emitted token; a returned reason ends the answer with that token.
         controls: Switches that the caller may change meanwhile.
         prepare: Called before the prompt is read, to restore caches; its time counts to the first token.
@@ -104,7 +104,7 @@ class Generator:
         """The strategy, once it has begun."""
         self._pending_strategy: Strategy | None = strategy
         self._sampler = sampler
-        self._clock = clock
+        self.clock = clock
         self._work_clock = work_clock or clock
         self._native = (target, strategy, sampler)
         self.stats = GenerationStats()
@@ -121,6 +121,8 @@ class Generator:
             raise ContextOverflowError(
                 f"The prompt has {len(sequence):,} tokens and the context holds {self._target.n_ctx:,}.",
                 "Shorten it, or use a longer context (--ctx).",
+                n_prompt=len(sequence),
+                n_ctx=self._target.n_ctx,
             )
         try:
             yield from self._first_token(sequence, request)
@@ -131,7 +133,7 @@ class Generator:
 
     def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Read the part of the prompt that is not cached, and choose the first token."""
-        started = self._clock()
+        started = self.clock()
         request.prepare()
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
@@ -139,28 +141,31 @@ class Generator:
         yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
         for done in self._target.read(sequence, request.controls.cancelled):
             stats.prompt_n = done - stats.cache_n
-            stats.prompt_ns = self._clock() - started
+            stats.prompt_ns = self.clock() - started
             yield PromptProgress(drafting=False, done=done, total=len(sequence))
+        if request.max_tokens == 0:
+            self.finish = FinishReason.LENGTH
+            return
         first = self._choose(sequence, NO_DRAFT, request)
         if request.n_top is not None:
             first, _ = self._inspect(first, request.n_top)
-        stats.first_token_ns = self._clock() - started
+        stats.first_token_ns = self.clock() - started
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Let the draft model read the prompt, after the first token; count that time separately."""
         self.strategy, self._pending_strategy = strategy, None
-        started = self._clock()
+        started = self.clock()
         max_tokens = self._target.n_ctx - len(sequence) + 1
         if request.max_tokens is not None:
             max_tokens = min(max_tokens, request.max_tokens - self.stats.predicted_n)
         try:
             start = AnswerStart(sequence, max_tokens, request.is_end, self.stats.predicted_ns)
             for done in strategy.begin(start, request.controls.cancelled):
-                self.stats.draft_prompt_ns = self._clock() - started
+                self.stats.draft_prompt_ns = self.clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
         except (Interrupted, AppError) as error:
-            self.stats.draft_prompt_ns = self._clock() - started
+            self.stats.draft_prompt_ns = self.clock() - started
             if isinstance(error, Interrupted):
                 raise
             yield self._lose_model(error)
@@ -168,7 +173,7 @@ class Generator:
     def _steps(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Run steps until the answer ends."""
         stats, target = self.stats, self._target
-        started, native_before = self._clock(), self._native_ns()
+        started, native_before = self.clock(), self._native_ns()
         step_started, work_started = started, self._work_clock()
         while self.finish is None:
             if request.controls.cancelled():
@@ -181,10 +186,10 @@ class Generator:
                 native_began = self._native_ns()
                 yield from self._begin_strategy(self._pending_strategy, sequence, request)
                 # Only the reading is counted separately; other preparation is part of the answer, but of no step.
-                started, step_started = started + stats.draft_prompt_ns, self._clock()
+                started, step_started = started + stats.draft_prompt_ns, self.clock()
                 work_started = self._work_clock()
                 native_before += self._native_ns() - native_began
-            draft_started, draft_work_started = self._clock(), self._work_clock()
+            draft_started, draft_work_started = self.clock(), self._work_clock()
             draft = NO_DRAFT
             try:
                 draft = self.strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
@@ -192,7 +197,7 @@ class Generator:
                     draft = draft.first(request.n_allowed(draft.tokens))
             except AppError as error:
                 yield self._lose_model(error)
-            draft_ns, draft_work_ns = self._clock() - draft_started, self._work_clock() - draft_work_started
+            draft_ns, draft_work_ns = self.clock() - draft_started, self._work_clock() - draft_work_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
@@ -201,7 +206,7 @@ class Generator:
                 started, step_started = started + inspect_ns, step_started + inspect_ns
                 work_started += inspect_ns
             target.rollback(n_past + 1 + step.n_accepted)
-            ended = self._clock()
+            ended = self.clock()
             step_ns, step_started = ended - step_started, ended
             worked = self._work_clock()
             work_ns, work_started = worked - work_started, worked
@@ -211,7 +216,7 @@ class Generator:
             )
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
-            stats.predicted_ns = self._clock() - started
+            stats.predicted_ns = self.clock() - started
             stats.native_ns = self._native_ns() - native_before
             status = self.strategy.status
             if status is not None and not drafts:
@@ -229,13 +234,13 @@ class Generator:
 
     def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
         """Evaluate the last token and the draft in one batch, with logits at each position."""
-        started = self._clock()
+        started = self.clock()
         *missing, last = sequence[len(self._target) :]
         # Only a target that could not roll back must read more than the last token.
         for _ in self._target.process(missing, request.controls.cancelled):
             pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
-        self.stats.verify_ns += self._clock() - started
+        self.stats.verify_ns += self.clock() - started
 
     def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
         """Verify the draft and append the emitted tokens.
@@ -248,7 +253,7 @@ class Generator:
 
     def _inspect(self, step: Step, n_top: int) -> tuple[Step, int]:
         """Add the target's probabilities; also return the nanoseconds spent, which do not count as the step's."""
-        started = self._clock()
+        started = self.clock()
         target, draft, at = self._target, step.draft, step.n_accepted
         mismatch = at < len(draft) and at < len(step.tokens)
         inspection = Inspection(
@@ -256,7 +261,7 @@ class Generator:
             declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
             top=tuple(most_probable_tokens(target.logits(i), n_top) for i in range(len(step.tokens))) if n_top else (),
         )
-        return replace(step, inspection=inspection), self._clock() - started
+        return replace(step, inspection=inspection), self.clock() - started
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, origin: Origin) -> FinishReason | None:

@@ -256,7 +256,8 @@ class Guidance:
         lark: Grammar of the whole answer in llguidance's syntax; "" for none.
         schema: JSON schema of the whole answer, instead of a grammar; None for none.
         strict: Whether a keyword of the schema that cannot be enforced is an error; otherwise it is ignored.
-        logit_bias: Added to the logits of tokens.
+        logit_bias: Added to the logits of tokens, given by their ids or as text.
+        ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.
     """
 
     grammar: str = ""
@@ -264,7 +265,8 @@ class Guidance:
     lark: str = ""
     schema: Mapping[str, Any] | None = None
     strict: bool = False
-    logit_bias: tuple[tuple[int, float], ...] = ()
+    logit_bias: tuple[tuple[int | str, float], ...] = ()
+    ignores_end: bool = False
 
     @property
     def has_grammar(self) -> bool:

@@ -176,6 +176,11 @@ class Model:
         return ends
 
     @cached_property
+    def end_tokens(self) -> tuple[int, ...]:
+        """Return the tokens that end a generation."""
+        return tuple(token for token in range(self.n_vocab) if native.llama_vocab_is_eog(self.native_vocab, token))
+
+    @cached_property
     def suppressed(self) -> tuple[int, ...]:
         """Return the tokens that the file forbids in any text."""
         n = ctypes.c_int32(0)
@@ -258,6 +263,18 @@ class Model:
         if n < 0:
             raise DecodeError("The text could not be turned into tokens.", "It may be too long; shorten it.")
         return list(tokens[:n])
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, with the texts of control tokens but not with a leading BOS."""
+        self.check_tokens(tokens)
+        given = (native.llama_token * len(tokens))(*tokens)
+        size = _PIECE_BYTES
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            n = native.llama_detokenize(self.native_vocab, given, len(tokens), buffer, size, True, True)
+            if n >= 0:
+                return buffer.raw[:n].decode("utf-8", errors="replace")
+            size = -n
 
     def check_tokens(self, tokens: Sequence[int]) -> None:
         """Refuse ids outside the vocabulary.

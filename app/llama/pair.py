@@ -25,7 +25,8 @@ from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
-from app.engine.text.reasoning import RenderedPrompt
+from app.engine.text.prompts import PlainPrompt
+from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
@@ -41,6 +42,7 @@ from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
+from app.llama.plain_prompt import plain_tokens, with_bos
 from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
@@ -474,9 +476,9 @@ class NativePair:
         """Return the prompt for the next answer, or for the rest of one."""
         return self._prompts.build(messages, prefill, thinking, tools)
 
-    def build_text(self, text: str) -> RenderedPrompt:
-        """Return a text as a prompt without a chat template."""
-        return self._prompts.build_text(text)
+    def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
+        """Return a prompt without a chat template."""
+        return RenderedPrompt(plain_tokens(self._model, prompt, self.target.n_ctx), AnswerPart.ANSWER)
 
     def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
         """Return a grammar of calls of tools; see `app.llama.grammar.guidance_for_calls`."""
@@ -485,13 +487,28 @@ class NativePair:
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)
 
-    def tokenize(self, text: str) -> Sequence[int]:
-        """Return the tokens of a text; control tokens in it are ordinary characters."""
-        return self._model.tokenize(text, parse_special=False)
+    def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> Sequence[int]:
+        """Return the tokens of a text.
+
+        Args:
+            text: Any text.
+            parse_special: Whether texts of control tokens become those tokens.
+            add_special: Whether BOS stands in front, if the model expects it.
+        """
+        tokens = self._model.tokenize(text, parse_special=parse_special)
+        return with_bos(self._model, tokens) if add_special else tokens
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, with the texts of control tokens but not with a leading BOS."""
+        return self._model.detokenize(tokens)
 
     def piece(self, token: int) -> bytes:
         """Return the bytes of a token; empty for control tokens."""
         return self._model.piece(token)
+
+    def token_text(self, token: int) -> bytes:
+        """Return the bytes of a token; of a control token its text."""
+        return self._model.piece(token) or self._model.text_of(token).encode()
 
     def is_end(self, token: int) -> bool:
         return self._model.is_end(token)
@@ -520,4 +537,7 @@ def _info(model: Model) -> ModelInfo:
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
         n_ctx_train=model.n_ctx_train,
+        chat_template=model.chat_template or "",
+        bos=model.text_of(model.bos) if model.bos is not None else "",
+        eos=model.text_of(model.eos) if model.eos is not None else "",
     )

@@ -9,10 +9,11 @@ from itertools import chain, pairwise
 from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
-from app.core.errors import TemplateError, UsageError
+from app.core.errors import TemplateError
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import MARKS, ToolCall
 from app.llama.model import Model
+from app.llama.plain_prompt import with_bos
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
@@ -82,13 +83,6 @@ class PromptBuilder:
             return prompt
         marks = {token: text.encode() for text, token in self._model.control_tokens.items() if text in MARKS}
         return replace(prompt, tool_marks=marks)
-
-    def build_text(self, text: str) -> RenderedPrompt:
-        """Return a text as a prompt without a chat template; texts of control tokens become those tokens."""
-        tokens = self._with_bos(self._model.tokenize(text, parse_special=True))
-        if not tokens:
-            raise UsageError("The prompt is empty.", "Give it at least one character.")
-        return RenderedPrompt(tuple(tokens), AnswerPart.ANSWER)
 
     def _build(
         self,
@@ -162,16 +156,12 @@ class PromptBuilder:
                 tokens += self._text_tokens(hidden[int(part)])
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
-        if not (tokens := self._with_bos(tokens)):
+        if not (tokens := with_bos(self._model, tokens)):
             raise TemplateError(
                 "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",
             )
         return RenderedPrompt(tuple(tokens), self._part_at_end(text), self._markup, self._stops)
-
-    def _with_bos(self, tokens: list[int]) -> list[int]:
-        bos = self._model.bos
-        return tokens if not self._model.add_bos or bos is None or tokens[:1] == [bos] else [bos, *tokens]
 
     def _part_at_end(self, text: str) -> AnswerPart:
         """Return the part of an answer where a rendered prompt ends."""

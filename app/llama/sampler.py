@@ -51,7 +51,7 @@ class SamplerChain:
         """The seed in use, chosen here when none was given."""
         self._grammar: Grammar | Matcher | None = None
         guidance = guidance or Guidance()
-        self._bias = guidance.logit_bias
+        self._bias = _biases(context.model, guidance)
         context.model.check_tokens([token for token, _ in self._bias])
         self._greedy = params.is_greedy and not self._bias
         self._chain: Any = None if self._greedy else self._build()
@@ -190,3 +190,16 @@ def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
     if guidance.lark:
         return Matcher(model, guidance.lark)
     return Grammar(model, guidance.grammar, guidance.trigger) if guidance.grammar else None
+
+
+def _biases(model: Model, guidance: Guidance) -> list[tuple[int, float]]:
+    """Return the biased tokens; a text biases each of its tokens, as in llama-server."""
+    ends = model.end_tokens if guidance.ignores_end and not guidance.has_grammar else ()
+    return [
+        *((token, -math.inf) for token in ends),
+        *(
+            (token, bias)
+            for what, bias in guidance.logit_bias
+            for token in ([what] if isinstance(what, int) else model.tokenize(what, parse_special=True))
+        ),
+    ]

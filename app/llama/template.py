@@ -187,7 +187,7 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
     first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
     if system and first is not None:
         rest[first] = Message(Role.USER, f"{system}\n\n{rest[first].content}")
-    return rest
+    return rest if rest or not system else [Message(Role.USER, system)]
 
 
 def _refuse(message: object = "") -> NoReturn:

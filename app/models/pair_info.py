@@ -23,6 +23,8 @@ class ModelInfo:
         name: Display name; see `app.models.model_names.known_as`.
         quantization: The file type as files spell it, such as "Q4_K_M".
         n_ctx_train: Training context in tokens; 0 if unknown.
+        chat_template: Jinja source; "" without one.
+        bos: Text of the token that begins a sequence, "" without one; `eos` of the one that ends it.
     """
 
     name: str
@@ -31,6 +33,9 @@ class ModelInfo:
     size_bytes: int
     n_vocab: int
     n_ctx_train: int = 0
+    chat_template: str = field(default="", repr=False)
+    bos: str = ""
+    eos: str = ""
 
 
 @dataclass(frozen=True, slots=True)

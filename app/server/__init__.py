@@ -1,10 +1,15 @@
 """The HTTP server: APIs of OpenAI and Anthropic over one engine.
 
-app            routes, access, errors
+app            the table of routes, and errors
+access         API key, host names, pages of browsers
+service        what the routes share; bodies and jobs
+answering      answers as streams of events or whole
+about, tokens  routes without answers
 engine_queue   queue of requests, one at a time; bridge between asyncio and the engine's thread
 fields         read and validate JSON fields
+content        text of message content, documents, results of tools
 conversation   messages and tools in every API
 answer         convert the engine's events to text, reasoning, tool calls and an end
-chat, completions, responses, messages   request and response formats of each API
+chat, completions, responses, messages, native   request and response formats of each API
 metrics        counters, for Prometheus and for the terminal
 """

@@ -13,19 +13,36 @@ from app.engine.types import FinishReason
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
-from app.worker.events import Event, Failed, Finished, Step, TokenProbability
+from app.worker.events import Event, Failed, Finished, PromptProgress, Step, TokenProbability
 
 KEEP_ALIVE_S = 10.0
 """Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """Progress of reading the prompt: tokens in all, from the cache, and done; and the milliseconds so far."""
+
+    total: int
+    cached: int
+    done: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
-    """New text of an answer or its reasoning, with the probabilities of the tokens of this step, if requested."""
+    """New text of an answer or its reasoning; the first part of a step carries the step's tokens and counters.
+
+    Attributes:
+        probabilities: Those of the tokens, if requested.
+        stats: Counters after the step; None if another part carries them.
+    """
 
     text: str
     reasoning: bool = False
     probabilities: tuple[TokenProbability, ...] = ()
+    tokens: tuple[int, ...] = ()
+    stats: GenerationStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +89,28 @@ class Answer:
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
     probabilities: list[TokenProbability] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
     end: End = field(init=False)
 
     def add(self, part: Part) -> None:
         """Append a part."""
         match part:
-            case Delta(text, reasoning, probabilities):
+            case Delta(text, reasoning, probabilities, tokens):
                 self.reasoning += text if reasoning else ""
                 self.text += "" if reasoning else text
                 self.probabilities += probabilities
+                self.tokens += tokens
             case Calls(calls):
                 self.calls = calls
-            case End():
+            case End(finished=finished):
                 self.end = part
+                self._drop_stop(finished.stop)
+
+    def _drop_stop(self, stop: str) -> None:
+        """Drop the probabilities of the stop string, which is not part of the text."""
+        dropped = b""
+        while stop and stop.encode() not in dropped and self.probabilities:
+            dropped = self.probabilities.pop().piece + dropped
 
 
 class PartReader:
@@ -102,16 +128,15 @@ class PartReader:
         match event:
             case Failed(error=error):
                 raise as_request_error(error)
-            case Step(segments=segments, probabilities=probabilities):
+            case Step(segments=segments):
                 parts: list[Part] = [
                     Delta(text, one.reasoning)
                     for one in segments
                     if (text := one.text if one.reasoning or self._scanner is None else self._scanner.push(one.text))
                 ]
-                if probabilities:
-                    first = parts[0] if parts else Delta("")
-                    assert isinstance(first, Delta)
-                    parts[:1] = [replace(first, probabilities=probabilities)]
+                first = parts[0] if parts else Delta("")
+                assert isinstance(first, Delta)
+                parts[:1] = [replace(first, probabilities=event.probabilities, tokens=event.tokens, stats=event.stats)]
                 return parts
             case Finished():
                 return self._end(event)
@@ -135,16 +160,24 @@ async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:
     return answer
 
 
-async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | None]:
-    """Yield the parts of an answer; None after `KEEP_ALIVE_S` seconds without one, such as while a prompt is read."""
+async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | Prompt | None]:
+    """Yield the progress of the prompt and the parts of an answer; None after `KEEP_ALIVE_S` seconds without text."""
     due = time.monotonic() + KEEP_ALIVE_S
+    prompt: Prompt | None = None
+    began = 0.0
     while True:
         event = await ticket.next(max(0.0, due - time.monotonic()))
+        if isinstance(event, PromptProgress) and not event.drafting:
+            began = began if prompt is not None else time.monotonic()
+            cached = prompt.cached if prompt is not None else event.done
+            yield (prompt := Prompt(event.total, cached, event.done, (time.monotonic() - began) * 1e3))
         parts: list[Part | None] = [*reader.read(event)] if event is not None else []
-        if not parts and time.monotonic() >= due:
-            parts = [None]
+        is_silent = all(isinstance(part, Delta) and not part.text for part in parts)
+        if is_silent and time.monotonic() >= due:
+            parts.append(None)
         for part in parts:
             yield part
+        if not is_silent or parts[-1:] == [None]:
             due = time.monotonic() + KEEP_ALIVE_S
         if parts and isinstance(parts[-1], End):
             return

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from app import __version__
 from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, Calls, Delta, End, Part
-from app.server.conversation import Conversation, read_messages, read_tool, request_for, with_tools
+from app.engine.types import SAMPLING_BOUNDS
+from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.conversation import (
+    Conversation,
+    read_custom_tool,
+    read_messages,
+    read_tool,
+    request_for,
+    with_tools,
+)
+from app.server.errors import RequestError
 from app.server.fields import (
     Fields,
+    read_drafting,
     read_guidance,
     read_max_tokens,
+    read_n_choices,
     read_n_top,
     read_sampling,
     read_stops,
@@ -27,11 +39,13 @@ from app.worker.request import AnswerRequest
 DONE = "data: [DONE]\n\n"
 Report: TypeAlias = Callable[[Finished], dict[str, Any]]
 _LEAST = 1e-30
+_N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
 
 def read_chat(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
     """Return the request and the names of its tools."""
-    fields.whole("n", 1, 1)
+    if fields.flag("add_generation_prompt") and fields.flag("continue_final_message"):
+        raise RequestError("Send add_generation_prompt or continue_final_message, not both.")
     conversation = read_conversation(fields)
     request = request_for(
         conversation,
@@ -45,25 +59,42 @@ def read_chat(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tu
 
 
 def with_answer_fields(request: AnswerRequest, fields: Fields, settings: ChatSettings, *lengths: str) -> AnswerRequest:
-    """Return a request with sampling, length, stop strings and probabilities; `lengths` name the longest answer."""
-    stops = read_stops(fields)
+    """Return a request with sampling, drafting, limits and probabilities; `lengths` name the longest answer."""
     return replace(
         request,
         sampling=read_sampling(fields, settings.sampling),
-        max_tokens=read_max_tokens(fields, *lengths) or settings.max_tokens,
-        stops=stops or settings.stops,
+        drafting=read_drafting(fields, settings.drafting),
+        max_tokens=read_max_tokens(fields, *lengths, default=settings.max_tokens),
+        stops=read_stops(fields) or settings.stops,
         n_top=read_n_top(fields),
+        max_predict_ms=fields.whole("t_max_predict_ms", -1, 1 << 30),
+        cache_prompt="cache_prompt" not in fields or fields.flag("cache_prompt"),
     )
+
+
+def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:
+    """Return a request for each of `n` answers, with a seed of its own if it has one."""
+    sampling = request.sampling
+    seeds = [None if sampling.seed is None else (sampling.seed + number) % _N_SEEDS for number in range(n)]
+    return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
+
+
+def read_choices(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
+    """Return the requests for all answers, and the names of the tools."""
+    request, tools = read_chat(fields, settings)
+    return repeated(request, read_n_choices(fields)), tools
 
 
 def read_conversation(fields: Fields) -> Conversation:
     """Return messages, tools and their choice."""
     tools = []
     for one in fields.objects("tools"):
-        function = one.object("function")
+        function, custom = one.object("function"), one.object("custom")
         # Other types of tools run on the servers of their providers.
         if one.text("type", "function") == "function" and function is not None:
             tools.append(read_tool(function, "parameters"))
+        elif one.text("type") == "custom" and custom is not None:
+            tools.append(read_custom_tool(custom))
     return with_tools(list(read_messages(fields)), tools, fields)
 
 
@@ -73,43 +104,71 @@ class CompletionFormat(Format):
     Args:
         names: Id, model and time.
         fields: Of the request.
+        index: Number of the answer in the request.
         report: Returns more about an answer, under the key "tandem"; None for nothing more.
     """
 
-    def __init__(self, names: Names, fields: Fields, report: Report | None = None) -> None:
+    kind = ""
+
+    def __init__(self, names: Names, fields: Fields, index: int = 0, report: Report | None = None) -> None:
         super().__init__(names)
         self._include_usage = (fields.object("stream_options") or Fields({})).flag("include_usage")
+        self._shows_progress = fields.flag("return_progress")
+        self._shows_timings = fields.flag("timings_per_token")
+        self._index = index
         self._report = report
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
+        head = {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
+        return {**head, "system_fingerprint": f"tandem-{__version__}"}
 
     def _numbers(self, end: End) -> dict[str, Any]:
         more = {"tandem": self._report(end.finished)} if self._report is not None else {}
         return {"timings": end.stats.timings, **more}
 
-    def _ended(self, last: str, kind: str, end: End) -> list[str]:
-        """Return the last events of a stream."""
-        usage = sse({**self._head(kind), "choices": [], "usage": end.usage})
-        return [last, *([usage] if self._include_usage else []), DONE]
+    def _of_step(self, part: Delta) -> dict[str, Any]:
+        """Return the timings of a step, if the request asks for them."""
+        return {"timings": part.stats.timings} if self._shows_timings and part.stats is not None else {}
+
+    def closing(self, ends: Sequence[End]) -> list[str]:
+        # Clients look for timings on the last event, as in llama-server.
+        last = {
+            **self._head(self.kind),
+            "choices": [],
+            "usage": _sum([end.usage for end in ends]),
+            "timings": ends[-1].stats.timings,
+        }
+        return [*([sse(last)] if self._include_usage else []), DONE]
+
+    @staticmethod
+    def joined(values: list[dict[str, Any]]) -> object:
+        usages = [value["usage"] for value in values]
+        choices = [choice for value in values for choice in value["choices"]]
+        return {**values[0], "choices": choices, "usage": _sum(usages)}
 
 
 class ChatFormat(CompletionFormat):
     """Write an answer as a chat completion."""
 
-    def begin(self) -> list[str]:
+    kind = "chat.completion.chunk"
+
+    def begin(self, prompt: Prompt | None) -> list[str]:
         return [self._chunk({"role": "assistant", "content": ""})]
+
+    def progress(self, prompt: Prompt) -> list[str]:
+        return [self._chunk({}, prompt_progress=as_progress(prompt))] if self._shows_progress else []
 
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, reasoning, probabilities):
-                return [
-                    self._chunk({"reasoning_content" if reasoning else "content": text}, probabilities=probabilities)
-                ]
+                if not (text or probabilities):
+                    return []
+                delta = {"reasoning_content" if reasoning else "content": text}
+                return [self._chunk(delta, probabilities=probabilities, **self._of_step(part))]
             case Calls(calls):
                 return [self._chunk({"tool_calls": [{"index": n, **as_call(call)}]}) for n, call in enumerate(calls)]
             case End():
-                return self._ended(self._chunk({}, part.reason, **self._numbers(part)), "chat.completion.chunk", part)
+                return [self._chunk({}, part.reason, **self._numbers(part))]
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         content = answer.text or (None if answer.calls else "")
@@ -118,7 +177,7 @@ class ChatFormat(CompletionFormat):
             message["reasoning_content"] = answer.reasoning.strip()
         if answer.calls:
             message["tool_calls"] = [as_call(call) for call in answer.calls]
-        choice = {"index": 0, "message": message, "finish_reason": answer.end.reason, "logprobs": None}
+        choice = {"index": self._index, "message": message, "finish_reason": answer.end.reason, "logprobs": None}
         if answer.probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in answer.probabilities]}
         end = answer.end
@@ -132,7 +191,7 @@ class ChatFormat(CompletionFormat):
         probabilities: tuple[TokenProbability, ...] = (),
         **more: Any,
     ) -> str:
-        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
+        choice: dict[str, Any] = {"index": self._index, "delta": delta, "finish_reason": reason}
         if probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in probabilities]}
         return sse({**self._head("chat.completion.chunk"), "choices": [choice], **more})
@@ -145,12 +204,24 @@ def as_call(call: ToolCall) -> dict[str, Any]:
 
 def as_logprob(one: TokenProbability) -> dict[str, Any]:
     """Return the probability of a token as the chat API writes it."""
-    top = [_logprob(piece, probability) for piece, probability in one.top]
-    return {**_logprob(one.piece, one.probability), "top_logprobs": top}
+    return {**_logprob(one), "top_logprobs": [_logprob(other) for other in one.top]}
 
 
-def _logprob(piece: bytes, probability: float) -> dict[str, Any]:
-    return {"token": piece.decode(errors="replace"), "logprob": log_of(probability), "bytes": list(piece)}
+def _logprob(one: TokenProbability) -> dict[str, Any]:
+    text = one.piece.decode(errors="replace")
+    return {"id": one.token, "token": text, "logprob": log_of(one.probability), "bytes": list(one.piece)}
+
+
+def _sum(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the tokens of all answers of a request."""
+    cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
+    counts = {name: sum(usage[name] for usage in usages) for name, count in usages[0].items() if isinstance(count, int)}
+    return {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
+
+
+def as_progress(prompt: Prompt) -> dict[str, Any]:
+    """Return the progress of a prompt as llama-server writes it."""
+    return {"total": prompt.total, "cache": prompt.cached, "processed": prompt.done, "time_ms": prompt.ms}
 
 
 def log_of(probability: float) -> float:

@@ -1,61 +1,119 @@
-"""OpenAI's completions API: continue a text without a chat template."""
+"""OpenAI's completions API: continue texts without a chat template."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.server.answer import Answer, Calls, Delta, End, Part
-from app.server.chat import CompletionFormat, log_of, with_answer_fields
-from app.server.fields import Fields, read_guidance, refuse
-from app.server.format import sse
+from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
+from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.chat import CompletionFormat, as_progress, log_of, repeated, with_answer_fields
+from app.server.errors import RequestError
+from app.server.fields import Fields, is_token, read_guidance, read_n_choices, refuse
+from app.server.format import Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
+_FORMS = "a string, an array of token ids, or an array of strings and such arrays"
+_MOST_PROMPTS = 256
 
-def read_completion(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
-    """Return the request that continues a text, and no tools."""
-    fields.whole("n", 1, 1)
-    prompts = fields.texts("prompt")
-    if len(prompts) != 1:
-        refuse("prompt", fields.raw("prompt"), "one string")
-    request = AnswerRequest(
-        messages=(),
-        text=prompts[0],
-        drafting=settings.drafting,
-        stop_on_repeat=settings.stop_on_repeat,
-        guidance=read_guidance(fields, None),
-    )
-    return with_answer_fields(request, fields, settings, "max_tokens", "n_predict"), ()
+
+def read_completions(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
+    """Return the requests that continue each prompt `n` times, and no tools."""
+    n, prompts = read_n_choices(fields), read_prompts(fields)
+    if (fields.whole("best_of", 1, n) or n) > n:
+        refuse("best_of", fields.raw("best_of"), str(n))
+    if suffix := fields.text("suffix"):
+        prompts = [Infill(text_of(prompt), suffix) for prompt in prompts]
+    if fields.flag("echo") and fields.raw("logprobs") not in (None, False):
+        raise RequestError("The probabilities of a prompt are not available.", "Leave out echo or logprobs.")
+    asked = [plain_request(prompt, fields, settings, "max_tokens", "n_predict") for prompt in prompts]
+    return [one for request in asked for one in repeated(request, n)], ()
+
+
+def plain_request(prompt: PlainPrompt, fields: Fields, settings: ChatSettings, *lengths: str) -> AnswerRequest:
+    """Return the request that continues a prompt."""
+    request = AnswerRequest(messages=(), text=prompt, guidance=read_guidance(fields, None))
+    return with_answer_fields(request, fields, settings, *lengths)
+
+
+def read_prompts(fields: Fields) -> list[PlainPrompt]:
+    """Return the prompts in any form of OpenAI or llama-server: texts, token ids, both mixed, or several of them."""
+    value = fields.raw("prompt")
+    several = isinstance(value, list) and not any(map(is_token, value))
+    prompts = value if several else [value]
+    if not 0 < len(prompts) <= _MOST_PROMPTS:
+        refuse("prompt", value, f"1 to {_MOST_PROMPTS} prompts")
+    return [_prompt(one) for one in prompts]
+
+
+def _prompt(value: Any) -> TextPrompt:
+    if isinstance(value, dict) and not value.get("multimodal_data"):
+        value = value.get("prompt_string")
+    parts = value if isinstance(value, list) else [value]
+    if is_token(value) or not all(isinstance(part, str) or is_token(part) for part in parts):
+        refuse("prompt", value, _FORMS)
+    return TextPrompt(tuple(parts))
+
+
+def text_of(prompt: PlainPrompt | None) -> str:
+    """Return the text of a prompt. Raises RequestError for token ids, whose text the server does not know."""
+    parts = prompt.parts if isinstance(prompt, TextPrompt) else (prompt.prefix if prompt is not None else "",)
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts):
+        refuse("prompt", list(parts), "text here")
+    return "".join(texts)
 
 
 class TextFormat(CompletionFormat):
-    """Write an answer as a text completion."""
+    """Write an answer as a text completion.
+
+    Args:
+        names: Id, model and time.
+        fields: Of the request.
+        index: Number of the answer in the request.
+        asked: The request of the engine.
+    """
+
+    kind = "text_completion"
+
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        super().__init__(names, fields, index)
+        self._echo = text_of(asked.text) if fields.flag("echo") else ""
+        self._at = len(self._echo)
+
+    def begin(self, prompt: Prompt | None) -> list[str]:
+        return [sse(self._value(self._echo, None, []))] if self._echo else []
+
+    def progress(self, prompt: Prompt) -> list[str]:
+        more = {"prompt_progress": as_progress(prompt)}
+        return [sse({**self._value("", None, []), **more})] if self._shows_progress else []
 
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, _, probabilities):
-                return [sse(self._value(text, None, list(probabilities)))]
+                if not (text or probabilities):
+                    return []
+                return [sse({**self._value(text, None, list(probabilities)), **self._of_step(part)})]
             case End():
-                last = sse({**self._value("", part.reason, []), **self._numbers(part)})
-                return self._ended(last, "text_completion", part)
+                return [sse({**self._value("", part.reason, []), **self._numbers(part)})]
             case Calls():
                 return []
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        value = self._value(answer.text, answer.end.reason, answer.probabilities)
+        value = self._value(self._echo + answer.text, answer.end.reason, answer.probabilities)
         return {**value, "usage": answer.end.usage, **self._numbers(answer.end)}
 
     def _value(self, text: str, reason: str | None, probabilities: list[TokenProbability]) -> dict[str, Any]:
-        choice = {"index": 0, "text": text, "finish_reason": reason, "logprobs": _logprobs(probabilities)}
-        return {**self._head("text_completion"), "choices": [choice]}
+        logprobs = self._logprobs(probabilities) if probabilities else None
+        choice = {"index": self._index, "text": text, "finish_reason": reason, "logprobs": logprobs}
+        return {**self._head(self.kind), "choices": [choice]}
 
-
-def _logprobs(probabilities: list[TokenProbability]) -> dict[str, Any] | None:
-    if not probabilities:
-        return None
-    return {
-        "tokens": [one.piece.decode(errors="replace") for one in probabilities],
-        "token_logprobs": [log_of(one.probability) for one in probabilities],
-        "top_logprobs": [{piece.decode(errors="replace"): log_of(p) for piece, p in one.top} for one in probabilities],
-    }
+    def _logprobs(self, probabilities: list[TokenProbability]) -> dict[str, Any]:
+        tokens, offsets = [one.piece.decode(errors="replace") for one in probabilities], []
+        for token in tokens:
+            offsets.append(self._at)
+            self._at += len(token)
+        tops = [{one.piece.decode(errors="replace"): log_of(one.probability) for one in p.top} for p in probabilities]
+        log_probabilities = [log_of(one.probability) for one in probabilities]
+        return {"tokens": tokens, "token_logprobs": log_probabilities, "top_logprobs": tops, "text_offset": offsets}

@@ -6,11 +6,12 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
+from app.server.content import content_text, result_text
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.session.chat_settings import ChatSettings
@@ -20,9 +21,14 @@ from app.worker.request import AnswerRequest
 _ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
-_CHOICES = {"auto": "auto", "none": "none", **dict.fromkeys(("any", "required", "function", "tool"), "required")}
+_CHOICES = {
+    "auto": "auto",
+    "none": "none",
+    **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
+}
 """Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
-_TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+CUSTOM_INPUT = "input"
+"""Parameter that holds the text for a custom tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Conversation:
     prefill: Prefill | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
     must_call: bool = False
+    one_call: bool = False
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -67,32 +74,12 @@ def arranged(messages: Sequence[Message]) -> tuple[tuple[Message, ...], Prefill 
             )
         else:
             out.append(message)
-    if not any(message.role is Role.USER for message in out):
-        raise RequestError("messages has no user message.", param="messages")
+    if not messages:
+        raise RequestError("There are no messages.", param="messages")
     last = out[-1]
     if last.role is Role.ASSISTANT and not last.tool_calls:
         return tuple(out[:-1]), Prefill(last.content, last.reasoning)
     return tuple(out), None
-
-
-def content_text(fields: Fields, name: str = "content") -> str:
-    """Return content that is a string, null, or an array of text parts."""
-    value = fields.raw(name)
-    if value is None or isinstance(value, str):
-        return value or ""
-    return "".join(_part_text(part) for part in fields.objects(name))
-
-
-def _part_text(part: Fields) -> str:
-    if part.text("type", "text") not in _TEXT_PARTS:
-        refuse_media(part)
-    return part.text("refusal") if "refusal" in part else part.text("text")
-
-
-def refuse_media(part: Fields) -> NoReturn:
-    """Raise the error for a part that is not text, such as an image."""
-    where = part.at("type")
-    raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
 
 
 def arguments_of(fields: Fields, name: str) -> str:
@@ -118,6 +105,34 @@ def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+def read_custom_tool(fields: Fields) -> dict[str, Any]:
+    """Return a tool of OpenAI that takes any text, as a function with one parameter; see `custom_call`."""
+    form = fields.object("format") or Fields({})
+    # OpenAI's chat API nests the grammar once more.
+    form = form.object("grammar") or form
+    schema: dict[str, Any] = {"type": "string"}
+    if definition := form.text("definition"):
+        schema["description"] = f"It must match this {form.text('syntax', 'lark')} grammar: {definition}"
+    parameters = {"type": "object", "properties": {CUSTOM_INPUT: schema}, "required": [CUSTOM_INPUT]}
+    named = Fields({"name": fields.raw("name"), "description": fields.raw("description"), "parameters": parameters})
+    return read_tool(named, "parameters")
+
+
+def custom_call(fields: Fields, call_id: str) -> ToolCall:
+    """Return a call of a custom tool; its input is text."""
+    arguments = json.dumps({CUSTOM_INPUT: fields.text("input")}, ensure_ascii=False)
+    return ToolCall(fields.text("name"), arguments, call_id or new_call_id())
+
+
+def custom_input(call: ToolCall) -> str:
+    """Return the input in a call of a custom tool; a cut call has none that can be read."""
+    try:
+        value = json.loads(call.arguments)[CUSTOM_INPUT]
+    except (ValueError, KeyError, TypeError):
+        return call.arguments
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:
     """Return the conversation with the tools that `tool_choice` allows, in OpenAI's or Anthropic's format.
 
@@ -125,29 +140,42 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
         RequestError: The choice is wrong, or there are no messages.
     """
     shown, prefill = arranged(messages)
-    choice, name = fields.raw("tool_choice"), ""
+    choice, names = fields.raw("tool_choice"), [""]
+    one_call = "parallel_tool_calls" in fields and not fields.flag("parallel_tool_calls")
     if isinstance(choice, dict):
         chosen = Fields.of(choice, "tool_choice")
+        one_call = one_call or chosen.flag("disable_parallel_tool_use")
+        kind = chosen.text("type", "function")
         # Other types of tools run on the servers of their providers.
-        choice = _CHOICES.get(chosen.text("type", "function"), "auto")
-        name = (chosen.object("function") or chosen).text("name") if choice == "required" else ""
-    elif choice not in (None, "auto", "none", "required"):
+        choice = _CHOICES.get(kind, "auto")
+        names = [_named(chosen)] if choice == "required" else [""]
+        if kind == "allowed_tools":
+            allowed = chosen.object(kind) or chosen
+            choice = allowed.text("mode", "auto")
+            names = [name for one in allowed.objects("tools") if (name := _named(one))]
+    if choice not in (None, "auto", "none", "required"):
         refuse("tool_choice", choice, "auto, none, required or a function")
-    if choice == "none":
-        tools = ()
-    if name:
-        tools = [one for one in tools if one["function"]["name"] == name]
-        if not tools:
+    known = {one["function"]["name"]: one for one in tools}
+    for name in filter(None, names):
+        if name not in known:
             raise RequestError(f'tool_choice names "{name}", which is not one of the tools.', param="tool_choice")
+    if choice == "none" or "" not in names:
+        tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
     if choice == "required" and not tools:
         raise RequestError("tool_choice is required, but there are no tools.", param="tool_choice")
-    return Conversation(shown, prefill, tuple(tools), must_call=choice == "required")
+    return Conversation(shown, prefill, tuple(tools), must_call=choice == "required", one_call=one_call)
+
+
+def _named(tool: Fields) -> str:
+    """Return the name of a tool in a choice, in any API."""
+    return (tool.object("function") or tool.object("custom") or tool).text("name")
 
 
 def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:
     """Yield messages of OpenAI's chat API."""
     for message in fields.objects(name):
-        role, content = message.text("role"), content_text(message)
+        role = message.text("role")
+        content = (result_text if role in ("tool", "function") else content_text)(message)
         match role:
             case "system" | "developer":
                 yield Message(Role.SYSTEM, content)
@@ -166,6 +194,9 @@ def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:
 
 def _read_calls(message: Fields) -> Iterator[ToolCall]:
     for call in message.objects("tool_calls"):
+        if (custom := call.object("custom")) is not None:
+            yield custom_call(custom, call.text("id"))
+            continue
         function = call.object("function")
         if function is None:
             refuse(call.at("function"), None, "an object")
@@ -189,8 +220,8 @@ def request_for(
         stops=settings.stops,
         prefill=conversation.prefill,
         thinking=thinking,
-        stop_on_repeat=settings.stop_on_repeat,
         tools=conversation.tools,
         must_call=conversation.must_call,
+        one_call=conversation.one_call,
         guidance=guidance,
     )

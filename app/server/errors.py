@@ -22,6 +22,7 @@ class RequestError(AppError):
         status: HTTP status.
         param: The field that is wrong; None for none.
         retry_after_s: Seconds after which it may work; None for never.
+        overflow: Tokens of the prompt and of the context, if it does not fit.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class RequestError(AppError):
         status: int = 400,
         param: str | None = None,
         retry_after_s: int | None = None,
+        overflow: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(message, hint)
         self.status = status
         self.param = param
         self.retry_after_s = retry_after_s
+        self.overflow = overflow
 
 
 def as_request_error(error: AppError) -> RequestError:
@@ -44,7 +47,7 @@ def as_request_error(error: AppError) -> RequestError:
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ContextOverflowError):
-        return RequestError(error.message, "Shorten it, or start tandem serve with a larger --ctx.", param="messages")
+        return RequestError(error.message, overflow=(error.n_prompt, error.n_ctx))
     if isinstance(error, (UsageError, TemplateError, DecodeError)):
         return RequestError(error.message, error.hint, status=500 if isinstance(error, DecodeError) else 400)
     # Other errors may name files of this machine.
@@ -54,7 +57,23 @@ def as_request_error(error: AppError) -> RequestError:
 def error_body(error: RequestError, path: str) -> dict[str, Any]:
     """Return the JSON of an error: Anthropic's below /v1/messages, else OpenAI's."""
     kind = _KINDS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
-    if path.startswith("/v1/messages"):
-        return {"type": "error", "error": {"type": kind, "message": error.sentences}}
-    code = "context_length_exceeded" if error.param == "messages" and "context" in error.message else None
-    return {"error": {"message": error.sentences, "type": kind, "param": error.param, "code": code}}
+    is_anthropic = path.startswith("/v1/messages")
+    message, param = error.sentences, error.param
+    more: dict[str, int] = {}
+    if error.overflow is not None:
+        n_prompt, n_ctx = error.overflow
+        # Clients compress the conversation if they recognize these words, which are Anthropic's, llama-server's and
+        # OpenAI's.
+        message = (
+            f"prompt is too long: {n_prompt} tokens > {n_ctx} maximum."
+            if is_anthropic
+            else f"The request has {n_prompt} tokens, which exceeds the available context size ({n_ctx} tokens). "
+            f"This model's maximum context length is {n_ctx} tokens."
+        )
+        message += " Shorten it, or start tandem serve with a larger --ctx."
+        more = {"n_prompt_tokens": n_prompt, "n_ctx": n_ctx}
+        param = "messages" if "chat" in path else "input" if path.endswith("/responses") else "prompt"
+    if is_anthropic:
+        return {"type": "error", "error": {"type": kind, "message": message, **more}}
+    code = "context_length_exceeded" if error.overflow is not None else None
+    return {"error": {"message": message, "type": kind, "param": param, "code": code, **more}}

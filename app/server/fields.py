@@ -9,19 +9,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from app.core.errors import UsageError
-from app.engine.types import SAMPLING_BOUNDS, Guidance, SamplingParams
+from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS, Drafting, DraftParams, Guidance, SamplingParams
 from app.server.errors import RequestError
 from app.settings.layers import Thinking
 from app.settings.table import EFFORTS
 
-_MOST_STOPS = 16
-_MOST_TOP = 20
+_MOST_STOPS = 256
+MOST_TOP = 20
+_MOST_CHOICES = 64
 _DEEPEST = 64
 """Most nested levels of a request, well below Python's recursion limit."""
 _SEEDS = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
 """llama-server's value for no limit."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
+_STRICT = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
+"""Fields that OpenAI refuses out of range; llama-server takes any number for the others."""
 _EFFORT_NAMES = {"minimal": "low", "xhigh": "max", **{effort: effort for effort in EFFORTS}}
 
 
@@ -159,8 +162,10 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
     for name in ("repeat_last_n", "dry_penalty_last_n"):
         if given.get(name) == _UNLIMITED:
             given[name] = _MOST_LOOKED_BACK
-    if given.get("top_n_sigma") == _UNLIMITED:
-        given["top_n_sigma"] = 0.0
+    for name in given.keys() - {*_STRICT, "seed"}:
+        low, high = SAMPLING_BOUNDS[name]
+        number = min(max(given[name], low), high)
+        given[name] = int(number) if isinstance(high, int) else number
     if "seed" in given:
         seed = int_of(given["seed"])
         if seed is None:
@@ -173,15 +178,38 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
         raise RequestError(error.message, param=error.message.split(" ")[0]) from None
 
 
-def read_max_tokens(fields: Fields, *names: str) -> int | None:
+def read_max_tokens(fields: Fields, *names: str, default: int | None = None) -> int | None:
     """Return the token limit of an answer from the first of these fields that is set; None for no limit."""
     for name in names:
-        n = fields.whole(name, _UNLIMITED, 1 << 30)
-        if n == 0:
-            refuse(fields.at(name), 0, "at least 1")
-        if n is not None:
-            return n if n > 0 else None
-    return None
+        if (n := fields.whole(name, _UNLIMITED, 1 << 30)) is not None:
+            return None if n == _UNLIMITED else n
+    return default
+
+
+def read_drafting(fields: Fields, default: Drafting) -> Drafting:
+    """Return how an answer is drafted: with fixed parameters if the request names some, as in llama-server."""
+    nested = fields.object("speculative") or Fields({})
+    known = default if isinstance(default, DraftParams) else DraftParams()
+    given: dict[str, float] = {}
+    for name in (field.name for field in dataclasses.fields(DraftParams)):
+        source, key = (fields, f"speculative.{name}") if f"speculative.{name}" in fields else (nested, name)
+        value = source.raw(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            refuse(source.at(key), value, "a number")
+        given[name] = value
+    if not given:
+        return default
+    n_max = int(min(max(given.get("n_max", known.n_max), 0), MAX_DRAFT))
+    n_min = int(min(max(given.get("n_min", known.n_min), 0), n_max))
+    p_min = float(min(max(given.get("p_min", known.p_min), 0.0), 1.0))
+    return DraftParams(n_max, n_min, p_min) if n_max else None
+
+
+def read_n_choices(fields: Fields, *names: str) -> int:
+    """Return how many answers to the same prompt are wanted, by the first of these fields that is set, or `n`."""
+    return next((n for name in (*names, "n") if (n := fields.whole(name, 1, _MOST_CHOICES))), 1)
 
 
 def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
@@ -194,10 +222,12 @@ def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
 
 def read_n_top(fields: Fields) -> int | None:
     """Return how many top tokens to report per position; None for no probabilities."""
-    n = fields.whole("top_logprobs", 0, _MOST_TOP)
+    n = fields.whole("top_logprobs", 0, MOST_TOP)
+    if n and not fields.raw("logprobs"):
+        raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
     if isinstance(fields.raw("logprobs"), bool):
         return (n or 0) if fields.flag("logprobs") else None
-    legacy = fields.whole("logprobs", 0, _MOST_TOP)
+    legacy = fields.whole("logprobs", 0, MOST_TOP)
     return legacy if legacy is not None else n
 
 
@@ -224,23 +254,36 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         refuse("json_schema", schema, "an object")
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
-    return Guidance(grammar, schema=schema, strict=strict, logit_bias=_logit_bias(fields))
+    return Guidance(
+        grammar,
+        schema=schema,
+        strict=strict,
+        logit_bias=_logit_bias(fields),
+        ignores_end=fields.flag("ignore_eos"),
+    )
 
 
-def _logit_bias(fields: Fields) -> tuple[tuple[int, float], ...]:
+def _logit_bias(fields: Fields) -> tuple[tuple[int | str, float], ...]:
     value = fields.raw("logit_bias")
     pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else fields.array("logit_bias")
-    out: list[tuple[int, float]] = []
+    out: list[tuple[int | str, float]] = []
     for pair in pairs:
         try:
             token, bias = pair
-            # llama-server's false forbids a token.
-            out.append((int(token), -math.inf if bias is False else float(bias)))
+            # llama-server's false forbids a token; in an object, keys that are no ids are texts.
+            number = -math.inf if bias is False else float(bias)
+            what: int | str = int(token) if not isinstance(token, str) or token.lstrip("-").isdecimal() else token
         except (TypeError, ValueError, OverflowError):
-            refuse("logit_bias", pair, "a token id and a number")
-    if not all(-(1 << 31) <= token < 1 << 31 and not math.isnan(bias) for token, bias in out):
-        refuse("logit_bias", value, "token ids and numbers")
+            refuse("logit_bias", pair, "a token id or a text, and a number")
+        if math.isnan(number) or (isinstance(what, int) and not is_token(what)):
+            refuse("logit_bias", pair, "a token id or a text, and a number")
+        out.append((what, number))
     return tuple(out)
+
+
+def is_token(value: object) -> bool:
+    """Return whether a value is a number that llama.cpp can take for a token id."""
+    return type(value) is int and 0 <= value < 1 << 31
 
 
 def read_thinking(fields: Fields, effort: str, default: Thinking) -> Thinking:

@@ -6,10 +6,11 @@ import json
 import secrets
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.answer import Answer, Part
+from app.server.answer import Answer, End, Part, Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,23 @@ class Names:
 
 
 class Format(ABC):
-    """Write one answer as a stream of events, or whole."""
+    """Write one answer as a stream of events, or whole.
+
+    Attributes:
+        waits: Whether the first event waits for the number of prompt tokens.
+    """
+
+    waits = False
 
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def begin(self) -> list[str]:
-        """Return the events before the answer."""
+    def begin(self, prompt: Prompt | None) -> list[str]:
+        """Return the events before the answer; the prompt is unknown while the request is queued."""
+        return []
+
+    def progress(self, prompt: Prompt) -> list[str]:
+        """Return the events of the progress of the prompt."""
         return []
 
     def keep_alive(self) -> str:
@@ -47,6 +58,15 @@ class Format(ABC):
     @abstractmethod
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the whole answer as one JSON value."""
+
+    def closing(self, ends: Sequence[End]) -> list[str]:
+        """Return the events after the last answer of a request."""
+        return []
+
+    @staticmethod
+    def joined(values: list[dict[str, Any]]) -> object:
+        """Return all answers of a request as one JSON value."""
+        return values[0]
 
 
 def sse(value: object, event: str = "") -> str:

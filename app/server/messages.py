@@ -10,19 +10,27 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.answer import Answer, Calls, Delta, End, Part
+from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.content import content_text, part_text, result_text
 from app.server.conversation import (
     Conversation,
     arguments_of,
-    content_text,
     new_call_id,
     read_tool,
-    refuse_media,
     request_for,
     with_tools,
 )
 from app.server.errors import RequestError
-from app.server.fields import Fields, read_guidance, read_max_tokens, read_sampling, read_stops, read_thinking, refuse
+from app.server.fields import (
+    Fields,
+    read_drafting,
+    read_guidance,
+    read_max_tokens,
+    read_sampling,
+    read_stops,
+    read_thinking,
+    refuse,
+)
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
@@ -45,6 +53,7 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerReques
     request = replace(
         request,
         sampling=read_sampling(fields, settings.sampling),
+        drafting=read_drafting(fields, settings.drafting),
         max_tokens=read_max_tokens(fields, "max_tokens"),
         stops=read_stops(fields, "stop_sequences") or settings.stops,
     )
@@ -93,25 +102,29 @@ def _read_message(message: Fields) -> Iterator[Message]:
                     ToolCall(block.text("name"), arguments_of(block, "input"), block.text("id") or new_call_id())
                 )
             case "tool_result":
-                yield Message(Role.USER, content_text(block), tool_call_id=block.text("tool_use_id", "0"))
-            case "image" | "document":
-                refuse_media(block)
+                yield Message(Role.USER, result_text(block), tool_call_id=block.text("tool_use_id", "0"))
+            case "image" | "document" | "search_result" | "tool_reference":
+                texts.append(part_text(block))
             case kind:
                 refuse(block.at("type"), kind, "text, thinking, tool_use or tool_result")
     if texts or reasoning or calls:
-        yield Message(Role(role), "\n\n".join(texts), reasoning, tuple(calls))
+        yield Message(Role(role), "\n".join(texts), reasoning, tuple(calls))
 
 
 class AnthropicFormat(Format):
     """Write an answer as a message of content blocks."""
+
+    waits = True
 
     def __init__(self, names: Names) -> None:
         super().__init__(names)
         self._n_blocks = 0
         self._open = ""
 
-    def begin(self) -> list[str]:
-        message = {**self._message(), "content": [], "usage": {"input_tokens": 0, "output_tokens": 0}}
+    def begin(self, prompt: Prompt | None) -> list[str]:
+        total, cached = (prompt.total, prompt.cached) if prompt is not None else (0, 0)
+        usage = {"input_tokens": total - cached, "cache_read_input_tokens": cached, "output_tokens": 0}
+        message = {**self._message(), "content": [], "usage": usage}
         return [sse({"type": "message_start", "message": message}, "message_start")]
 
     def keep_alive(self) -> str:
@@ -159,7 +172,7 @@ class AnthropicFormat(Format):
         if answer.reasoning:
             content.append({"type": "thinking", "thinking": answer.reasoning.strip(), "signature": ""})
         if answer.text or not answer.calls:
-            content.append({"type": "text", "text": answer.text, "citations": None})
+            content.append({"type": "text", "text": answer.text})
         for call in answer.calls:
             content.append(_tool_use(call, json.loads(call.arguments)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, Calls, Delta, End, Part
+from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
 from app.server.chat import with_answer_fields
+from app.server.content import content_text, result_text
 from app.server.conversation import (
     Conversation,
     arguments_of,
-    content_text,
+    custom_call,
     new_call_id,
+    read_custom_tool,
     read_tool,
     request_for,
     with_tools,
@@ -35,13 +38,13 @@ _ECHOED: dict[str, Any] = {
     "frequency_penalty": 0.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
+    "parallel_tool_calls": True,
     "metadata": {},
 }
 """Fields of the request that a response repeats, with their defaults."""
 _FIXED: dict[str, Any] = {
     "error": None,
     "max_tool_calls": None,
-    "parallel_tool_calls": True,
     "previous_response_id": None,
     "store": False,
     "background": False,
@@ -59,6 +62,8 @@ def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest
     """Return the request and the names of its tools."""
     if "previous_response_id" in fields or "conversation" in fields:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
+    if fields.flag("background"):
+        raise RequestError("The server answers no requests in the background.", param="background")
     conversation = _read_conversation(fields)
     reasoning, text = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
     thinking = read_thinking(fields, reasoning.text("effort"), settings.thinking)
@@ -75,7 +80,10 @@ def _read_conversation(fields: Fields) -> Conversation:
         messages.append(Message(Role.USER, value))
     else:
         messages += _read_items(fields.objects("input"))
-    tools = [read_tool(one, "parameters") for one in fields.objects("tools") if one.text("type") == "function"]
+    # Other types of tools run on OpenAI's servers.
+    kinds: dict[str, Callable[[Fields], dict[str, Any]]]
+    kinds = {"function": partial(read_tool, schema="parameters"), "custom": read_custom_tool}
+    tools = [kinds[kind](one) for one in fields.objects("tools") if (kind := one.text("type")) in kinds]
     return with_tools(messages, tools, fields)
 
 
@@ -100,8 +108,11 @@ def _read_items(items: list[Fields]) -> Iterator[Message]:
                 )
                 yield Message(Role.ASSISTANT, "", reasoning, (call,))
                 reasoning = ""
-            case "function_call_output":
-                yield Message(Role.USER, content_text(item, "output"), tool_call_id=item.text("call_id", "0"))
+            case "custom_tool_call":
+                yield Message(Role.ASSISTANT, "", reasoning, (custom_call(item, item.text("call_id")),))
+                reasoning = ""
+            case "function_call_output" | "custom_tool_call_output":
+                yield Message(Role.USER, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
             case kind if not kind.endswith(("_call", "_call_output", "reference")):
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
@@ -120,7 +131,7 @@ class ResponseFormat(Format):
         self._open: dict[str, Any] | None = None
         self._text = ""
 
-    def begin(self) -> list[str]:
+    def begin(self, prompt: Prompt | None) -> list[str]:
         response = self._response()
         return [
             self._event("response.created", response=response),

@@ -22,7 +22,7 @@ _SUBJECTS = {
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
     """Raise ContextOverflowError if the context does not hold the tokens of a rendered prompt."""
-    n_ctx = pair.target.n_ctx
+    n_ctx, n_prompt = pair.target.n_ctx, n_tokens
     if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
         return
     *before, last = request.messages
@@ -42,7 +42,8 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     subject, shorter = _SUBJECTS[whose]
     longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
-    raise ContextOverflowError(message, f"{shorter}{longer}.", whose=whose, n_tokens=n_tokens)
+    hint = f"{shorter}{longer}."
+    raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens, n_prompt=n_prompt, n_ctx=n_ctx)
 
 
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:

@@ -142,11 +142,12 @@ class StepDetails:
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """Report the target's probability of an emitted token, and the most probable tokens there, as bytes."""
+    """Report the target's probability of an emitted token, as id and bytes, and the most probable tokens there."""
 
+    token: int
     piece: bytes
     probability: float
-    top: tuple[tuple[bytes, float], ...] = ()
+    top: tuple[TokenProbability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The jobs of a chat: answer a conversation, name it, and count the tokens of a prompt."""
+"""The jobs of a chat: answer a conversation and name it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.conversations.titles import make_title
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
-from app.worker.request import AnswerRequest, LoadedPair, prompt_of
+from app.worker.request import AnswerRequest, LoadedPair
 
 if TYPE_CHECKING:
     from app.engine.interfaces import Controls
@@ -47,14 +47,3 @@ class TitleJob:
             # The title made from the first prompt stays.
             pass
         yield JobEnded(number, title)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCount:
-    """Count the tokens that the prompt of a request has; the result is a number."""
-
-    request: AnswerRequest
-    loads = True
-
-    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        yield JobEnded(number, len(prompt_of(pair, self.request).tokens))

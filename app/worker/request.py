@@ -12,6 +12,7 @@ from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:
+    from app.engine.text.prompts import PlainPrompt
     from app.engine.text.reasoning import RenderedPrompt
     from app.llama.pair import NativePair
 
@@ -23,7 +24,7 @@ class AnswerRequest:
     Attributes:
         messages: The conversation, ending with the user.
         drafting: Automatic, fixed parameters, or None for no draft.
-        max_tokens: Most tokens to generate; None for as many as fit.
+        max_tokens: Most tokens to generate; 0 reads the prompt only; None for as many as fit.
         prefill: An answer to continue; None for a new one.
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
         with_details: Whether every step carries `StepDetails`, which takes time.
@@ -32,9 +33,12 @@ class AnswerRequest:
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
         tools: Tools that the model may call, as in OpenAI's API.
         must_call: Whether the answer must be a call of a tool.
+        one_call: Whether it has one call at most.
         guidance: Grammar and logit bias.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
-        text: The prompt without a chat template, instead of messages; None for messages.
+        text: A prompt without a chat template, instead of messages; None for messages.
+        max_predict_ms: Time after the first token from which the end of a line ends the answer; None for no limit.
+        cache_prompt: Whether tokens of the last prompt that this one begins with are not evaluated again.
     """
 
     messages: tuple[Message, ...]
@@ -51,9 +55,12 @@ class AnswerRequest:
     n_room: int = 0
     tools: tuple[Mapping[str, Any], ...] = ()
     must_call: bool = False
+    one_call: bool = False
     guidance: Guidance = field(default_factory=Guidance)
     n_top: int | None = None
-    text: str | None = None
+    text: PlainPrompt | None = None
+    max_predict_ms: int | None = None
+    cache_prompt: bool = True
 
 
 LoadedPair: TypeAlias = "NativePair"
@@ -63,7 +70,7 @@ LoadedPair: TypeAlias = "NativePair"
 def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
     """Return the prompt of a request."""
     if request.text is not None:
-        return pair.build_text(request.text)
+        return pair.build_plain(request.text)
     return pair.build_prompt(request.messages, request.prefill, request.thinking, request.tools)
 
 

@@ -111,13 +111,15 @@ def _generate(
         begun=request.prefill is not None,
     )
     marks = prompt.tool_marks
-    collector = _Collector(lambda token: marks.get(token) or pair.piece(token), stream, request)
+    collector = _Collector(lambda token: marks.get(token) or pair.piece(token), stream, request, generator.clock)
     memory, lost = pair.memory, ""
     gain = memory.gain if memory is not None else None
 
     def prepare_caches() -> None:
         if request.conversation is not None:
             pair.prepare_caches(prompt.tokens, request.conversation)
+        if not request.cache_prompt:
+            pair.target.rollback(0)
 
     asked = Request(
         prompt=prompt.tokens,
@@ -183,7 +185,7 @@ def _probabilities(pair: LoadedPair, step: engine.Step, n_top: int | None) -> tu
         return ()
     tops = seen.top or ((),) * len(step.tokens)
     return tuple(
-        TokenProbability(pair.piece(token), chosen, tuple((pair.piece(t), p) for t, p in top))
+        TokenProbability(token, pair.piece(token), chosen, tuple(TokenProbability(t, pair.piece(t), p) for t, p in top))
         for token, chosen, top in zip(step.tokens, seen.chosen, tops, strict=True)
     )
 
@@ -241,8 +243,11 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 class _Collector:
     """Collect the text of emitted tokens."""
 
-    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, request: AnswerRequest) -> None:
+    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, request: AnswerRequest, clock: Clock) -> None:
         self._piece = piece
+        self._clock = clock
+        self._most_ns = request.max_predict_ms * 1_000_000 if request.max_predict_ms else None
+        self._began: int | None = None
         self._stream = stream
         self._prefill = request.prefill or Prefill("")
         # What a grammar asks for may repeat itself, such as a list of zeros.
@@ -253,12 +258,21 @@ class _Collector:
         self._shown: list[Segment] = []
 
     def observe(self, token: int, origin: Origin) -> FinishReason | None:
-        self._fresh += self._stream.push(self._piece(token), origin, token)
+        piece = self._piece(token)
+        self._fresh += self._stream.push(piece, origin, token)
         if self._stream.stopped:
             return FinishReason.STOP
+        if self._most_ns is not None and self._is_late(piece):
+            return FinishReason.LENGTH
         if self._detector is not None:
             self.repeats = self._detector.push(token)
         return FinishReason.REPETITION if self.repeats else None
+
+    def _is_late(self, piece: bytes) -> bool:
+        """Return whether a line ends after the time limit, which begins with the first token."""
+        now = self._clock()
+        self._began = now if self._began is None else self._began
+        return b"\n" in piece and now - self._began > (self._most_ns or 0)
 
     def flush(self, *, ended: bool) -> None:
         self._fresh += self._stream.flush(ended=ended)

@@ -254,6 +254,6 @@ def test_probabilities_are_reported(pair: NativePair) -> None:
         assert len(step.probabilities) == len(step.tokens)
         for token, one in zip(step.tokens, step.probabilities, strict=True):
             assert one.piece == pair.piece(token)
-            assert one.top[0][0] == one.piece, "a greedy token is the most probable one"
-            assert one.top[0][1] == pytest.approx(one.probability)
+            assert one.top[0].piece == one.piece, "a greedy token is the most probable one"
+            assert one.top[0].probability == pytest.approx(one.probability)
             assert len(one.top) == 3

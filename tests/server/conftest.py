@@ -16,9 +16,11 @@ import uvicorn
 
 from app.cli.serve import bound_socket
 from app.engine.types import SamplingParams
-from app.server.app import Access, Service, make_app
+from app.server.access import Access
+from app.server.app import make_app
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.metrics import Metrics
+from app.server.service import Service
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Loaded

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from app.core.log import logged_to
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
-from app.server.answer import PartReader, parts_of
-from app.server.app import Access
+from app.server.access import Access
+from app.server.answer import PartReader, Prompt, parts_of
 from app.server.engine_queue import Ticket
 from app.server.fields import Fields
 from app.server.format import Names
@@ -158,9 +158,9 @@ def test_what_clients_ask_first(serve: Serve) -> None:
         (chat(response_format={"type": "json_object", "schema": 123}), "json_schema"),
         (chat(temperature="hot"), "temperature"),
         (chat(temperature=-1), "temperature"),
-        (chat(top_k=2.5), "top_k"),
-        (chat(max_tokens=0), "max_tokens"),
-        (chat(n=2), "n"),
+        (chat(top_k="many"), "top_k"),
+        (chat(max_tokens=-2), "max_tokens"),
+        (chat(n=0), "n"),
         (chat(stop=[1]), "stop"),
         (chat(seed="x"), "seed"),
         (chat(stream="yes"), "stream"),
@@ -168,7 +168,8 @@ def test_what_clients_ask_first(serve: Serve) -> None:
         (chat(response_format={"type": "json_schema"}), "response_format.json_schema"),
         (chat(tool_choice="required"), "tool_choice"),
         (chat(tools=[{"type": "function", "function": {}}]), "tools[0].function.name"),
-        (chat(logit_bias={"a": 1}), "logit_bias"),
+        (chat(logit_bias={"a": "b"}), "logit_bias"),
+        (chat(top_logprobs=2), "top_logprobs"),
         (chat(grammar='root ::= "a"', json_schema={}), "grammar"),
         (chat(messages=[{"role": "user", "content": "a" * 300}]), "messages"),
     ],
@@ -214,6 +215,82 @@ def test_a_text_reaches_the_end_of_the_context(serve: Serve) -> None:
     pair = FakePair(FakeModel(script([1, 2] * 100, 0), n_ctx=64))
     status, answer = serve(pair).post("/v1/chat/completions", {"messages": ASKED, "temperature": 0})
     assert (status, answer["choices"][0]["finish_reason"]) == (200, "length")
+
+
+def test_overflow_is_told_in_the_words_that_clients_recognize(serve: Serve) -> None:
+    server, long = serve(), "a" * 300
+    messages = [{"role": "user", "content": long}]
+    for path, body, param in (
+        ("/v1/chat/completions", {"messages": messages}, "messages"),
+        ("/v1/completions", {"prompt": long}, "prompt"),
+        ("/completion", {"prompt": long}, "prompt"),
+        ("/v1/responses", {"input": long}, "input"),
+    ):
+        error = server.post(path, body)[1]["error"]
+        assert "exceeds the available context size (256 tokens)" in error["message"]
+        assert "maximum context length is 256 tokens" in error["message"]
+        assert (error["code"], error["param"]) == ("context_length_exceeded", param)
+        assert (error["n_prompt_tokens"], error["n_ctx"]) == (300, 256)
+    error = server.post("/v1/messages", {"messages": messages, "max_tokens": 5})[1]["error"]
+    assert error["message"].startswith("prompt is too long: 300 tokens > 256 maximum")
+    assert (error["n_prompt_tokens"], error["n_ctx"]) == (300, 256)
+
+
+def test_a_message_starts_with_its_prompt_tokens(serve: Serve) -> None:
+    server = serve()
+    for cached in (0, 4):
+        events = dict(server.stream("/v1/messages", chat()))
+        usage = events["message_start"]["message"]["usage"]
+        assert usage == {"input_tokens": 5 - cached, "cache_read_input_tokens": cached, "output_tokens": 0}
+        assert events["message_delta"]["usage"]["input_tokens"] == 5 - cached
+
+
+def test_a_text_block_has_no_citations(serve: Serve) -> None:
+    assert serve().post("/v1/messages", chat())[1]["content"][0].keys() == {"type", "text"}
+
+
+def test_timings_are_numbers_on_the_last_event(serve: Serve) -> None:
+    server = serve()
+    timings = server.post("/v1/chat/completions", chat(max_tokens=1))[1]["timings"]
+    assert all(isinstance(value, int | float) for value in timings.values())
+    assert {"prompt_per_token_ms", "predicted_per_token_ms"} <= timings.keys()
+    asked = chat(stream_options={"include_usage": True}, timings_per_token=True)
+    *chunks, usage, _ = [data for _, data in server.stream("/v1/chat/completions", asked)]
+    assert usage["timings"]["predicted_n"] == 12
+    counts = [chunk["timings"]["predicted_n"] for chunk in chunks if "timings" in chunk]
+    assert counts == sorted(counts)
+    assert len(counts) > 2
+
+
+def test_several_answers_are_choices(serve: Serve) -> None:
+    server = serve()
+    _, whole = server.post("/v1/chat/completions", chat(n=2))
+    assert [choice["index"] for choice in whole["choices"]] == [0, 1]
+    assert whole["usage"]["completion_tokens"] == 24
+    *chunks, done = [data for _, data in server.stream("/v1/chat/completions", chat(n=2))]
+    assert done == "[DONE]"
+    for index, choice in enumerate(whole["choices"]):
+        mine = [chunk["choices"][0] for chunk in chunks if chunk["choices"][0]["index"] == index]
+        assert "".join(one["delta"].get("content", "") for one in mine) == choice["message"]["content"]
+        assert mine[-1]["finish_reason"] == "length"
+
+
+def test_a_text_completion_repeats_its_prompt_on_request(serve: Serve) -> None:
+    server = serve()
+    asked = {"prompt": ["ab", "cd"], "max_tokens": 3}
+    plain = [choice["text"] for choice in server.post("/v1/completions", asked)[1]["choices"]]
+    echoed = [choice["text"] for choice in server.post("/v1/completions", {**asked, "echo": True})[1]["choices"]]
+    assert echoed == ["ab" + plain[0], "cd" + plain[1]]
+    assert server.post("/v1/completions", {"prompt": [1, 2], "echo": True})[0] == 400
+
+
+def test_probabilities_leave_out_the_stop_string(serve: Serve) -> None:
+    server = serve()
+    text = server.post("/v1/completions", {"prompt": "hello", "max_tokens": 8})[1]["choices"][0]["text"]
+    asked = {"prompt": "hello", "max_tokens": 8, "logprobs": 1, "stop": text[4:6]}
+    choice = server.post("/v1/completions", asked)[1]["choices"][0]
+    assert "".join(choice["logprobs"]["tokens"]) == choice["text"] == text[:4]
+    assert choice["logprobs"]["text_offset"] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -347,6 +424,14 @@ def test_a_waiting_stream_sends_comments(serve: Serve, monkeypatch: pytest.Monke
     assert second.read().endswith(b"data: [DONE]\n\n")
 
 
+async def until_silence(parts: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Yield the parts up to the first None."""
+    async for part in parts:
+        yield part
+        if part is None:
+            return
+
+
 async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.server.answer.KEEP_ALIVE_S", 0.05)
     ticket = Ticket(AnswerRequest(()))
@@ -357,7 +442,9 @@ async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pyt
             await asyncio.sleep(0.01)
 
     reading = asyncio.create_task(read_on())
-    assert await asyncio.wait_for(anext(parts_of(ticket, PartReader())), 5) is None
+    kinds = [type(part) async for part in until_silence(parts_of(ticket, PartReader()))]
+    assert set(kinds[:-1]) == {Prompt}
+    assert kinds[-1] is type(None)
     assert not reading.done()
     reading.cancel()
 
@@ -369,7 +456,7 @@ def test_an_unexpected_failure_is_one_sentence_and_its_traceback_is_logged(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("app.server.app.ChatFormat.part" if stream else "app.server.app.ChatFormat.whole", fail)
+    monkeypatch.setattr("app.server.chat.ChatFormat.part" if stream else "app.server.chat.ChatFormat.whole", fail)
     server, log = serve(), tmp_path / "logs" / "tandem.log"
     with logged_to(log):
         response = server.send("POST", "/v1/chat/completions", chat(stream=stream))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from typing import Any
 
 import pytest
 
 from app.conversations.message import Message, Prefill, Role
+from app.engine.text.prompts import Infill
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SamplingParams
-from app.server.chat import read_chat
+from app.server.chat import read_chat, read_choices
+from app.server.completions import read_completions
 from app.server.errors import RequestError
 from app.server.fields import Fields
 from app.server.messages import read_anthropic
@@ -175,3 +179,165 @@ def test_values_of_llama_server_are_understood() -> None:
     assert sampling.xtc_probability == 0.5
     assert request.max_tokens is None
     assert chat(USER, seed=(1 << 40) + 5).sampling.seed == ((1 << 40) + 5) % 0xFFFFFFFF
+
+
+def test_values_out_of_range_mean_the_limit_where_llama_server_says_so() -> None:
+    sampling = chat(USER, top_k=-1, min_p=2, xtc_threshold=-1, dry_base=0, mirostat=7).sampling
+    assert (sampling.top_k, sampling.min_p, sampling.xtc_threshold) == (0, 1.0, 0.0)
+    assert (sampling.dry_base, sampling.mirostat) == (1.0, 2)
+    assert chat(USER, top_k=2.5).sampling.top_k == 2
+    for wrong in ({"temperature": -1}, {"top_p": 2}, {"presence_penalty": 1000}):
+        with pytest.raises(RequestError, match="must lie between"):
+            chat(USER, **wrong)
+
+
+def test_a_bias_names_tokens_by_id_or_by_text() -> None:
+    assert chat(USER, logit_bias=[["hello", -5], [7, False]]).guidance.logit_bias == (("hello", -5), (7, -math.inf))
+    assert chat(USER, logit_bias={"7": 1, "hello": 2}).guidance.logit_bias == ((7, 1), ("hello", 2))
+    with pytest.raises(RequestError, match="logit_bias"):
+        chat(USER, logit_bias={"-7": 1})
+
+
+def test_an_api_never_ends_an_answer_that_repeats_itself() -> None:
+    settings = ChatSettings("Fake", stop_on_repeat=True)
+    for read, body in ((read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)):
+        assert read(Fields(body), settings)[0].stop_on_repeat is False
+    assert read_completions(Fields({"prompt": "a"}), settings)[0][0].stop_on_repeat is False
+
+
+def test_parts_are_joined_with_a_line_break() -> None:
+    parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "the best book"}]
+    expected = "What is\nthe best book"
+    assert chat({"role": "user", "content": parts}).messages[0].content == expected
+    asked = {"max_tokens": 1, "messages": [{"role": "user", "content": parts}], "system": parts}
+    assert [m.content for m in read_anthropic(Fields(asked), SETTINGS)[0].messages] == [expected, expected]
+    inputs = [{"type": "input_text", "text": part["text"]} for part in parts]
+    response = {"input": [{"role": "user", "content": inputs}]}
+    assert read_response(Fields(response), SETTINGS)[0].messages[0].content == expected
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_conversation_may_consist_of_instructions(role: str) -> None:
+    assert chat({"role": role, "content": "Say hi."}).messages == (Message(Role.SYSTEM, "Say hi."),)
+
+
+@pytest.mark.parametrize(
+    ("read", "body", "more"),
+    [
+        (read_chat, CHAT, {"parallel_tool_calls": False}),
+        (read_response, RESPONSE, {"parallel_tool_calls": False}),
+        (read_anthropic, ANTHROPIC, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+    ],
+)
+def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[str, Any]) -> None:
+    assert read(Fields(body), SETTINGS)[0].one_call is False
+    assert read(Fields({**body, **more}), SETTINGS)[0].one_call is True
+
+
+@pytest.mark.parametrize("read", [read_chat, read_response])
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:
+    is_chat = read is read_chat
+    tools = [{**TOOL["function"], "name": name} for name in ("a", "b", "c")]  # type: ignore[dict-item]
+    shown = [{"type": "function", "function": one} if is_chat else {"type": "function", **one} for one in tools]
+    allowed = {"mode": mode, "tools": [shown[2], shown[0]]}
+    choice = {"type": "allowed_tools", **({"allowed_tools": allowed} if is_chat else allowed)}
+    body = {**(CHAT if is_chat else RESPONSE), "tools": shown, "tool_choice": choice}
+    request, names = read(Fields(body), SETTINGS)
+    assert (names, request.must_call) == (("c", "a"), mode == "required")
+
+
+PATCH = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: X"}}
+
+
+def test_a_custom_tool_is_a_function_of_one_text() -> None:
+    asked = {
+        "input": [
+            {"role": "user", "content": "Go."},
+            {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": '*** "Begin"'},
+            {"type": "custom_tool_call_output", "call_id": "c1", "output": "Done"},
+        ],
+        "tools": [PATCH],
+        "tool_choice": {"type": "custom", "name": "patch"},
+    }
+    request, names = read_response(Fields(asked), SETTINGS)
+    assert (names, request.must_call) == (("patch",), True)
+    parameters = request.tools[0]["function"]["parameters"]
+    assert parameters["required"] == ["input"]
+    assert "lark grammar: start: X" in parameters["properties"]["input"]["description"]
+    call = ToolCall("patch", '{"input": "*** \\"Begin\\""}', "c1")
+    assert request.messages[1:] == (
+        Message(Role.ASSISTANT, "", tool_calls=(call,)),
+        Message(Role.USER, "Done", tool_call_id="c1"),
+    )
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+LEFT_OUT = "[image left out: the loaded models read text only]"
+ENCODED = base64.b64encode("Grüße".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([IMAGE], LEFT_OUT),
+        ([{"type": "text", "text": "Read:"}, IMAGE, {"type": "text", "text": "end"}], f"Read:\n{LEFT_OUT}\nend"),
+        ([{"type": "tool_reference", "tool_name": "look_up"}], "look_up"),
+        ([{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi"}}], "Hi"),
+        ([{"type": "document", "title": "a.txt", "source": {"type": "content", "content": "Hi"}}], "a.txt\nHi"),
+        ([{"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": ENCODED}}], "Grüße"),
+        (
+            [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}],
+            "[document left out: the loaded models read text only]",
+        ),
+        (
+            [{"type": "search_result", "source": "url", "title": "T", "content": [{"type": "text", "text": "x"}]}],
+            "T\nx",
+        ),
+    ],
+)
+def test_results_of_tools_are_read_as_text(content: object, text: str) -> None:
+    results = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call00001", "content": content}]}
+    body = {**ANTHROPIC, "messages": [*ANTHROPIC["messages"][:2], results]}
+    assert read_anthropic(Fields(body), SETTINGS)[0].messages[-1].content == text
+
+
+def test_an_image_that_a_tool_returns_leaves_every_api_going() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    result = {"role": "tool", "tool_call_id": "call00001", "content": [image]}
+    assert "image_url left out" in chat(*CHAT["messages"][:3], result, tools=[TOOL]).messages[-1].content
+    output = {"type": "function_call_output", "call_id": "call00001", "output": [{"type": "input_image"}]}
+    request, _ = read_response(Fields({**RESPONSE, "input": [*RESPONSE["input"][:2], output]}), SETTINGS)
+    assert "input_image left out" in request.messages[-1].content
+
+
+def test_a_text_file_of_the_user_is_read() -> None:
+    file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{ENCODED}"}
+    assert chat({"role": "user", "content": [{"type": "file", "file": file}]}).messages[0].content == "a.txt\nGrüße"
+    with pytest.raises(RequestError, match="read text only"):
+        chat({"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AA=="}}]})
+
+
+def test_contradicting_prompts_of_an_answer_are_refused() -> None:
+    with pytest.raises(RequestError, match="not both"):
+        chat(USER, add_generation_prompt=True, continue_final_message=True)
+
+
+def test_the_limits_of_an_answer() -> None:
+    assert chat(USER, max_tokens=0).max_tokens == 0
+    assert chat(USER, ignore_eos=True).guidance.ignores_end is True
+    assert chat(USER, t_max_predict_ms=300).max_predict_ms == 300
+    assert len(chat(USER, stop=[f"stop {n}" for n in range(40)]).stops) == 40
+
+
+def test_several_answers_have_seeds_of_their_own() -> None:
+    requests, _ = read_choices(Fields({"messages": [USER], "n": 3, "seed": 0xFFFFFFFE}), SETTINGS)
+    assert [request.sampling.seed for request in requests] == [0xFFFFFFFE, 0, 1]
+
+
+def test_what_text_completions_cannot_do_is_refused() -> None:
+    for wrong in ({"best_of": 2}, {"echo": True, "logprobs": 1}):
+        with pytest.raises(RequestError):
+            read_completions(Fields({"prompt": "a", **wrong}), SETTINGS)
+    (request,), _ = read_completions(Fields({"prompt": "a", "suffix": "b", "best_of": 1}), SETTINGS)
+    assert request.text == Infill("a", "b")

@@ -19,6 +19,11 @@ N_REQUESTS = int(os.environ.get("TANDEM_FUZZ", "600"))
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": CHAT,
     "/v1/completions": {"prompt": "hello"},
+    "/completion": {"prompt": "hello", "n_predict": 3},
+    "/infill": {"input_prefix": "a", "input_suffix": "b", "input_extra": [{"text": "c"}], "n_predict": 3},
+    "/tokenize": {"content": "hello"},
+    "/detokenize": {"tokens": [1, 2]},
+    "/apply-template": CHAT,
     "/v1/responses": RESPONSE,
     "/v1/messages": ANTHROPIC,
     "/v1/messages/count_tokens": ANTHROPIC,
@@ -27,7 +32,8 @@ FIELDS = (
     *("messages", "prompt", "input", "system", "tools", "tool_choice", "stream", "stream_options", "stop", "seed", "n"),
     *("max_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "logprobs", "top_logprobs", "logit_bias"),
     *("response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "chat_template_kwargs", "thinking"),
-    "output_config",
+    *("output_config", "suffix", "echo", "best_of", "n_probs", "response_fields", "return_progress", "ignore_eos"),
+    *("speculative", "speculative.n_max", "cache_prompt", "t_max_predict_ms", "parallel_tool_calls", "custom"),
     *("text", "instructions", "content", "role", "type", "function", "name", "parameters", "tool_calls", "tandem"),
     *("tool_call_id", "arguments", "input_schema", "format", "schema", "stop_sequences", "metadata", "mirostat"),
 )

@@ -1,0 +1,89 @@
+"""Tokens of prompts without a chat template: text, token ids, or code with a gap to fill in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.errors import UsageError
+from app.engine.text.prompts import Infill, PlainPrompt
+from app.llama.library import native
+from app.llama.model import Model
+
+_CODE_TOKENS = 2048
+"""Most tokens of the code around a gap, as llama-server's default batch size limits them."""
+_PREFIX_SHARE = 0.75
+"""Share of that code before the gap."""
+_ANSWER_SHARE = 0.125
+"""Share of the context that other files leave free."""
+_PROJECT, _FILE = "myproject\n", "filename\n"
+"""Names that llama-server writes into the prompt, so that both use the same cache."""
+_SNIPPET = "\n\n--- snippet ---\n\n"
+"""Text before another file, for models without a token for it."""
+
+
+def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ...]:
+    """Return the tokens of a prompt, with BOS in front where the model expects it.
+
+    Raises:
+        UsageError: It is empty, has a token outside the vocabulary, or the model cannot fill in gaps.
+    """
+    if isinstance(prompt, Infill):
+        return tuple(_infill(model, prompt, n_ctx))
+    tokens: list[int] = []
+    for part in prompt.parts:
+        tokens += [part] if isinstance(part, int) else model.tokenize(part, parse_special=True)
+    model.check_tokens(tokens)
+    if isinstance(prompt.parts[0] if prompt.parts else "", str):
+        tokens = with_bos(model, tokens)
+    if not tokens:
+        raise UsageError("The prompt is empty.", "Give it at least one character.")
+    return tuple(tokens)
+
+
+def with_bos(model: Model, tokens: list[int]) -> list[int]:
+    """Return tokens with BOS in front, if the model expects it and it is not there."""
+    bos = model.bos
+    return tokens if not model.add_bos or bos is None or tokens[:1] == [bos] else [bos, *tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Tokens of a vocabulary that fills in gaps; None for missing ones."""
+
+    prefix: int
+    suffix: int
+    middle: int
+    repository: int | None
+    file: int | None
+
+
+def _marks(model: Model) -> _Marks:
+    names = ("pre", "suf", "mid", "rep", "sep")
+    found = [getattr(native, f"llama_vocab_fim_{name}")(model.native_vocab) for name in names]
+    prefix, suffix, middle, repository, file = (token if token >= 0 else None for token in found)
+    if prefix is None or suffix is None or middle is None:
+        raise UsageError(
+            f"{model.name} cannot fill in code: its vocabulary has no tokens for it.", "Choose a model for code."
+        )
+    return _Marks(prefix, suffix, middle, repository, file)
+
+
+def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
+    """Return the prompt in the order of llama-server: other files, then prefix, suffix and middle."""
+    marks = _marks(model)
+
+    def text(value: str) -> list[int]:
+        return model.tokenize(value, parse_special=False)
+
+    files: list[int] = [] if marks.repository is None else [marks.repository, *text(_PROJECT)]
+    for name, content in gap.files:
+        files += text(_SNIPPET) if marks.file is None else [marks.file, *text(f"{name}\n")]
+        files += text(content)
+    if marks.file is not None:
+        files += [marks.file, *text(_FILE)]
+    room = min(_CODE_TOKENS, n_ctx // 2)
+    begun, n_prefix = text(gap.begun), int(_PREFIX_SHARE * room)
+    prefix, suffix = text(gap.prefix)[-n_prefix:], text(gap.suffix)[: max(0, room - n_prefix - 2 - len(begun))]
+    n_files = max(0, n_ctx - room - int(_ANSWER_SHARE * n_ctx))
+    code = [marks.prefix, *prefix, *begun, marks.suffix, *suffix, marks.middle]
+    return with_bos(model, [*(files[-n_files:] if n_files else []), *code])

@@ -1,0 +1,101 @@
+"""Routes about the server: health, the model, its properties, the slot, counters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from app.server.errors import RequestError
+from app.server.service import Service
+
+
+async def health(request: Request, service: Service) -> Response:
+    """Say that the server runs."""
+    return JSONResponse({"status": "ok"})
+
+
+async def models(request: Request, service: Service) -> Response:
+    """List the pair as a model, with the fields of OpenAI, Anthropic and llama-server."""
+    name = service.model
+    return JSONResponse(
+        {"object": "list", "data": [_model(service)], "has_more": False, "first_id": name, "last_id": name}
+    )
+
+
+async def model(request: Request, service: Service) -> Response:
+    """Return the pair as a model, if it has this name."""
+    name = request.path_params["name"]
+    if name != service.model:
+        raise RequestError(f'There is no model "{name}".', f'The model is "{service.model}".', status=404)
+    return JSONResponse(_model(service))
+
+
+def _model(service: Service) -> dict[str, Any]:
+    pair, name = service.queue.metrics.pair, service.model
+    started = datetime.fromtimestamp(service.started, UTC)
+    head = {"id": name, "object": "model", "created": int(service.started), "owned_by": "tandem"}
+    head |= {"type": "model", "display_name": name, "created_at": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
+    if pair is None:
+        return head
+    target = pair.target
+    meta = {
+        "n_ctx": pair.n_ctx,
+        "n_ctx_train": target.n_ctx_train,
+        "n_vocab": target.n_vocab,
+        "size": target.size_bytes,
+        "target": target.name,
+        "draft": pair.draft.name if pair.draft is not None else None,
+    }
+    return {**head, "context_length": pair.n_ctx, "max_model_len": pair.n_ctx, "meta": meta}
+
+
+async def props(request: Request, service: Service) -> Response:
+    """Return the properties that llama-server reports, as far as they exist here."""
+    pair = service.queue.metrics.pair
+    sampling = service.settings.sampling
+    params = {name: getattr(sampling, name) for name in sampling.__dataclass_fields__}
+    target = pair.target if pair is not None else None
+    return JSONResponse(
+        {
+            "default_generation_settings": {"n_ctx": pair.n_ctx if pair is not None else 0, "params": params},
+            "total_slots": 1,
+            "model_alias": service.model,
+            "model_path": target.file if target is not None else "",
+            "chat_template": target.chat_template if target is not None else "",
+            "bos_token": target.bos if target is not None else "",
+            "eos_token": target.eos if target is not None else "",
+            "modalities": {"vision": False, "audio": False},
+        }
+    )
+
+
+async def slots(request: Request, service: Service) -> Response:
+    """Return the state of the engine as llama-server's only slot."""
+    metrics = service.queue.metrics
+    if "fail_on_no_slot" in request.query_params and metrics.n_running:
+        raise RequestError("The only slot is in use.", "Try again later.", status=503)
+    pair, stats = metrics.pair, metrics.current
+    slot: dict[str, Any] = {
+        "id": 0,
+        "n_ctx": pair.n_ctx if pair is not None else 0,
+        "speculative": pair is not None and pair.draft is not None,
+        "is_processing": metrics.n_running > 0,
+    }
+    if stats is not None:
+        slot |= {
+            "n_prompt_tokens": stats.cache_n + stats.prompt_n,
+            "n_prompt_tokens_processed": stats.prompt_n,
+            "n_prompt_tokens_cache": stats.cache_n,
+            "next_token": [{"has_next_token": metrics.n_running > 0, "n_decoded": stats.predicted_n}],
+        }
+    return JSONResponse([slot])
+
+
+async def counters(request: Request, service: Service) -> Response:
+    """Return the counters for Prometheus."""
+    headers = {"Process-Start-Time-Unix": str(int(service.started))}
+    text = service.queue.metrics.as_prometheus()
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4", headers=headers)

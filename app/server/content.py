@@ -1,0 +1,83 @@
+"""Text of message content: strings, text parts, text documents, and what stands for parts that no model here reads."""
+
+from __future__ import annotations
+
+import base64
+from typing import NoReturn
+
+from app.server.errors import RequestError
+from app.server.fields import Fields
+
+_TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+_TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
+
+
+def content_text(fields: Fields, name: str = "content") -> str:
+    """Return content that is a string, null, or an array of text parts, which are joined with line breaks.
+
+    Raises:
+        RequestError: A part is not text, such as an image.
+    """
+    value = fields.raw(name)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return "\n".join(part_text(part) for part in fields.objects(name))
+
+
+def result_text(fields: Fields, name: str = "content") -> str:
+    """Return the result of a tool; a sentence stands for a part that is not text.
+
+    A refusal would end the conversation, because clients send the result again with every request.
+    """
+    value = fields.raw(name)
+    if not isinstance(value, list):
+        return content_text(fields, name)
+    return "\n".join(_read(part) or _left_out(part) for part in fields.objects(name))
+
+
+def part_text(part: Fields) -> str:
+    """Return the text of a part; refuse one that is not text."""
+    text = _read(part)
+    if text is None:
+        refuse_media(part)
+    return text
+
+
+def refuse_media(part: Fields) -> NoReturn:
+    """Raise the error for a part that is not text, such as an image."""
+    where = part.at("type")
+    raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
+
+
+def _left_out(part: Fields) -> str:
+    if part.text("type", "text") in _TEXT_PARTS:
+        return ""
+    return f"[{part.text('type')} left out: the loaded models read text only]"
+
+
+def _read(part: Fields) -> str | None:
+    """Return the text of a part; None if it is not text."""
+    kind = part.text("type", "text")
+    if kind in _TEXT_PARTS:
+        return part.text("refusal") if "refusal" in part else part.text("text")
+    if kind == "tool_reference":
+        return part.text("tool_name")
+    if kind not in ("document", "file", "input_file", "search_result"):
+        return None
+    source = part.object("file") or (part if isinstance(part.raw("source"), str) else part.object("source")) or part
+    text = source.text("data") if source.text("type") == "text" else _decoded(source)
+    if text is None and "content" in source:
+        text = content_text(source)
+    title = part.text("title") or source.text("filename")
+    return f"{title}\n{text}" if title and text is not None else text
+
+
+def _decoded(source: Fields) -> str | None:
+    """Return a text in base64, with its media type beside it or in a data URL; None if it is not text."""
+    media, data = source.text("media_type"), source.text("data")
+    if (url := source.text("file_data")).startswith("data:"):
+        media, _, data = url[len("data:") :].partition(";base64,")
+    try:
+        return base64.b64decode(data, validate=True).decode() if media.startswith(_TEXT_MEDIA) else None
+    except ValueError:
+        return None
