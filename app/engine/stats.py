@@ -104,18 +104,18 @@ class GenerationStats:
 
     @property
     def timings(self) -> dict[str, Any]:
-        """Return the numbers that llama-server reports, by its names; a rate of nothing is 0."""
+        """Return the numbers that llama-server reports, by its names."""
         prompt_ms, predicted_ms = (self.prompt_ns + self.draft_prompt_ns) / 1e6, self.predicted_ns / 1e6
         return {
             "cache_n": self.cache_n,
             "prompt_n": self.prompt_n,
             "prompt_ms": prompt_ms,
             "prompt_per_token_ms": prompt_ms / max(1, self.prompt_n),
-            "prompt_per_second": self.prompt_per_second or 0.0,
+            "prompt_per_second": self.prompt_per_second,
             "predicted_n": self.predicted_n,
             "predicted_ms": predicted_ms,
             "predicted_per_token_ms": predicted_ms / max(1, self.predicted_n),
-            "predicted_per_second": self.predicted_per_second or 0.0,
+            "predicted_per_second": self.predicted_per_second,
             "draft_n": self.draft_n,
             "draft_n_accepted": self.draft_n_accepted,
             "draft_prompt_ms": self.draft_prompt_ns / 1e6,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from app import __version__
+from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
@@ -124,11 +125,11 @@ class CompletionFormat(Format):
 
     def _numbers(self, end: End) -> dict[str, Any]:
         more = {"tandem": self._report(end.finished)} if self._report is not None else {}
-        return {"timings": end.stats.timings, **more}
+        return {"timings": as_timings(end.stats), **more}
 
     def _of_step(self, part: Delta) -> dict[str, Any]:
         """Return the timings of a step, if the request asks for them."""
-        return {"timings": part.stats.timings} if self._shows_timings and part.stats is not None else {}
+        return {"timings": as_timings(part.stats)} if self._shows_timings and part.stats is not None else {}
 
     def closing(self, ends: Sequence[End]) -> list[str]:
         # Clients look for timings on the last event, as in llama-server.
@@ -136,7 +137,7 @@ class CompletionFormat(Format):
             **self._head(self.kind),
             "choices": [],
             "usage": _sum([end.usage for end in ends]),
-            "timings": ends[-1].stats.timings,
+            "timings": as_timings(ends[-1].stats),
         }
         return [*([sse(last)] if self._include_usage else []), DONE]
 
@@ -217,6 +218,11 @@ def _sum(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
     counts = {name: sum(usage[name] for usage in usages) for name, count in usages[0].items() if isinstance(count, int)}
     return {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
+
+
+def as_timings(stats: GenerationStats) -> dict[str, float]:
+    """Return the timings as llama-server writes them: a rate of nothing is 0."""
+    return {name: 0.0 if value is None else value for name, value in stats.timings.items()}
 
 
 def as_progress(prompt: Prompt) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from app.engine.text.prompts import Infill, TextPrompt
 from app.engine.types import FinishReason
 from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
-from app.server.chat import as_logprob, as_progress, repeated
+from app.server.chat import as_logprob, as_progress, as_timings, repeated
 from app.server.completions import plain_request, read_prompts
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, Fields, read_n_choices, refuse
@@ -76,7 +76,7 @@ class NativeFormat(Format):
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, _, probabilities, tokens, stats) if stats is not None:
-                more: dict[str, Any] = {"timings": stats.timings} if self._shows_timings else {}
+                more: dict[str, Any] = {"timings": as_timings(stats)} if self._shows_timings else {}
                 if probabilities:
                     more["completion_probabilities"] = [as_logprob(one) for one in probabilities]
                 return [self._chunk(text, tokens, stats.predicted_n, **more)]
@@ -129,7 +129,7 @@ class NativeFormat(Format):
             "stop_type": _stop_type(finished),
             "stopping_word": finished.stop,
             "tokens_cached": end.prompt_tokens + end.stats.predicted_n,
-            "timings": end.stats.timings,
+            "timings": as_timings(end.stats),
         }
 
 
