@@ -28,6 +28,8 @@ def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """Stands where the user types, and in front of the chosen one of several."""
+NONE = "\N{EN DASH}"
+"""Stands for a number that is not known."""
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
 _UNITS = ((365 * 86400, "y"), (7 * 86400, "wk"), (86400, "d"), (3600, "h"), (60, "min"))

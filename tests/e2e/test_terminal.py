@@ -22,7 +22,7 @@ from tests.e2e.terminal import MARKS, Terminal
 pytestmark = MARKS
 
 _ROOT = Path(__file__).parents[2]
-_READOUTS = re.compile(r"\d+(\.\d)? tok/s.* · (\d+% accepted|\d+ of \d+ accepted) · draft model")
+_READOUTS = re.compile(r"\d+(\.\d)? tok/s +(\d+% accepted|\d+ of \d+ accepted) .* draft model")
 
 
 def test_a_conversation(start: Callable[..., Terminal]) -> None:

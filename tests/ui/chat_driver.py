@@ -19,7 +19,7 @@ from app.ui.transcript.message import AnswerMessage
 from tests.ui.driver import Driver
 from tests.ui.fakes import FIXED, FakeEngine, fake_app
 
-WIDE = (120, 30)
+WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 
 

@@ -34,11 +34,11 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 SIDEBAR_FROM = 100
-PANEL_FROM = 110
+PANEL_FROM = 150
 """Columns from which each shows by itself."""
 _MIN_TEXT = 44
 """Columns of the conversation at least."""
-_ROOMY_FROM = 160
+_ROOMY_FROM = 170
 _NARROW, _WIDE = (28, 32), (36, 40)
 """Cells of the sidebar and of the panel."""
 MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)

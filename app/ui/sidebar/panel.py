@@ -19,18 +19,20 @@ from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
-from app.ui.text import cut, percent, tokens
+from app.ui.text import NONE, cut, percent, tokens
 
 Lines = Iterator[tuple[bool, Content]]
 """Lines that stand together, and whether each is shown without details."""
 _LABEL = 12
 _VALUE = 6
 """Cells of a value in front of its unit or gauge."""
+_ACTIVITY = 4
+"""Lines for an activity below everything else."""
 _LAST = "last answer"
 
 
 class ReadoutPanel(Widget):
-    """Six lines about the running answer or the stored numbers of an earlier one; all of them if `detailed`."""
+    """The most important numbers of an answer, or all of them if `detailed`; each row keeps its place."""
 
     detailed: reactive[bool] = reactive(False)
     pair: reactive[PairInfo | None] = reactive(None)
@@ -68,105 +70,104 @@ class ReadoutPanel(Widget):
 
 
 def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed: bool) -> Iterator[list[Content]]:
-    """Yield the readouts of the running or last answer: six lines, or all of them."""
-    answer = [list(lines) for lines in _answer(shown.numbers or Numbers(), shown, width)]
-    whose = [Content.styled(_LAST, "$quiet")] if shown.unmeasured and shown.stats is not None else []
+    """Yield the readouts of the running or last answer, the same rows at any time: a dash stands for no value."""
+    is_last = shown.unmeasured and shown.stats is not None
     yield _next_draft(shown.next_draft, detailed=detailed)
+    yield from _answer(_LAST if is_last else "this answer", shown.numbers or Numbers(), shown, width, detailed=detailed)
+    if not detailed:
+        yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
+    elif pair is not None:
+        yield list(_models(pair))
+    # Last, so that nothing moves when it comes.
     if shown.doing:
         gauge = [_gauge(shown.share, width, "$quiet")] if shown.share is not None else []
         yield [Content.styled(shown.doing, "$quiet"), *gauge]
-    if not detailed:
-        yield whose + [line for group in answer for is_brief, line in group if is_brief]
-        yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
-        return
-    yield whose
-    for group in answer:
-        yield [line for _, line in group]
-    if pair is not None:
-        yield list(_models(pair))
 
 
 def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> Iterator[list[Content]]:
     """Yield the stored numbers of an earlier answer and the models that gave it."""
     numbers = of_document(document)
-    yield [Content.styled(_LAST if is_last else "earlier answer", "$quiet")]
-    models = ((document.get(role), f"${role}") for role in ("target", "draft"))
-    yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
+    yield from _answer(_LAST if is_last else "earlier answer", numbers, Readouts(), width, detailed=True)
     if numbers == Numbers():
         yield [Content("No numbers were stored.")]
-    for group in _answer(numbers, Readouts(), width):
-        yield [line for _, line in group]
+    models = ((document.get(role), f"${role}") for role in ("target", "draft"))
+    yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
 
 
 def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
     style = "$draft" if draft.is_on else "$quiet"
-    lines = [_row("drafting", Content.styled(draft.mode, style))] if draft.mode else []
+    lines = [_row("drafting", Content.styled(draft.mode or f"{NONE:>{_VALUE}}", style))]
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
 
-def _answer(numbers: Numbers, shown: Readouts, width: int) -> Iterator[Lines]:
-    """Yield the groups of an answer; the readouts of a stored one are empty."""
-    yield _speed(numbers, shown, width)
-    yield _drafts(numbers, shown, width)
-    yield _context(shown, width)
-    if not shown.unmeasured:
-        yield _prompt(numbers)
+def _answer(whose: str, numbers: Numbers, shown: Readouts, width: int, *, detailed: bool) -> Iterator[list[Content]]:
+    """Yield the groups of an answer, or one of its most important rows; the readouts of a stored one are empty."""
+    groups = [
+        [(True, Content.styled(whose, "$quiet")), *_speed(numbers, shown, width)],
+        list(_drafts(numbers, shown, width)),
+        list(_context(shown, width)),
+        list(_prompt(numbers if not shown.unmeasured else Numbers())),
+    ]
+    if detailed:
+        yield from ([line for _, line in group] for group in groups)
+    else:
+        yield [line for group in groups for is_brief, line in group if is_brief]
 
 
 def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     now = shown.recent.speed if shown.live else None
-    speed = now if now is not None else numbers.speed
-    if speed is not None:
-        value = _rate(speed)
-        bars = shown.recent.bars(width - _LABEL - value.cell_length - 1)
-        yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
-    if shown.live and numbers.speed is not None:
-        yield False, _row("average", _rate(numbers.speed))
-    if shown.stats is None and numbers.tokens is not None:
-        yield False, _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
-    if numbers.undrafted_speed is not None:
-        yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
-    if (gain := numbers.speedup) is not None:
-        yield True, _row("speedup", Content.styled(f"{gain.brief:>{_VALUE}}", "bold" if gain.measured else "$quiet"))
-    elif not shown.live and shown.drafting is not None and not numbers.drafted:
-        yield True, _row("speedup", Content.styled(NO_DRAFT_USED, "$quiet"))
-    # The reason comes and goes; its line stays.
+    value = _rate(now if now is not None else numbers.speed)
+    bars = shown.recent.bars(width - _LABEL - value.cell_length - 1)
+    yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
+    yield False, _row("average", _rate(numbers.speed))
+    yield False, _row("tokens", Content(f"{NONE if numbers.tokens is None else f'{numbers.tokens:,}':>{_VALUE}}"))
+    yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
+    gain = numbers.speedup
+    is_undrafted = not shown.live and shown.drafting is not None and not numbers.drafted
+    text = gain.brief if gain is not None else NO_DRAFT_USED if is_undrafted else NONE
+    is_measured = gain is not None and gain.measured
+    yield True, _row("speedup", Content.styled(f"{text:>{_VALUE}}", "bold" if is_measured else "$quiet"))
     if numbers.reason:
         yield True, cut(Content.styled(printable(numbers.reason), "$quiet"), BRIEF)
-    elif shown.drafting is not None and numbers.speed is not None:
-        source = shown.drafting.source
-        name, style = (NO_DRAFT, "$quiet") if source == "off" else (SOURCE_NAMES[source], "$draft")
-        yield True, _row("source", Content.styled(name, style))
+    else:
+        source = shown.drafting.source if shown.drafting is not None and numbers.speed is not None else None
+        if source is None or source == "off":
+            name = Content.styled(NO_DRAFT if source else f"{NONE:>{_VALUE}}", "$quiet")
+        else:
+            name = Content.styled(SOURCE_NAMES[source], "$draft")
+        yield True, _row("source", name)
 
 
 def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
-    if numbers.acceptance is not None:
-        text = acceptance(numbers.acceptance * numbers.drafted, numbers.drafted)
-        yield True, _share_row("acceptance", text, numbers.acceptance, width)
-        if shown.live and (recent := shown.recent.acceptance) is not None:
-            yield False, _share_row("recent", percent(recent), recent, width)
-    if numbers.per_step is not None:
-        yield True, _row("tokens/step", Content(f"{numbers.per_step:>{_VALUE}.1f}"))
-    if numbers.draft_length is not None:
-        yield False, _row("draft length", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
-    if (share := numbers.model_share) is not None:
-        sources = [f"{_partial(share)} {SOURCE_NAMES[numbers.drafter]}"] * (share > 0)
-        sources += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
-        for label, text in zip(("sources", ""), sources, strict=False):
-            yield False, _row(label, Content.styled(text, "$draft"))
+    share = numbers.acceptance
+    text = acceptance(share * numbers.drafted, numbers.drafted) if share is not None else NONE
+    yield True, _share_row("acceptance", text, share, width)
+    recent = shown.recent.acceptance if shown.live else None
+    yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
+    yield True, _row("tokens/step", Content(f"{_decimal(numbers.per_step):>{_VALUE}}"))
+    yield False, _row("draft length", Content.styled(f"{_decimal(numbers.draft_length):>{_VALUE}} tokens", "$draft"))
+    share, sources = numbers.model_share, [f"{NONE:>{_VALUE}}", ""]
+    if share is not None:
+        names = [f"{_partial(share)} {SOURCE_NAMES[numbers.drafter]}"] * (share > 0)
+        names += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
+        sources = [*names, ""][:2]
+    for label, text in zip(("sources", ""), sources, strict=True):
+        yield False, _row(label, Content.styled(text, "$draft" if share is not None else "$quiet"))
 
 
 def _context(shown: Readouts, width: int) -> Lines:
-    if shown.n_ctx:
-        yield True, _row("context", Content(f"{shown.used_tokens:>{_VALUE}} / {tokens(shown.n_ctx)}"))
-        yield False, _row("", _gauge((shown.used or 0) / shown.n_ctx, width - _LABEL, "$quiet"))
+    yield (
+        True,
+        _row("context", Content(f"{shown.used_tokens:>{_VALUE}} / {tokens(shown.n_ctx) if shown.n_ctx else NONE}")),
+    )
+    yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL, "$quiet"))
 
 
 def _prompt(numbers: Numbers) -> Lines:
-    if numbers.first_s is not None:
-        yield True, _row("TTFT", Content(f"{numbers.first_s:>{_VALUE}.{2 if numbers.first_s < 10 else 1}f} s"))
-    if numbers.prompt_speed is not None:
-        yield False, _row("prefill", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} tok/s"))
+    first_s, speed = numbers.first_s, numbers.prompt_speed
+    text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s is not None else NONE
+    yield True, _row("TTFT", Content(f"{text:>{_VALUE}} s"))
+    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed is not None else NONE:>{_VALUE}} tok/s"))
 
 
 def _models(pair: PairInfo) -> Iterator[Content]:
@@ -181,8 +182,12 @@ def _models(pair: PairInfo) -> Iterator[Content]:
         yield _row("" if at else "memory", Content.styled(text, "$quiet"))
 
 
-def _rate(speed: float, style: str = "") -> Content:
-    return Content.styled(f"{rate_number(speed):>{_VALUE}} tok/s", style)
+def _rate(speed: float | None, style: str = "") -> Content:
+    return Content.styled(f"{rate_number(speed) if speed is not None else NONE:>{_VALUE}} tok/s", style)
+
+
+def _decimal(number: float | None) -> str:
+    return f"{number:.1f}" if number is not None else NONE
 
 
 def _partial(share: float) -> str:
@@ -191,9 +196,9 @@ def _partial(share: float) -> str:
     return {"0%": "<1%", "100%": ">99%"}.get(text, text) if 0 < share < 1 else text
 
 
-def _share_row(label: str, text: str, share: float, width: int) -> Content:
+def _share_row(label: str, text: str, share: float | None, width: int) -> Content:
     text = f"{text:>{_VALUE}} "
-    return _row(label, Content.assemble((text, "$draft"), _gauge(share, width - _LABEL - len(text), "$draft")))
+    return _row(label, Content.assemble((text, "$draft"), _gauge(share or 0, width - _LABEL - len(text), "$draft")))
 
 
 def _gauge(share: float, width: int, style: str) -> Content:
@@ -207,9 +212,9 @@ def _row(label: str, value: Content) -> Content:
 
 
 def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> list[Content]:
-    """Return the lines of the groups that fit, with a blank line between them if there is room."""
+    """Return the lines of the groups that fit, with a blank line between them if there is always room."""
     wrapped = [[part for line in group for part in line.wrap(width)] for group in groups if group]
-    gap = [Content("")] if sum(len(group) + 1 for group in wrapped) <= height + 1 else []
+    gap = [Content("")] if sum(len(group) + 1 for group in wrapped) + _ACTIVITY <= height + 1 else []
     lines: list[Content] = []
     for group in wrapped:
         more = [*(gap if lines else []), *group]

@@ -11,7 +11,7 @@ from app.engine.types import DraftingStatus
 from app.session.snapshot import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, of_counters
-from app.ui.text import percent, sparkline, tokens
+from app.ui.text import NONE, percent, sparkline, tokens
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
 
 _WINDOW_NS = 2_000_000_000
@@ -126,7 +126,7 @@ class Readouts:
     @property
     def used_tokens(self) -> str:
         """Used tokens of the context, as text."""
-        return "\N{EN DASH}" if self.used is None else tokens(self.used)
+        return NONE if self.used is None else tokens(self.used)
 
     # The models
 

@@ -1,4 +1,4 @@
-"""The status line above the prompt, as in `107 tok/s · 3.1× · 78% accepted · draft model`."""
+"""The status line above the prompt, as in `107 tok/s   78% accepted   speedup 3.1×      draft model   2.1k of 32k`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Iterator
 from textual.content import Content
 from textual.widget import Widget
 
-from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED
+from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, rate_number
 from app.engine.types import SOURCE_NAMES
+from app.ui.sidebar.numbers import Numbers
 from app.ui.sidebar.readouts import Readouts
-from app.ui.text import tokens
+from app.ui.text import NONE, cell, tokens
 
-_GAP = " · "
+_GAP = "   "
+_SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 22
+"""Cells of the numbers. Each keeps its place, whatever the others show."""
+_BARS_FROM = 110
+"""Cells of the line from which on it shows bars."""
 _MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
 _UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
-_CONTEXT_FROM = 0.5
-"""Share of the context in use from which on it is shown."""
+_CONTEXT_FROM, _MUCH = 90, 0.5
+"""Cells of the line from which on it shows the context, and the share in use from which on every line does."""
 
 
 class StatusLine(Widget):
-    """Show as many whole readouts as fit, the most important first."""
+    """Show numbers on the left and drafts and context on the right, as many as fit, the most important first."""
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__()
@@ -30,26 +35,47 @@ class StatusLine(Widget):
         self._readouts.watch(self.refresh)
 
     def render(self) -> Content:
-        width, parts = self.size.width, list(self._parts())
-        while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
-            parts.pop()
-        return Content(_GAP).join(parts).truncate(width, ellipsis=True)
-
-    def _parts(self) -> Iterator[Content]:
-        shown = self._readouts
+        shown, width = self._readouts, self.size.width
         numbers = shown.numbers if not shown.doing else None
-        if shown.doing:
-            yield Content.styled(shown.doing, "$quiet")
-        elif numbers is not None:
-            yield Content(numbers.pace)
-            if numbers.speedup is not None:
-                yield Content(numbers.speedup.brief)
-            if numbers.acceptance is not None:
-                yield Content.styled(numbers.accepted, "$draft")
-        if source := self._source():
+        if numbers is None:
+            left = Content.styled(shown.doing, "$quiet").truncate(width, ellipsis=True)
+        else:
+            left = Content(_GAP).join(self._numbers(numbers, width))
+        parts = list(self._right(numbers, width))
+        while parts and left.cell_length + sum(len(_GAP) + part.cell_length for part in parts) > width:
+            parts.pop(0)
+        right = Content(_GAP).join(parts)
+        return left + " " * (width - left.cell_length - right.cell_length) + right
+
+    def _numbers(self, numbers: Numbers, width: int) -> Iterator[Content]:
+        """Yield the columns that fit; a dash stands for what is not measured."""
+        speed, gain = numbers.speed, numbers.speedup
+        columns = [
+            (_SPEED, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),
+            (
+                _ACCEPTED,
+                Content.styled(numbers.accepted or f"{NONE} accepted", "$draft" if numbers.accepted else "$quiet"),
+            ),
+            (
+                _SPEEDUP,
+                Content(f"speedup {NONE}" if gain is None else gain.brief if gain.is_none else f"speedup {gain.brief}"),
+            ),
+        ]
+        if width >= _BARS_FROM:
+            columns.insert(1, (_BARS, Content.styled(self._readouts.recent.bars(_BARS), "$quiet")))
+        for cells, column in columns:
+            if cells > width:
+                break
+            yield cell(column, cells) if column is not columns[-1][1] else column
+            width -= cells + len(_GAP)
+
+    def _right(self, numbers: Numbers | None, width: int) -> Iterator[Content]:
+        """Yield what stands at the right end, the most important last."""
+        shown, source = self._readouts, self._source()
+        if source:
             drafts = source not in _UNDRAFTED and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")
-        if shown.n_ctx and (shown.used or 0) >= _CONTEXT_FROM * shown.n_ctx:
+        if shown.n_ctx and (width >= _CONTEXT_FROM or (shown.used or 0) >= _MUCH * shown.n_ctx):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
 
     def _source(self) -> str:

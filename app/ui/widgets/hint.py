@@ -9,6 +9,8 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
+from app.ui.key_names import key
+
 _SECONDS = 4.0
 
 
@@ -74,7 +76,7 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        unseen = "↓ new text below" if self._unseen else ""
+        unseen = f"↓ new text below ({key('chat.follow', 'ctrl+end')})" if self._unseen else ""
         shown = Content(self._message or self._persistent or "  ".join(filter(None, (unseen, self._about))))
         self.set_class(not shown, "-silent")
         self.update(shown)

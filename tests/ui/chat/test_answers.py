@@ -12,7 +12,7 @@ from app.engine.types import DraftingStatus, FinishReason
 from app.session.snapshot import Phase
 from app.ui.sidebar.readouts import SHORT_WAIT_S
 from app.worker.events import Measuring
-from tests.ui.chat_driver import open_chat, said
+from tests.ui.chat_driver import WIDE, open_chat, said
 from tests.ui.fakes import PAIR
 
 
@@ -176,7 +176,7 @@ async def test_esc_does_not_wait_for_the_server() -> None:
 
 
 async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continues() -> None:
-    async with open_chat(size=(120, 30)) as chat:
+    async with open_chat(size=WIDE) as chat:
         await chat.send("go")
         chat.engine.load_progress("target", 0.5)
         await chat.until(lambda: "loading models 50%" in chat.status)

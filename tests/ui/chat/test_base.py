@@ -5,13 +5,24 @@ from __future__ import annotations
 import pytest
 
 from app.ui.chat.base import side_widths
+from tests.ui.chat_driver import open_chat
 
 
 @pytest.mark.parametrize(
-    ("columns", "widths"), [(80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (110, (28, 32)), (200, (36, 40))]
+    ("columns", "widths"),
+    [(80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (149, (28, 0)), (150, (28, 32)), (200, (36, 40))],
 )
 def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> None:
     assert side_widths(columns) == widths
+
+
+@pytest.mark.parametrize("columns", [120, 149, 150, 169, 170, 250])
+async def test_code_of_eighty_columns_is_not_wrapped(columns: int) -> None:
+    async with open_chat(size=(columns, 30)) as chat:
+        chat.screen.sidebar.display = True
+        code = "x" * 80
+        await chat.exchange("go", f"```\n{code}\n```")
+        await chat.shows(code)
 
 
 def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:

@@ -15,6 +15,7 @@ from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
+from app.ui.text import NONE
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.sidebar.driver import SECOND, brief, counted, shown
@@ -86,7 +87,7 @@ def test_how_fast_a_prompt_is_read_is_the_targets_own() -> None:
 
     # An answer that goes on: the target has read everything but a token, its draft nothing.
     readouts.follow(Step(1, (), replace(stats, cache_n=1699, prompt_n=1)))
-    assert "prefill" not in shown(readouts)
+    assert f"prefill          {NONE} tok/s" in shown(readouts)
 
 
 def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
@@ -106,18 +107,9 @@ def test_what_was_not_measured_is_not_shown() -> None:
     readouts.ready(PAIR.n_ctx)
     readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
-    for word in (
-        "tok/s",
-        "no draft  ",
-        "speedup",
-        "acceptance",
-        "recent",
-        "tokens/step",
-        "length",
-        "source",
-        "prefill",
-    ):
-        assert word not in text
+    values = {line[:12].strip(): line[12:].strip() for line in text.splitlines()}
+    for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "source", "prefill"):
+        assert values[name].startswith(NONE), name
     assert "TTFT          1.00 s" in text
 
 
@@ -126,13 +118,12 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     readouts.follow(Step(1, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
-    assert "acceptance" in shown(readouts)
+    assert "78%" in shown(readouts)
 
     forget(readouts)
 
     assert (readouts.numbers, readouts.used, list(readouts.recent.rates)) == (None, 0, [])
-    for word in ("tok/s", "acceptance", "speedup", "TTFT"):
-        assert word not in shown(readouts)
+    assert not {"78%", "107 tok/s", "3.1×"} & set(shown(readouts).split())
 
 
 def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() -> None:
@@ -141,13 +132,13 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
     readouts.measured(stats, DraftingStatus("model", "it is right", "winning", 3.1), live=False)
     assert "last answer" not in shown(readouts)
-    assert "TTFT" in shown(readouts)
+    assert "0.21 s" in shown(readouts)
 
     readouts.begin()
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     whose, speed = (line for line in shown(readouts).splitlines() if "answer" in line or "speed " in line)
     assert (whose, speed) == ("last answer", "speed          107 tok/s")
-    assert "TTFT" not in shown(readouts)
+    assert f"TTFT             {NONE} s" in shown(readouts)
 
     readouts.follow(Step(2, (), stats))
     assert "last answer" not in shown(readouts)
@@ -234,6 +225,22 @@ def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
     assert in_a_line(numbers) == "No numbers were stored."
 
 
+@pytest.mark.parametrize("detailed", [False, True])
+def test_every_row_keeps_its_place(detailed: bool) -> None:
+    readouts = Readouts()
+    rows = shown if detailed else lambda readouts: "\n".join(brief(readouts))
+
+    first = [line[:6] for line in rows(readouts).splitlines()]
+    readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
+    readouts.ready(PAIR.n_ctx)
+    readouts.begin()
+    readouts.follow(PromptProgress(2, False, 1024, 4096))
+    waiting = [line[:6] for line in rows(readouts).splitlines()]
+    readouts.follow(Step(1, (), STATS, DraftingStatus("model", "", "winning", 3.1, measured=True)))
+    assert [line[:6] for line in rows(readouts).splitlines()] == first
+    assert waiting[: len(first)] == first
+
+
 def test_the_brief_panel_has_six_numbers() -> None:
     readouts = Readouts()
     readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
@@ -243,9 +250,9 @@ def test_the_brief_panel_has_six_numbers() -> None:
     readouts.follow(Step(1, (), stats, DraftingStatus("model", "82% accepted", "winning", 3.1, measured=True)))
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
-        *("drafting", "speed", "speedup", "draft", "acceptance", "tokens/step", "context", "TTFT", "f5")
+        *("drafting", "this", "speed", "speedup", "draft", "acceptance", "tokens/step", "context", "TTFT", "f5")
     ]
-    assert lines[3] == "draft model: 82% accepted"
+    assert lines[4] == "draft model: 82% accepted"
 
 
 def test_drafting_that_is_off_shows_why() -> None:

@@ -81,7 +81,7 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
         for n in range(5):
             chat.engine.says(f"line {n}\n\n" * 30)
             await settled(chat)
-        await chat.shows("↓ new text below")
+        await chat.shows("↓ new text below (ctrl+end)")
         assert body(chat) == before
         assert answer is not None
         assert answer.is_attached
