@@ -12,6 +12,9 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from app.llama.installed import files_identity
+from app.llama.start_check import STARTED
+
 # Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.
 # `pytest --hypothesis-profile hunt` tries more of them.
 _PATIENT = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
@@ -32,6 +35,9 @@ for _name in (
     *("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"),
 ):
     os.environ.pop(_name, None)
+
+# The installed llama.cpp is known to start here, and nothing is written to the developer's cache before `own_folders`.
+os.environ[STARTED] = files_identity()
 
 REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
 

@@ -50,10 +50,11 @@ class FakeSystem(System):
         memory: tuple[int, int] = (64 * GIB, 48 * GIB),
         cores: tuple[int, int] = (16, 32),
         windows_cpu: str = "",
+        glibc: str = "glibc 2.39",
     ) -> None:
         self.name, self.arch, self.troubles = name, arch, []
         self._files, self._tools = dict(files or {}), dict(tools or {})
-        self._memory, self._cores, self._windows_cpu = memory, cores, windows_cpu
+        self._memory, self._cores, self._windows_cpu, self._glibc = memory, cores, windows_cpu, glibc
 
     def read(self, path: str) -> str:
         return self._files.get(path, "")
@@ -67,6 +68,9 @@ class FakeSystem(System):
         if output is None:
             self.troubles.append(f"{argv[0]} failed with code 1.")
         return output or ""
+
+    def glibc(self) -> str:
+        return self._glibc
 
     def memory(self) -> tuple[int, int]:
         return self._memory

@@ -109,10 +109,11 @@ def check_usage(args: argparse.Namespace) -> None:
 
 def gather() -> Facts:
     """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
-    from app.cli.loading import installer
     from app.core import paths
     from app.hardware.builds import advice
     from app.hardware.checks import Facts, folder_check, terminal
+    from app.hardware.installation import installation
+    from app.hardware.load_failure import LibraryError
     from app.hardware.machine import detect
     from app.models.hub.cache import folder
 
@@ -125,7 +126,7 @@ def gather() -> Facts:
     )
     machine = detect()
     build, devices, failure = _library(machine.ram_available)
-    python = ".".join(platform.python_version_tuple()[:2])
+    cause = failure.failure if isinstance(failure, LibraryError) else None
     live = sys.stdout.isatty()
     columns, rows = shutil.get_terminal_size() if live else (0, 0)
     in_wsl = " in WSL" if machine.wsl else ""
@@ -143,7 +144,7 @@ def gather() -> Facts:
         build=build,
         devices=devices,
         failure=failure,
-        advice=advice(machine, build, devices, python, install=installer(machine.system)),
+        advice=advice(machine, build, devices, installation(machine.system), cause),
         terminal=terminal(
             os.environ, live=live, size=(columns, rows), encoding=sys.stdout.encoding or "", system=machine.system
         ),

@@ -5,8 +5,6 @@ Measured numbers of threads depend on where the layers are, so they are read las
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,11 +15,11 @@ from app.cli.known_pairs import FILES, known_pairs, local_file
 from app.cli.options import Options
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
 from app.core.paths import memory_dir
-from app.core.shell import quoted
 from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, Rooms
+from app.hardware.installation import installation
 from app.hardware.rpc import RpcServer, query_server
 from app.hardware.system import System
 from app.llama import stored_measurements
@@ -87,8 +85,7 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
     from app.llama.devices import build, can_use_rpc
 
     if not can_use_rpc():
-        system = System().name
-        fix = rpc_command(build().backends, system, installer(system))
+        fix = rpc_command(build().backends, installation(System().name))
         raise UsageError(
             "This llama.cpp is built without RPC and cannot use --rpc.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
@@ -177,14 +174,3 @@ def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
             notices = (*params.notices, without_draft(error))
             return plan(_with_draft_type(replace(params, draft=None, notices=notices), drafts=True))
         raise
-
-
-def installer(system: str) -> str:
-    """Return the start of the command that installs a package into this Python, for the shell of a system."""
-    python = quoted(sys.executable or "python", system)
-    if importlib.util.find_spec("pip") is None:
-        # Environments that uv makes have no pip of their own.
-        return f"uv pip install --python {python}"
-    # PowerShell takes a quoted program for a text unless it is told to call it.
-    call = "& " if system == "windows" and python.startswith('"') else ""
-    return f"{call}{python} -m pip install"

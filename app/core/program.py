@@ -160,6 +160,11 @@ class ExitStatus:
         return self.code < 0 or self.code in _WINDOWS_CRASHES
 
     @property
+    def is_illegal_instruction(self) -> bool:
+        """The CPU does not have an instruction of the program."""
+        return self.code in (-4, 0xC000001D)
+
+    @property
     def how(self) -> str:
         """Such as "by signal ABRT", with the last message."""
         message = _FOLDERS.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu, version_key
+from app.hardware.installation import Extra, Installation
+from app.hardware.load_failure import LoadFailure
 from app.hardware.machine import Machine
 
 _OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
@@ -26,7 +28,7 @@ _VENDOR_WORDS = {
 }
 _ON_WINDOWS = "Run it in PowerShell after closing Tandem: Windows cannot replace files in use."
 _NO_LOADER = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers."
-_NOT_LOADED = "The installed llama.cpp cannot be loaded."
+_SLOW_RAM = "This llama.cpp does not use AVX2, so layers and experts in RAM run many times slower."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,12 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A backend of builds.toml, as a wheel or, without one, built here; with its requirement as a sentence."""
+    """A backend of builds.toml, as a wheel or, without one, built here; with a note and an extra that it requires."""
 
     backend: str
     wheel: dict[str, Any] | None = None
     note: str = ""
+    extra: Extra | None = None
 
 
 @cache
@@ -69,37 +72,86 @@ def advice(
     machine: Machine,
     build: BuildInfo | None,
     devices: Sequence[Device],
-    python: str,
-    *,
-    install: str = "python -m pip install",
+    here: Installation,
+    failure: LoadFailure | None = None,
 ) -> Advice | None:
-    """Return a better build for this machine and version of Python, or None.
+    """Return a better build for this machine, or None.
 
-    The installed build is None if it cannot be loaded. `install` begins a command that installs into the Python that
-    Tandem runs in.
+    Args:
+        build: The installed build; None if it cannot be loaded, which `failure` explains.
+        here: The environment in which the commands install.
     """
     if machine.translated:
         return None
+    found = _better_build(machine, build, devices, here, failure)
+    extra = _extra(failure.cuda) if failure is not None and failure.cuda is not None else None
+    if extra is None or found is None or all(gpu.vendor != "nvidia" for gpu in machine.gpus):
+        return found
+    return replace(
+        found,
+        backend=_title("cuda"),
+        reason="Install the libraries:",
+        command=here.extra_command(extra),
+        other=found.command,
+        other_needs="Or another build",
+    )
+
+
+def _better_build(
+    machine: Machine,
+    build: BuildInfo | None,
+    devices: Sequence[Device],
+    here: Installation,
+    failure: LoadFailure | None,
+) -> Advice | None:
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
         if build is not None and is_usable(gpu, devices, machine.gpus):
-            return None
-        choices = _choices(gpu, machine, python)
+            vulkan = [_Choice("vulkan", wheel)] if (wheel := _wheel("vulkan", machine)) else []
+            faster = [*vulkan, _Choice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
+            return _advice(faster, _SLOW_RAM, machine, here, urgent=False) if _lacks_avx2(build, machine) else None
+        if build is not None and gpu.vendor == "apple" and _has_backend(build, "metal"):
+            # Every build on macOS has Metal; another one would not find the GPU either.
+            continue
+        choices = _choices(gpu, machine)
+        if failure is not None:
+            choices = sorted((c for c in choices if _survives(c, failure)), key=lambda c: c.wheel is None)
         if choices:
             urgent = not gpu.integrated or gpu.vendor == "apple" or build is None
-            return _advice(choices, _reason(gpu, build, choices[0].backend), machine, install, urgent=urgent)
+            reason = _reason(gpu, build, choices[0].backend) if build is not None else _repair(failure)
+            return _advice(choices, reason, machine, here, urgent=urgent)
+    cpu = _with_source("cpu", machine)
     if build is None:
-        return _advice(_with_source("cpu", machine, python), _NOT_LOADED, machine, install)
-    if build.features and "AVX2" in machine.features and "AVX2" not in build.features:
-        return _advice(_with_source("cpu", machine, python), "This llama.cpp does not use AVX2.", machine, install)
-    return None
+        survivors = [choice for choice in cpu if failure is None or _survives(choice, failure)]
+        return _advice(survivors or cpu[-1:], _repair(failure), machine, here)
+    return _advice(cpu, _SLOW_RAM, machine, here) if _lacks_avx2(build, machine) else None
 
 
-def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
-    """Return the command that rebuilds llama.cpp with the same backends and RPC; `install` as for `advice`."""
+def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> str:
+    """Return how to get a llama.cpp that runs on this machine, in one line."""
+    found = advice(machine, None, (), here, failure)
+    return f"{found.reason} {found.command}" if found is not None else failure.fix or "See tandem doctor."
+
+
+def rpc_command(backends: Sequence[str], here: Installation) -> str:
+    """Return the command that rebuilds llama.cpp with the same backends and RPC."""
     data = known_builds()
     present = [name for name, known in data["backends"].items() if set(known["names"]) & set(backends)]
     flags = " ".join([*(data["source"][name]["cmake"] for name in present if name != "cpu"), data["rpc"]["cmake"]])
-    return _source_command(flags, system, install)
+    return here.build_command(data["package"], data["version"], flags)
+
+
+def _lacks_avx2(build: BuildInfo, machine: Machine) -> bool:
+    return bool(build.features) and "AVX2" in machine.features and "AVX2" not in build.features
+
+
+def _survives(choice: _Choice, failure: LoadFailure) -> bool:
+    """Return whether a build would not fail as the installed one does."""
+    return choice.backend not in failure.avoid or (choice.wheel is None and failure.can_compile)
+
+
+def _repair(failure: LoadFailure | None) -> str:
+    fix = failure.fix if failure is not None else None
+    return f"{fix} Or install another build:" if fix else "Install a build that runs here:"
 
 
 def is_usable(gpu: Gpu, devices: Sequence[Device], gpus: Sequence[Gpu] = ()) -> bool:
@@ -129,22 +181,23 @@ def missed(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[Gpu]:
     return sorted((g for g in candidates if not is_usable(g, devices, gpus)), key=lambda gpu: gpu.integrated)
 
 
-def _choices(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
+def _choices(gpu: Gpu, machine: Machine) -> list[_Choice]:
     """Return the builds that would use this GPU, best first."""
     if machine.system == "darwin":
-        return _with_source("metal", machine, python) if gpu.vendor == "apple" else []
+        return _with_source("metal", machine) if gpu.vendor == "apple" else []
     if not gpu.driver or gpu.driver in ("nouveau", "radeon"):
         return []
-    vulkan = _with_source("vulkan", machine, python, "" if machine.vulkan else _NO_LOADER)
+    vulkan = _with_source("vulkan", machine, "" if machine.vulkan else _NO_LOADER)
     if gpu.vendor == "nvidia" and gpu.api:
-        return _for_nvidia(gpu, machine, python, vulkan)
-    if gpu.vendor == "amd" and (rocm := _wheel("rocm", machine, python)) is not None:
+        return _for_nvidia(gpu, machine, vulkan)
+    if gpu.vendor == "amd" and (rocm := _wheel("rocm", machine)) is not None:
         return _for_amd(gpu, rocm, vulkan)
     return vulkan
 
 
 def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[_Choice]) -> list[_Choice]:
-    choice = _Choice("rocm", rocm, f"It is only for {', '.join(rocm['targets'])}.")
+    note = f"It is only for {', '.join(rocm['targets'])}, and slow with layers or experts in RAM."
+    choice = _Choice("rocm", rocm, note)
     # The wheel for Windows contains AMD's libraries.
     needed = version_key(rocm.get("version", ""))[:1]
     if not needed:
@@ -152,31 +205,36 @@ def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[_Choice]) -> list[_Cho
     return [choice, vulkan[0]] if needed == version_key(gpu.toolkit)[:1] else vulkan
 
 
-def _for_nvidia(gpu: Gpu, machine: Machine, python: str, vulkan: list[_Choice]) -> list[_Choice]:
+def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[_Choice]) -> list[_Choice]:
     source = _Choice("cuda")
+    # Vulkan comes with the driver, except in WSL, and needs no libraries.
+    at_once = vulkan[:1] if machine.vulkan and not machine.wsl and vulkan[0].wheel is not None else []
     installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
-    wheel = _cuda_wheel(gpu, installed, machine, python)
+    wheel = _cuda_wheel(gpu, installed, machine)
     if wheel is None:
-        return [source]
+        return [*at_once, source]
     major = version_key(wheel["version"])[0]
-    if major in installed:
-        return [_Choice("cuda", wheel), source]
-    note = f"It needs the libraries of the CUDA {major} toolkit. Install that first."
-    if machine.wsl:
-        note += " In WSL, install the toolkit without a driver: Windows provides it."
-        return [_Choice("cuda", wheel, note), source]
-    cuda = [_Choice("cuda", wheel, note), source]
-    # Vulkan comes with the driver and works at once.
-    return [vulkan[0], *cuda] if machine.vulkan else cuda
+    # Windows keeps CUDA 13's libraries where llama-cpp-python does not look.
+    if major in installed and not (machine.system == "windows" and major >= 13):
+        return [_Choice("cuda", wheel), source, *at_once]
+    extra = _extra(major)
+    note = "" if extra else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
+    return [*at_once, _Choice("cuda", wheel, note, extra), source]
 
 
-def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine, python: str) -> dict[str, Any] | None:
+def _extra(cuda: int | str) -> Extra | None:
+    """Return the extra of Tandem with the libraries of a major version of CUDA, if there is one."""
+    found = known_builds()["extras"].get(str(cuda))
+    return Extra(found["name"], tuple(found["packages"])) if found else None
+
+
+def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine) -> dict[str, Any] | None:
     """Return the newest wheel that the driver supports, for an installed toolkit if there is one.
 
     A driver runs builds for any release of its major version (NVIDIA: minor version compatibility), so an old driver
     gets the oldest wheel of its major version rather than none.
     """
-    wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine, python)]
+    wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine)]
     wheels = [w for w in wheels if _has_compute(w, gpu.target)]
     newest = version_key(gpu.api)
     fitting = [w for w in reversed(wheels) if version_key(w["version"]) <= newest]
@@ -191,41 +249,46 @@ def _has_compute(wheel: dict[str, Any], target: str) -> bool:
     return not capability or (least <= capability and (not most or capability <= most))
 
 
-def _with_source(backend: str, machine: Machine, python: str, note: str = "") -> list[_Choice]:
+def _with_source(backend: str, machine: Machine, note: str = "") -> list[_Choice]:
     """Return the wheel with a backend, if there is one, and the build from source."""
-    wheel = _wheel(backend, machine, python)
+    wheel = _wheel(backend, machine)
     return [*([_Choice(backend, wheel, note)] if wheel else []), _Choice(backend, note=note)]
 
 
-def _wheel(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
+def _wheel(backend: str, machine: Machine) -> dict[str, Any] | None:
     """Return the newest wheel with a backend that runs on a machine; None without one."""
     wheels = reversed(known_builds()["wheels"])
-    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine, python)), None)
+    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine)), None)
 
 
-def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
+def _runs(wheel: dict[str, Any], machine: Machine) -> bool:
     on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
     # A CPU without a feature of the wheel crashes at the first batch.
     missing = machine.features and set(wheel.get("features", ())) - set(machine.features)
-    return on and not missing and version_key(wheel["python"]) <= version_key(python)
+    is_old = machine.glibc is not None and machine.glibc < version_key(wheel.get("glibc", ""))
+    return on and not missing and not is_old
 
 
-def _reason(gpu: Gpu, build: BuildInfo | None, backend: str) -> str:
-    if build is None:
-        return _NOT_LOADED
+def _reason(gpu: Gpu, build: BuildInfo, backend: str) -> str:
     title = _title(backend)
-    if set(build.backends) & set(known_builds()["backends"][backend]["names"]):
+    if _has_backend(build, backend):
         return f"This llama.cpp is built with {title}, but {title} finds no {gpu.name}."
     return f"This llama.cpp is built without {title} and cannot use the {gpu.name}."
+
+
+def _has_backend(build: BuildInfo, backend: str) -> bool:
+    return bool(set(build.backends) & set(known_builds()["backends"][backend]["names"]))
 
 
 def _title(backend: str) -> str:
     return str(known_builds()["backends"][backend]["title"])
 
 
-def _advice(choices: list[_Choice], reason: str, machine: Machine, install: str, *, urgent: bool = True) -> Advice:
+def _advice(
+    choices: list[_Choice], reason: str, machine: Machine, here: Installation, *, urgent: bool = True
+) -> Advice:
     best, second = choices[0], choices[1] if len(choices) > 1 else None
-    notes = [best.note] if best.note else []
+    notes = [note for note in (here.note, best.note) if note]
     if best.wheel is None:
         notes.append(f"Building it takes minutes and needs {_needs(best, machine)}.")
     if machine.system == "windows":
@@ -238,9 +301,9 @@ def _advice(choices: list[_Choice], reason: str, machine: Machine, install: str,
     return Advice(
         backend=_title(best.backend),
         reason=reason,
-        command=_command(best, machine, install),
+        command=_command(best, here),
         notes=tuple(notes),
-        other=_command(second, machine, install) if second is not None else "",
+        other=_command(second, here) if second is not None else "",
         other_needs=other_needs,
         urgent=urgent,
     )
@@ -252,18 +315,9 @@ def _needs(choice: _Choice, machine: Machine) -> str:
     return str(data["source"][choice.backend]["needs"]).format(compiler=compiler)
 
 
-def _command(choice: _Choice, machine: Machine, install: str) -> str:
+def _command(choice: _Choice, here: Installation) -> str:
     data = known_builds()
-    package = data["package"]
+    package, version = data["package"], data["version"]
     if choice.wheel is None:
-        return _source_command(data["source"][choice.backend]["cmake"], machine.system, install)
-    # Without --only-binary pip would build the CPU version from source where the index lacks this release.
-    source = f"--only-binary {package} --extra-index-url {data['index']}{choice.wheel['name']}"
-    return f"{install} --force-reinstall --no-deps {source} {package}=={data['version']}"
-
-
-def _source_command(cmake: str, system: str, install: str) -> str:
-    package, version = known_builds()["package"], known_builds()["version"]
-    # pip reuses an earlier build, whatever its CMAKE_ARGS were.
-    command = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {package}=={version}"
-    return f'$env:CMAKE_ARGS = "{cmake}"; {command}' if system == "windows" else f'CMAKE_ARGS="{cmake}" {command}'
+        return here.build_command(package, version, data["source"][choice.backend]["cmake"])
+    return here.wheel_command(package, version, f"{data['index']}{choice.wheel['name']}", choice.extra)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.printable import one_line
 from app.hardware.cpu import cgroup_folders
-from app.hardware.gpus import Gpu, list_gpus, parse_bytes
+from app.hardware.gpus import Gpu, list_gpus, parse_bytes, version_key
 from app.hardware.system import System
 
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
@@ -24,6 +24,7 @@ class Machine:
         ram_available: Bytes of it that are available without swapping.
         arch: Of the interpreter, such as "x86_64" or "arm64".
         features: Instruction sets of the CPU by llama.cpp's names; () if unknown.
+        glibc: Version of the GNU C library; () on Linux without it, None elsewhere.
         vulkan: The Vulkan loader is installed.
         wsl: This Linux runs in WSL, which supports CUDA but not Vulkan.
         translated: This interpreter runs under Rosetta.
@@ -39,6 +40,7 @@ class Machine:
     gpus: tuple[Gpu, ...]
     arch: str = ""
     features: tuple[str, ...] = ()
+    glibc: tuple[int, ...] | None = None
     vulkan: bool = False
     wsl: bool = False
     translated: bool = False
@@ -60,6 +62,7 @@ def detect(system: System | None = None) -> Machine:
         gpus=tuple(list_gpus(system)),
         arch=system.arch,
         features=_features(system),
+        glibc=version_key(system.glibc()) if system.name == "linux" else None,
         vulkan=system.name == "windows" or "libvulkan.so.1 " in system.run("ldconfig", "-p"),
         wsl="microsoft" in system.read("/proc/sys/kernel/osrelease").lower(),
         translated=system.name == "darwin" and system.sysctl("sysctl.proc_translated") == "1",

@@ -71,6 +71,13 @@ class System:
         """Return a value of macOS; "" if it is unknown."""
         return self.run("sysctl", "-in", name).strip()
 
+    def glibc(self) -> str:
+        """Return the version of the GNU C library, such as "glibc 2.36"; "" on Linux without it."""
+        try:
+            return (os.confstr("CS_GNU_LIBC_VERSION") or "") if sys.platform != "win32" else ""
+        except (OSError, ValueError):
+            return ""
+
     def memory(self) -> tuple[int, int]:
         """Return the bytes of RAM: total, and available without swapping."""
         now = psutil.virtual_memory()

@@ -34,13 +34,15 @@ class ChildError(Exception):
     """A child gave no answer; the text continues "The child ...".
 
     Attributes:
+        status: How it ended; None if it did not end by itself.
         crashed: Whether it crashed or hung, which what it was asked about may have caused; a system that runs out of
             memory kills as well, and that says nothing.
     """
 
-    def __init__(self, reason: str, *, crashed: bool = False) -> None:
+    def __init__(self, reason: str, *, crashed: bool = False, status: ExitStatus | None = None) -> None:
         super().__init__(reason)
         self.crashed = crashed
+        self.status = status
 
 
 def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callable[[], bool] = lambda: False) -> Any:
@@ -62,7 +64,7 @@ def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callab
     if done.returncode != 0:
         lines = done.stderr.decode("utf-8", errors="replace").strip().splitlines()
         status = ExitStatus(done.returncode, lines[-1] if lines else "")
-        raise ChildError(f"ended {status.how}", crashed=status.is_crash and not status.was_killed)
+        raise ChildError(f"ended {status.how}", crashed=status.is_crash and not status.was_killed, status=status)
     try:
         reply = pickle.loads(done.stdout)
     except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend has a library beside them."""
 _CPU = re.compile(r"(?:lib)?ggml-cpu")
+_GPU = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
 _LIBRARY_VARIABLES = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
 
@@ -27,27 +29,49 @@ def is_cpu_only_build() -> bool:
     return any(map(_CPU.match, names)) and all(map(_CPU_BUILD.fullmatch, names))
 
 
+def gpu_backends() -> tuple[str, ...]:
+    """Return the GPU backends of the build, named as in builds.toml and judged by its files; ("cpu",) without any."""
+    found = {match[1].replace("hip", "rocm") for file in _files() if (match := _GPU.match(file.name))}
+    return tuple(sorted(found)) or ("cpu",)
+
+
+def files_identity() -> str:
+    """Return an identity of the installed files, which changes when they are written again, on this computer."""
+    states = [f"{file} {status.st_size} {status.st_mtime_ns}" for file in sorted(_files()) for status in _status(file)]
+    return _hash([*states, *_variables(), platform.node()])
+
+
 @cache
 def build_identity() -> str:
     """Return an identity of the build that stays when the same build is installed again.
 
     A process keeps the first one: what is installed meanwhile is not what it measures.
     """
-    parts = [f"{file.name} {_size(file)}" for file in sorted(_files())]
-    parts += [os.environ.get(name, "") for name in _LIBRARY_VARIABLES]
+    parts = [f"{file.name} {next((s.st_size for s in _status(file)), -1)}" for file in sorted(_files())]
+    return _hash([*parts, *_variables()])
+
+
+def _hash(parts: list[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:32]
 
 
-def _size(file: Path) -> int:
+def _variables() -> list[str]:
+    return [os.environ.get(name, "") for name in _LIBRARY_VARIABLES]
+
+
+def _status(file: Path) -> list[os.stat_result]:
     try:
-        return file.stat().st_size
+        return [file.stat()]
     except OSError:
-        return -1
+        return []
 
 
 def _files() -> list[Path]:
-    spec = importlib.util.find_spec("llama_cpp")
-    folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
+    if own := os.environ.get(_LIBRARY_VARIABLES[0]):
+        folders = [Path(own)]
+    else:
+        spec = importlib.util.find_spec("llama_cpp")
+        folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or [])] if spec is not None else []
     try:
         return [file for folder in folders for file in folder.iterdir()]
     except OSError:

@@ -12,21 +12,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from app.core.errors import ModelLoadError
-from app.core.printable import one_line
+from app.llama.cuda_libraries import load_missing
+from app.llama.start_check import check_start
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
-try:
-    import llama_cpp.llama_cpp as native
-    from llama_cpp import __version__ as binding_version
-except (ImportError, OSError, RuntimeError) as error:
-    raise ModelLoadError(
-        f"llama.cpp cannot be loaded: {one_line(str(error))}.",
-        "Install the library that it names (on Windows a GPU driver or Microsoft's Visual C++ Redistributable may be "
-        "missing), or another build: tandem doctor.",
-    ) from error
+check_start()
+while True:
+    try:
+        import llama_cpp.llama_cpp as native
+        from llama_cpp import __version__ as binding_version
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        if not load_missing(str(error)):
+            from app.llama.start_failure import import_failure
+
+            raise import_failure(error) from error
+    else:
+        break
 
 __all__ = ["binding_version", "native"]  # what other modules import from here although it is imported itself
 

@@ -20,6 +20,7 @@ _F32, _Q4_K = 0, 12
 """`ggml_type`."""
 _INPUTS, _OUTPUTS = 4096, 65536
 """150 MB of weights, which exceeds the caches of all but servers."""
+_FEW_OUTPUTS = 64
 _FEWEST, _MOST = 6, 64
 _LONG_ENOUGH_S = 1.5
 """Longer than most bursts of other programs."""
@@ -64,8 +65,20 @@ def throughput(n_threads: int, of_ram: bool = False) -> float | None:
         return None
 
 
-def _measured(device: int, n_threads: int) -> float | None:
-    """Measure on one device.
+def try_cpu() -> None:
+    """Compute one small product on the CPU: the child's side of `app.llama.start_check`."""
+    library.start()
+    if (device := devices.fastest(("cpu",))) is not None:
+        _measured(device, 1, _FEW_OUTPUTS, lambda compute: 1.0 if compute() else None)
+
+
+def _measured(
+    device: int,
+    n_threads: int,
+    n_outputs: int = _OUTPUTS,
+    timed: Callable[[Callable[[], bool]], float | None] | None = None,
+) -> float | None:
+    """Measure on one device; `timed` as `_timed`.
 
     Raises:
         MemoryError: The device has no room.
@@ -81,14 +94,14 @@ def _measured(device: int, n_threads: int) -> float | None:
         backend = owned("ggml_backend_dev_init", "ggml_backend_free", device, None)
         devices.set_threads(device, backend, n_threads)
         context = owned("ggml_init", "ggml_free", _InitParams(_CONTEXT_BYTES, None, True))
-        weights = _checked(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, _OUTPUTS))
+        weights = _checked(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, n_outputs))
         token = _checked(ggml["ggml_new_tensor_2d"](context, _F32, _INPUTS, 1))
         graph = _checked(ggml["ggml_new_graph"](context))
         ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
         buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
         # Memory that was never written is mapped to one page of zeros.
         ggml["ggml_backend_buffer_clear"](buffer, 0)
-        best_s = _timed(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
+        best_s = (timed or _timed)(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
         return int(ggml["ggml_nbytes"](weights)) / best_s if best_s is not None else None
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.builds import Advice, advice, known_builds, missed
+from app.hardware.builds import Advice, advice, known_builds, missed, repair_hint
 from app.hardware.devices import BuildInfo, Device, Kind
 from app.hardware.gpus import Gpu
+from app.hardware.installation import Installation
+from app.hardware.load_failure import LoadFailure
 from app.hardware.machine import Machine
 from tests.cli.doctor_facts import fake_build
 
@@ -22,6 +24,8 @@ RADEON = Gpu("amd", "RX 7900 XTX", 24 * GIB, 23 * GIB, "amdgpu", "ROCm 7.2.0", t
 ARC = Gpu("intel", "Arc A770", None, None, "xe", "")
 IRIS = Gpu("intel", "Iris Xe", None, None, "i915", "", integrated=True)
 BUILD = fake_build()
+CUDA_12 = ("nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
+CUDA_13 = ("'nvidia-cuda-runtime==13.*'", "'nvidia-cublas==13.*'")
 APPLE = Gpu("apple", "Apple M2", None, None, "Metal 3", "", integrated=True)
 
 
@@ -33,16 +37,30 @@ def machine(*gpus: Gpu, system: str = "linux", arch: str = "x86_64", vulkan: boo
     return Machine(system, "cpu", 8, 16, 64 * GIB, 48 * GIB, gpus, arch=arch, features=("AVX2",), vulkan=vulkan)
 
 
-def advised(target: Machine, build: BuildInfo | None = BUILD, *devices: Device, python: str = "3.11") -> Advice:
-    given = advice(target, build, devices, python)
+def in_venv(target: Machine) -> Installation:
+    return Installation("pip", "python", target.system)
+
+
+def advised(
+    target: Machine, build: BuildInfo | None = BUILD, *devices: Device, failure: LoadFailure | None = None
+) -> Advice:
+    given = advice(target, build, devices, in_venv(target), failure)
     assert given is not None
     return given
 
 
-def ready_made(name: str) -> str:
-    return (
-        "python -m pip install --force-reinstall --no-deps --only-binary llama-cpp-python "
-        f"--extra-index-url {INDEX}{name} {PIN}"
+def is_advised(target: Machine, build: BuildInfo, *devices: Device) -> bool:
+    return advice(target, build, devices, in_venv(target)) is not None
+
+
+def ready_made(name: str, *extra: str) -> str:
+    return " ".join(
+        (
+            "python -m pip install --force-reinstall --no-deps --only-binary llama-cpp-python --extra-index-url",
+            f"{INDEX}{name}",
+            PIN,
+            *extra,
+        )
     )
 
 
@@ -111,17 +129,24 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
     ("here", "command", "other", "told"),
     [
         # Without the toolkit Vulkan works at once.
-        (
-            machine(replace(RTX, toolkit="")),
-            ready_made("vulkan"),
-            ready_made("cu124"),
-            "It needs the libraries of the CUDA 12 toolkit",
-        ),
+        (machine(replace(RTX, toolkit="")), ready_made("vulkan"), ready_made("cu124", *CUDA_12), "With CUDA instead"),
         (
             machine(replace(RTX, toolkit="", api="13.0"), vulkan=False),
-            ready_made("cu130"),
+            ready_made("cu130", *CUDA_13),
             source("-DGGML_CUDA=on"),
-            "It needs the libraries of the CUDA 13 toolkit. Install that first.",
+            "",
+        ),
+        (
+            replace(machine(replace(RTX, toolkit="")), wsl=True),
+            ready_made("cu124", *CUDA_12),
+            source("-DGGML_CUDA=on"),
+            "",
+        ),
+        (
+            machine(replace(RTX, toolkit="", api="11.8"), vulkan=False),
+            ready_made("cu118"),
+            source("-DGGML_CUDA=on"),
+            "It needs the libraries of the CUDA 11 toolkit. Install that first.",
         ),
         (
             machine(RTX, arch="arm64"),
@@ -152,13 +177,8 @@ def test_the_build_for_a_gpu(here: Machine, command: str, other: str, told: str)
 
 @pytest.mark.parametrize("driver", ["", "nouveau"])
 def test_a_gpu_without_its_driver_and_a_translated_python_get_no_build(driver: str) -> None:
-    assert advice(machine(replace(RTX, api="", driver=driver)), BUILD, (), "3.11") is None
-    assert advice(replace(MAC, translated=True), BUILD, (), "3.11") is None
-
-
-def test_a_python_that_is_too_old_for_the_wheels_builds() -> None:
-    assert advised(machine(RTX), python="3.9").command == source("-DGGML_CUDA=on")
-    assert advised(machine(RTX), python="3.14").command == ready_made("cu124")
+    assert not is_advised(machine(replace(RTX, api="", driver=driver)), BUILD)
+    assert not is_advised(replace(MAC, translated=True), BUILD)
 
 
 def test_integrated_gpus_are_not_urgent_and_discrete_ones_come_first() -> None:
@@ -178,9 +198,7 @@ def test_a_card_is_missed_beside_graphics_inside_the_cpu_that_are_used() -> None
     assert missed((IRIS, ARC, RTX), (inside, processor)) == [ARC, RTX]
     assert missed((ARC,), (inside, processor)) == [], "what is not known to be two may be one"
     assert missed((IRIS, ARC, RTX), (inside, device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090"))) == []
-    given = advice(machine(IRIS, ARC), fake_build(("Vulkan", "CPU")), (inside, processor), "3.11")
-    assert given is not None
-    assert given.urgent
+    assert advised(machine(IRIS, ARC), fake_build(("Vulkan", "CPU")), inside, processor).urgent
 
 
 @pytest.mark.parametrize(
@@ -197,7 +215,7 @@ def test_a_card_is_missed_beside_graphics_inside_the_cpu_that_are_used() -> None
 def test_a_build_that_can_use_the_card_stays(gpu: Gpu, listed: Device) -> None:
     system, arch = ("darwin", "arm64") if gpu is APPLE else ("linux", "x86_64")
 
-    assert advice(machine(gpu, system=system, arch=arch), BUILD, (listed,), "3.11") is None
+    assert not is_advised(machine(gpu, system=system, arch=arch), BUILD, listed)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +237,7 @@ def test_the_reason_shows_a_missing_backend_from_a_missing_device() -> None:
 
 def test_a_library_that_does_not_load_is_installed_again() -> None:
     assert advised(machine(RTX), None).command == ready_made("cu124")
+    assert advised(machine(RTX), None).reason == "Install a build that runs here:"
     given = advised(machine(), None)
     assert (given.command, given.other) == (ready_made("cpu"), source("-DGGML_NATIVE=on"))
     assert advised(machine(IRIS), None).urgent
@@ -226,22 +245,92 @@ def test_a_library_that_does_not_load_is_installed_again() -> None:
 
 def test_a_build_for_any_cpu_is_replaced_by_one_for_this() -> None:
     assert advised(machine(), fake_build(features=("SSE3",))).command == ready_made("cpu")
-    assert advice(machine(), BUILD, (), "3.11") is None
-    assert advice(machine(), fake_build(features=()), (), "3.11") is None
+    assert not is_advised(machine(), BUILD)
+    assert not is_advised(machine(), fake_build(features=()))
 
 
 def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
     old = replace(machine(), features=("SSE3",))
 
-    # ggml's own choice for any processor has AVX2; the wheels for CUDA are built without it.
     assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), "")
     assert advised(replace(old, gpus=(ARC,))).command == source("-DGGML_VULKAN=on")
-    assert advised(replace(old, gpus=(RTX,))).command == ready_made("cu124")
+    assert advised(replace(old, gpus=(RTX,))).command == source("-DGGML_CUDA=on")
     assert advised(replace(old, features=()), None).command == ready_made("cpu"), "where it is not known"
 
 
-def test_the_installer_is_the_callers() -> None:
-    given = advice(machine(RTX), BUILD, (), "3.11", install="uv pip install --python /x/python")
+@pytest.mark.parametrize(
+    ("gpu", "glibc", "command"),
+    [
+        (RTX, (2, 35), ready_made("cu124")),
+        (RTX, (2, 34), ready_made("vulkan")),
+        (RADEON, (2, 34), ready_made("vulkan")),
+        # Alpine Linux has another C library, for which no index has wheels.
+        (ARC, (), source("-DGGML_VULKAN=on")),
+    ],
+)
+def test_no_wheel_is_advised_that_needs_a_newer_c_library(gpu: Gpu, glibc: tuple[int, ...], command: str) -> None:
+    assert advised(replace(machine(gpu), glibc=glibc)).command == command
 
-    assert given is not None
-    assert given.command.startswith("uv pip install --python /x/python --force-reinstall ")
+
+def test_layers_in_ram_are_slow_without_avx2_beside_a_gpu_that_works() -> None:
+    rocm, listed = fake_build(("ROCm", "CPU"), features=("SSE3",)), device("gpu", "ROCm", "gfx1100")
+    given = advised(machine(RADEON), rocm, listed)
+
+    assert "layers and experts in RAM run many times slower" in given.reason
+    assert (given.command, given.other, given.urgent) == (ready_made("vulkan"), source("-DGGML_HIP=on"), False)
+    assert not is_advised(machine(RADEON), fake_build(("ROCm", "CPU")), listed)
+
+
+def test_a_mac_whose_metal_finds_no_device_needs_no_other_build() -> None:
+    assert not is_advised(MAC, fake_build(("MTL", "CPU")))
+
+
+# A build that cannot be loaded
+
+NO_TOOLKIT = replace(RTX, toolkit="")
+CUDA_CRASH = LoadFailure("", None, ("cuda",), can_compile=True)
+NO_LOADER = LoadFailure("", "Install the loader.", ("vulkan",))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "failure", "command", "other"),
+    [
+        (RTX, CUDA_CRASH, ready_made("vulkan"), source("-DGGML_CUDA=on")),
+        (NO_TOOLKIT, CUDA_CRASH, ready_made("vulkan"), source("-DGGML_CUDA=on")),
+        (NO_TOOLKIT, NO_LOADER, ready_made("cu124", *CUDA_12), source("-DGGML_CUDA=on")),
+        (ARC, NO_LOADER, ready_made("cpu"), source("-DGGML_NATIVE=on")),
+        (ARC, LoadFailure("", None, ("cpu", "vulkan"), can_compile=True), source("-DGGML_VULKAN=on"), ""),
+        (
+            NO_TOOLKIT,
+            LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12"),
+            "python -m pip install --force-reinstall --no-deps nvidia-cuda-runtime-cu12 nvidia-cublas-cu12",
+            ready_made("vulkan"),
+        ),
+    ],
+)
+def test_the_advised_build_does_not_fail_as_the_installed_one(
+    gpu: Gpu, failure: LoadFailure, command: str, other: str
+) -> None:
+    given = advised(machine(gpu), None, failure=failure)
+
+    assert (given.command, given.other) == (command, other)
+
+
+def test_libraries_of_cuda_are_not_advised_without_a_gpu_of_nvidia() -> None:
+    failure = LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12")
+
+    assert advised(machine(), None, failure=failure).command == ready_made("cpu")
+
+
+def test_the_hint_of_an_error_is_the_fix_and_a_command() -> None:
+    hint = repair_hint(machine(ARC), in_venv(machine()), NO_LOADER)
+
+    assert hint == f"Install the loader. Or install another build: {ready_made('cpu')}"
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    for extra in known_builds()["extras"].values():
+        named = [one.partition(";")[0].strip() for one in project["optional-dependencies"][extra["name"]]]
+        assert named == extra["packages"]

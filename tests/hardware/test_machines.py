@@ -11,6 +11,7 @@ import pytest
 from app.hardware.builds import advice
 from app.hardware.checks import Facts, llama_section, machine_section, terminal
 from app.hardware.devices import Device
+from app.hardware.installation import Installation
 from app.hardware.machine import detect
 from tests.cli.doctor_facts import fake_build
 from tests.machines import FakeSystem
@@ -36,7 +37,7 @@ def facts_of(given: dict[str, Any]) -> Facts:
         build=build,
         devices=devices,
         failure=None,
-        advice=advice(machine, build, devices, given["python"]),
+        advice=advice(machine, build, devices, Installation("pip", "python", machine.system)),
         terminal=terminal({}, live=False, size=(0, 0), encoding="utf-8", system=machine.system),
     )
 

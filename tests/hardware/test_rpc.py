@@ -20,6 +20,7 @@ from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN
+from app.hardware.installation import Installation
 from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
 from tests.settings.in_memory import in_memory
@@ -238,10 +239,10 @@ def test_a_build_without_rpc_is_reported_how_to_get_one(monkeypatch: pytest.Monk
     ],
 )
 def test_a_new_build_keeps_what_the_old_one_has(backends: tuple[str, ...], flags: str) -> None:
-    command = rpc_command(backends, "linux", "pip install")
+    command, on_windows = (rpc_command(backends, Installation("pip", "py", name)) for name in ("linux", "windows"))
 
-    assert command.startswith(f'CMAKE_ARGS="{flags}" pip install ')
-    assert rpc_command(backends, "windows", "pip install").startswith(f'$env:CMAKE_ARGS = "{flags}"; pip install ')
+    assert command.startswith(f'CMAKE_ARGS="{flags}" py -m pip install ')
+    assert on_windows.startswith(f'$env:CMAKE_ARGS = "{flags}"; py -m pip install ')
 
 
 # The plan

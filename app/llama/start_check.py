@@ -1,0 +1,64 @@
+"""Start a newly installed llama.cpp in a child process first, because a wrong build can crash or hang its process.
+
+A build for CUDA may use instructions that this CPU does not have, and a broken driver may never return. Installed files
+that survived once are remembered, so later starts are not slower.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from app.core import atomic
+from app.core.errors import AppError
+from app.core.paths import cache_dir
+from app.llama.installed import files_identity
+
+log = logging.getLogger("tandem.child")
+
+FORMAT = 1
+STARTED = "TANDEM_LLAMA_STARTED"
+"""Variable with the identity of the files that this process or its parent tested."""
+_DEADLINE_S = 90.0
+"""A cold disk needs seconds for a library of 1 GB, and several GPUs for their drivers."""
+_MOST = 20
+
+
+def check_start() -> None:
+    """Start the installed llama.cpp in a child process, unless these files survived it before.
+
+    Raises:
+        LibraryError: It cannot be loaded, crashes or hangs.
+    """
+    identity = files_identity()
+    if os.environ.get(STARTED) == identity:
+        return
+    # Child processes inherit it, the one below too.
+    os.environ[STARTED] = identity
+    file = cache_dir() / "llama-starts.json"
+    known: list[str] = atomic.read_json(file, FORMAT, lambda raw: [str(one) for one in raw["files"]]) or []
+    if identity in known:
+        return
+    try:
+        _try()
+    except AppError:
+        del os.environ[STARTED]
+        raise
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_json(file, {"format": FORMAT, "files": [*known, identity][-_MOST:]})
+    except OSError as error:
+        log.warning("that llama.cpp starts cannot be remembered: %s", error)
+
+
+def _try() -> None:
+    # Later starts need neither.
+    from app.llama.child import ChildError, ask
+    from app.llama.start_failure import child_failure
+
+    try:
+        ask("throughput.try_cpu", seconds=_DEADLINE_S)
+    except ChildError as error:
+        if error.crashed:
+            raise child_failure(error.status, _DEADLINE_S) from error
+        log.warning("a trial start %s", error)

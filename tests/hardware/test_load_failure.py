@@ -1,0 +1,80 @@
+"""Why a build of llama.cpp does not load, from messages of the loaders of Linux, macOS and Windows."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from app.core.program import ExitStatus
+from app.hardware.load_failure import LibraryError, crash_failure, hang_failure, loader_failure
+
+OPEN = "cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "fix", "avoid"),
+    [
+        (f"libcuda.so.1: {OPEN}", "libcuda.so.1 is missing, which belongs to NVIDIA's driver", "driver", ("cuda",)),
+        (f"libvulkan.so.1: {OPEN}", "libvulkan.so.1 is missing", "apt install libvulkan1", ("vulkan",)),
+        (f"libamdhip64.so.7: {OPEN}", "belongs to ROCm", "ROCm 7.2", ("rocm",)),
+        (f"librocblas.so.5: {OPEN}", "belongs to ROCm", "ROCm 7.2", ("rocm",)),
+        (f"libcublas.so.13: {OPEN}", "belongs to the CUDA 13 toolkit", "CUDA 13", ("cuda",)),
+        (f"libcudart.so.11.0: {OPEN}", "libcudart.so.11.0 is missing", "CUDA 11", ("cuda",)),
+        (f"libgomp.so.1: {OPEN}", "the compiler's runtime", "apt install libgomp1", ()),
+        (r"Could not find module 'C:\x\llama.dll' (or one of its dependencies).", "Visual C++", "winget install", ()),
+        ("[WinError 126] The specified module could not be found", "Windows does not find", "winget install", ()),
+    ],
+)
+def test_a_missing_library_is_named_with_its_owner(text: str, reason: str, fix: str, avoid: tuple[str, ...]) -> None:
+    failure = loader_failure(f"Failed to load shared library '/v/lib/libllama.so': {text}", ("cuda",))
+
+    assert reason in failure.reason
+    assert failure.fix is not None
+    assert fix in failure.fix
+    assert (failure.avoid, failure.can_compile) == (avoid, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("/lib/libc.so.6: version `GLIBC_2.35' not found (required by /v/libggml.so)", "it needs C library 2.35"),
+        ("/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by x)", "it needs C++ library 3.4.32"),
+        ("/v/libllama.so: wrong ELF class: ELFCLASS32", "another kind of machine"),
+        ("mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64')", "another kind of machine"),
+        ("[WinError 193] %1 is not a valid Win32 application", "another kind of machine"),
+        ("Shared library with base name 'llama' not found", "Shared library with base name 'llama' not found"),
+        ("No module named 'llama_cpp'", "No module named 'llama_cpp'"),
+    ],
+)
+def test_only_another_build_helps(text: str, reason: str) -> None:
+    failure = loader_failure(text, ("cuda",))
+
+    assert reason in failure.message
+    assert (failure.fix, failure.can_compile) == (None, True)
+
+
+@pytest.mark.parametrize("code", [-4, 0xC000001D])
+def test_an_illegal_instruction_is_a_cpu_without_it(code: int) -> None:
+    failure = crash_failure(ExitStatus(code, "Illegal instruction"), ("cuda",))
+
+    assert (
+        failure.message == "The installed llama.cpp cannot run here: it uses instructions that this CPU does not have."
+    )
+    assert (failure.avoid, failure.can_compile) == (("cuda",), True)
+
+
+def test_other_ends_of_the_trial_are_described() -> None:
+    assert "ended by signal ABRT: ggml: no device" in crash_failure(ExitStatus(-6, "ggml: no device"), ("cuda",)).reason
+    assert "took longer than 90 seconds" in hang_failure(90, ("cuda",)).reason
+
+
+def test_a_driver_is_suspected_only_with_a_build_for_gpus() -> None:
+    assert "driver" in (hang_failure(90, ("vulkan",)).fix or "")
+    assert hang_failure(90, ("cpu",)).fix is None
+
+
+def test_the_error_of_a_child_process_arrives_whole() -> None:
+    error = pickle.loads(pickle.dumps(LibraryError(hang_failure(9, ("cpu",)), "Install it.")))
+
+    assert (error.failure, error.hint) == (hang_failure(9, ("cpu",)), "Install it.")

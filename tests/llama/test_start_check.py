@@ -1,0 +1,113 @@
+"""Start an installed llama.cpp in a child first: it crashes, hangs or lacks a library, and this process lives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.core.program import python_environment
+from app.hardware.load_failure import LibraryError
+from app.llama import start_check
+from app.llama.start_check import STARTED, check_start
+from tests.llama.stub_libraries import CRASHES, HANGS, HARMLESS, compile_library, needs_compiler
+
+
+@pytest.fixture(autouse=True)
+def untested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(STARTED, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(start_check, "cache_dir", lambda: tmp_path / "cache")
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, *needed: Path) -> None:
+    """Let child processes load another library than the installed one."""
+    compile_library(folder / "lib" / "libllama.so", code, *needed)
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(folder / "lib"))
+
+
+def fails() -> LibraryError:
+    with pytest.raises(LibraryError) as caught:
+        check_start()
+    assert STARTED not in os.environ
+    return caught.value
+
+
+@needs_compiler
+def test_a_crash_is_one_sentence_with_a_command_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, CRASHES)
+
+    assert "it uses instructions that this CPU does not have" in fails().message
+    assert "llama-cpp-python==" in fails().hint
+
+
+@needs_compiler
+def test_a_hang_ends_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, HANGS)
+    monkeypatch.setattr(start_check, "_DEADLINE_S", 0.5)
+
+    assert "a trial start took longer than 0.5 seconds" in fails().message
+
+
+@needs_compiler
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = compile_library(tmp_path / "libvulkan.so.1", HARMLESS)
+    install(tmp_path, monkeypatch, HARMLESS, loader)
+    loader.unlink()
+
+    assert "libvulkan.so.1 is missing, which belongs to the Vulkan loader" in fails().message
+
+
+@needs_compiler
+def test_a_command_prints_the_sentence_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, CRASHES)
+    command = [sys.executable, "-P", "-m", "app", "run", "hi"]
+    done = subprocess.run(command, env=python_environment(), capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    first, second = done.stderr.splitlines()
+    assert first == (
+        "tandem: The installed llama.cpp cannot run here: it uses instructions that this CPU does not have."
+    )
+    assert "pip install" in second
+
+
+def test_files_that_started_once_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[bool] = []
+    monkeypatch.setattr(start_check, "_try", lambda: tried.append(True))
+    for identity in ("old", "old", "new", "old"):
+        monkeypatch.setattr(start_check, "files_identity", lambda identity=identity: identity)
+        monkeypatch.delenv(STARTED, raising=False)
+        check_start()
+
+    assert len(tried) == 2
+
+
+def test_the_installed_build_starts_and_its_children_do_not_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_start()
+
+    monkeypatch.setattr(start_check, "cache_dir", lambda: Path("/nowhere"))
+    monkeypatch.setattr(start_check, "_try", lambda: pytest.fail("this process has tested these files"))
+    check_start()
+
+
+def test_a_folder_that_cannot_be_written_costs_only_another_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file in the place of the folder")
+    monkeypatch.setattr(start_check, "_try", lambda: None)
+
+    check_start()
+    assert STARTED in os.environ
+
+
+def test_a_child_that_the_system_kills_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import os; os.kill(os.getpid(), 9)"
+    monkeypatch.setattr("app.llama.child.python_command", lambda *_: (sys.executable, "-c", code))
+
+    check_start()
