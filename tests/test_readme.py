@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from textual.binding import Binding
 
 from app.cli.command_line import parse_args
+from app.hardware.builds import known_builds
 from app.models.catalog import Catalog, shipped_file
 from app.ui.composer.input import PromptInput
 from app.ui.keys import CHAT_KEYS, PROGRAM_KEYS
 from tests.cli.commands import every_command
 
-_README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+_ROOT = Path(__file__).parents[1]
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def _in_help() -> list[str]:
@@ -55,6 +58,15 @@ def test_every_flag_of_the_readme_exists() -> None:
 
     assert {"--json", "--isolate", "--draft-n-max"} <= named
     assert named <= flags
+
+
+def test_every_index_and_extra_of_the_install_section_exists() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    indexes = set(re.findall(rf"{re.escape(known_builds()['index'])}(\w+)", _README))
+    extras = {name for names in re.findall(r'"\.\[([\w,]+)\]"', _README) for name in names.split(",")}
+
+    assert {"cpu", "metal", "vulkan"} <= indexes <= {wheel["name"] for wheel in known_builds()["wheels"]}
+    assert {"demo", "cuda"} <= extras <= project["optional-dependencies"].keys()
 
 
 def test_every_named_pair_is_in_the_catalog() -> None:

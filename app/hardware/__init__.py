@@ -5,6 +5,8 @@ cpu          CPU model, threads, quota, clock and use by other programs
 gpus         GPUs, also those that llama.cpp cannot use
 machine      everything above as one value
 devices      devices and build of the installed llama.cpp
+installation how Tandem was installed, and the commands for that environment
+load_failure why the installed llama.cpp does not load
 builds       the build of llama-cpp-python that a machine needs
 fit, offers  placement of a pair on devices, and alternatives
 rpc          devices of other machines

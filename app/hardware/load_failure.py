@@ -25,8 +25,8 @@ class LoadFailure:
 
     Attributes:
         reason: What is wrong, as a clause.
-        fix: How to mend the installed build, as a sentence; None if only another one helps.
-        avoid: Backends whose ready-made builds would fail likewise.
+        fix: How to make the installed build run, as a sentence; None if only another one helps.
+        avoid: Backends whose ready-made builds would fail in the same way.
         can_compile: A build of these backends that is compiled here would work.
         cuda: Major version of the CUDA toolkit whose libraries are missing.
     """
