@@ -116,6 +116,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "license": pair.license,
         "context": pair.context,
         "tested_with": pair.tested_with,
+        "published": [str(speed) for speed in pair.published],
         "fit": proposal.summary,
         "drafting": room.drafting(pair),
         "download": gigabytes(download) if download else "",

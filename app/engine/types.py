@@ -212,7 +212,7 @@ class SamplingParams:
     dry_multiplier: float = 0.0
     dry_base: float = 1.75
     dry_allowed_length: int = 2
-    dry_penalty_last_n: int = 1024
+    dry_penalty_last_n: int = 64
     dynatemp_range: float = 0.0
     dynatemp_exponent: float = 1.0
     mirostat: int = 0

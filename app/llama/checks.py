@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.core.errors import DamagedFileError, ModelFileError
+from app.models.compatibility import NO_VOCABULARY
 from app.models.gguf import GgufHeader, read_header
 
 _MIN_ALIGNMENT = 32
@@ -31,16 +32,20 @@ class ModelFile:
     header: GgufHeader
 
 
-def open_model_file(path: Path) -> ModelFile:
+def open_model_file(path: Path, *, is_draft: bool = False) -> ModelFile:
     """Check a model file without loading it.
 
     Raises:
         ModelFileError: It is missing, or not a language model.
-        DamagedFileError: It is truncated, or llama.cpp would abort on it.
+        DamagedFileError: It is truncated, or llama.cpp would abort on it, or it cannot be a draft.
     """
     header = read_header(path, tensors=True)
     if found := _other_kind(header):
         reason, hint = found
+        if is_draft:
+            raise DamagedFileError(
+                f"{path.name} cannot be used as a draft: {reason}.", "Choose another draft, or none."
+            )
         raise ModelFileError(f"{path} cannot be run: {reason}.", hint)
     if reason := _fault(header):
         hint = "The file is damaged or was made by a faulty tool; get another."
@@ -59,7 +64,7 @@ def _other_kind(header: GgufHeader) -> tuple[str, str] | None:
     if header.architecture == "clip":
         return "it is a vision projector, not a language model", "Name the model file that belongs to it."
     if not header.tokens or header.metadata.get("tokenizer.ggml.model") in ("none", "no_vocab"):
-        return "it has no vocabulary", "It is a GGUF file, but not a model that can chat."
+        return NO_VOCABULARY, "It is a GGUF file, but not a model that can chat."
     return None
 
 

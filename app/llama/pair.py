@@ -163,7 +163,7 @@ class NativePair:
 
     def _draft_file(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile:
         """Return the checked draft file. Raises DamagedFileError if it cannot draft for the target."""
-        found = open_model_file(path)
+        found = open_model_file(path, is_draft=True)
         if head_facts(found.header) is not None:
             self._try_head(found.path, params, on_progress, "draft")
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,9 +31,24 @@ _TEXTS = ("title", "family", "good_at", "license", "tested_with")
 _FORMER = {"licence": "license"}
 """Earlier spellings of keys, still read."""
 _NUMBERS = ("memory_gb", "bytes_per_token", "expert_bytes", "expert_layers", "context")
-_PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
+_PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "published", "target", "draft", "sampling", "drafting")
 _FIX = "Fix it, or move it away; no pair in it is known until then."
+_SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSpeed:
+    """Tokens per second that others measured on `gpu`, without and with drafts; `source` is where they said so."""
+
+    gpu: str
+    without_drafts: float
+    with_drafts: float
+    source: str
+
+    def __str__(self) -> str:
+        speedup = self.with_drafts / self.without_drafts
+        return f"{self.gpu}: {self.without_drafts:g} to {self.with_drafts:g} tok/s, {speedup:.2f}× ({self.source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,7 @@ class Pair:
         expert_bytes: Size of the target's experts; 0 if unknown.
         expert_layers: Layers of the target that have experts.
         working: Memory besides the weights; None if unknown.
+        published: Speeds that others published.
         shipped: The entry comes with Tandem.
     """
 
@@ -67,6 +84,7 @@ class Pair:
     expert_bytes: int = 0
     expert_layers: int = 0
     working: PairOverhead | None = None
+    published: tuple[PublishedSpeed, ...] = ()
     shipped: bool = field(default=False, compare=False, repr=False)
 
     @property
@@ -160,6 +178,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         target=_source(entry["target"], f"{where}.target", file),
         draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
         working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
+        published=_published(entry.get("published", []), f"{where}.published"),
         sampling=dict(sampling),
         drafting=params(DraftParams(), drafting, f"{where}.drafting") if drafting is not None else None,
     )
@@ -170,6 +189,8 @@ def write_pair(pair: Pair) -> dict[str, Any]:
     entry: dict[str, Any] = {key: value for key in (*_TEXTS, *_NUMBERS) if (value := getattr(pair, key))}
     if pair.working is not None:
         entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
+    if pair.published:
+        entry["published"] = [dict(zip(_SPEED_KEYS, astuple(speed), strict=True)) for speed in pair.published]
     entry["target"] = _write_source(pair.target)
     if pair.draft is not None:
         entry["draft"] = _write_source(pair.draft)
@@ -198,7 +219,9 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
     if not repo or not is_repository(repo):
         raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
     if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
-        raise CatalogError(f"{where}.sha256 must be 64 hexadecimal digits.", "Leave it out if unknown.")
+        told = f"it has {len(sha256)} characters" if len(sha256) != 64 else "it has other characters"
+        fix = "Copy it from the file's page on Hugging Face, or leave it out."
+        raise CatalogError(f"{where}.sha256 must be 64 hexadecimal digits; {told}.", fix)
     return HubModel(
         repo,
         quant=text(entry, "quant", where),
@@ -213,6 +236,25 @@ def _working(table: Any, where: str) -> PairOverhead:
     keys = list(PairOverhead.__dataclass_fields__)
     check_table(table, keys, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
     return PairOverhead(**{key: whole(table, key, where) or 0 for key in keys})
+
+
+def _published(entries: Any, where: str) -> tuple[PublishedSpeed, ...]:
+    how = 'Write [{ gpu = "RTX 4090", without = 44.7, with = 84.9, source = "where it was published" }].'
+    if not isinstance(entries, list):
+        raise CatalogError(f"{where} must be a list of tables.", how)
+    found = []
+    for entry in entries:
+        check_table(entry, _SPEED_KEYS, where, how)
+        gpu, source = text(entry, "gpu", where), text(entry, "source", where)
+        without, with_drafts = entry.get("without"), entry.get("with")
+        if (
+            not gpu
+            or not source
+            or not all(type(n) in (int, float) and 0 < n < math.inf for n in (without, with_drafts))
+        ):
+            raise CatalogError(f"{where} needs gpu, without, with and source; speeds are above 0.", how)
+        found.append(PublishedSpeed(gpu, without, with_drafts, source))
+    return tuple(found)
 
 
 T = TypeVar("T", SamplingParams, DraftParams)

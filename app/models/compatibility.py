@@ -25,6 +25,7 @@ from app.models.model_facts import ModelFacts
 from app.models.pair_summary import setup_models
 from app.models.source import ModelSource
 
+NO_VOCABULARY = "its file has no vocabulary"
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
 _WORTHWHILE = 0.5
 """A draft above this share of its target's size is too slow."""
@@ -53,17 +54,19 @@ _LAYER_INPUT_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
         "deepseek4",
-        "gemma3n",
         "gemma4",
         "gpt-oss",
+        "hunyuan-dense",
         "hunyuan_vl",
         "lfm2",
+        "lfm2moe",
         "llama",
         "mimo2",
         "minimax-m2",
         "muse-glimmer",
         "nanbeige",
         "nemotron_h",
+        "nemotron_h_moe",
         "qwen3",
         "qwen35",
         "qwen35moe",
@@ -71,7 +74,8 @@ _LAYER_INPUT_ARCHITECTURES = frozenset(
         "qwen4exp",
     }
 )
-"""Architectures whose layer inputs llama.cpp can output; for any other one it ends the process."""
+"""Architectures whose graphs in llama.cpp fill `t_layer_inp`, or that reuse such a graph; for any other one it ends the
+process."""
 
 
 _SHARED_TARGET = "gemma4"
@@ -151,6 +155,8 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
     if draft is not None and remedy is None:
         is_head = draft.head is not None
         problem = head_problem(target, draft) if is_head else incompatibility(target.vocab, draft.vocab) or ""
+        if not draft.vocab.tokens:
+            problem = f"{draft.name} cannot be used as a draft: {NO_VOCABULARY}."
         if not draft.can_rollback:
             problem = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         remedy = Remedy.OTHER_DRAFT if problem else None

@@ -185,7 +185,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         n_mtp_layers=n_mtp_layers,
         mtp_fault=mtp_fault,
         window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
-        window_share=_window_share(header),
+        window_share=_window_share(header, width),
         head=head_facts(header),
     )
 
@@ -251,8 +251,10 @@ def _expert_share(header: GgufHeader) -> float:
     return used / experts if 0 < used < experts else 1.0
 
 
-def _window_share(header: GgufHeader) -> float:
-    """Return the share of layers with a sliding window; llama.cpp's own pattern where the file has none."""
+def _window_share(header: GgufHeader, width: int) -> float:
+    """Return the share of the KV cache with a sliding window; llama.cpp's own pattern where the file has none."""
+    if layers := _kv_widths(header, width):
+        return sum(values for values, is_window in layers if is_window) / max(1, sum(values for values, _ in layers))
     pattern = header.of_architecture("attention.sliding_window_pattern")
     if isinstance(pattern, list) and pattern:
         return sum(map(bool, pattern)) / len(pattern)
@@ -272,6 +274,8 @@ def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int
 
 def _kv_bytes(header: GgufHeader, width: int) -> int:
     """Return the keys and values of one token in all layers but MTP layers; sliding windows count in full."""
+    if by_layer := _kv_widths(header, width):
+        return _F16 * sum(values for values, _ in by_layer)
     heads, key, value = _head_widths(header, width)
     kv_heads, layers = header.of_architecture("attention.head_count_kv"), _trunk(header)
     if isinstance(kv_heads, list):
@@ -280,6 +284,23 @@ def _kv_bytes(header: GgufHeader, width: int) -> int:
         layers -= _recurrent_layers(header) if _alternates(header) else 0
         total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
     return _F16 * total * (key + value)
+
+
+def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
+    """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all are alike.
+
+    Gemma 4 has narrower heads in these layers, and its last layers share the cache of earlier ones.
+    """
+    pattern, narrow = header.of_architecture("attention.sliding_window_pattern"), "attention.key_length_swa"
+    if not isinstance(pattern, list) or not header.number(narrow):
+        return []
+    n_layers = max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
+    kv_heads, (heads, key, value) = header.of_architecture("attention.head_count_kv"), _head_widths(header, width)
+    by_layer = kv_heads if isinstance(kv_heads, list) else repeat(header.number("attention.head_count_kv") or heads)
+    in_window = header.number(narrow) + (header.number("attention.value_length_swa") or header.number(narrow))
+    layers = zip(by_layer, pattern[:n_layers], strict=False)
+    counted = ((n, bool(is_window)) for n, is_window in layers if isinstance(n, int) and n > 0)
+    return [(n * (in_window if is_window else key + value), is_window) for n, is_window in counted]
 
 
 def _trunk(header: GgufHeader) -> int:

@@ -26,7 +26,7 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     ),
     "pairs show": (
         *("name", "title", "target", "draft", "family", "good_at", "license", "context", "tested_with"),
-        *("fit", "drafting", "download", "files", "on_disk", "licence"),
+        *("published", "fit", "drafting", "download", "files", "on_disk", "licence"),
     ),
     "pairs check": ("target", "draft", "memory", "context", "compatible", "problems", "warnings", "draft_kind"),
     "pairs find": ("model", "parameters", "size", "from", "kind"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from app.core.errors import CatalogError, UsageError
 from app.engine.types import DraftParams
 from app.models.catalog import Catalog, read_pair, shipped_file, write_pair
+from app.models.model_names import part_of
 from app.models.pair_summary import NO_FILE, size_text
-from app.models.source import DemoModel, LocalModel
+from app.models.source import DemoModel, HubModel, LocalModel
 
 
 def catalog(tmp_path: Path, own: str) -> Catalog:
@@ -41,6 +43,36 @@ def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:
         assert pair.license
         assert pair.context >= 2048
         assert all(not isinstance(source, LocalModel) for source in pair.sources)
+
+
+def test_every_shipped_model_is_pinned_with_its_size() -> None:
+    models = [source for pair in Catalog(shipped_file()).pairs.values() for source in pair.sources if not pair.is_demo]
+
+    for source in models:
+        assert isinstance(source, HubModel)
+        assert re.fullmatch("[0-9a-f]{40}", source.revision), source
+        assert source.file, source
+        assert source.size, source
+        assert source.sha256 or part_of(source.file), f"{source}: only a split model has no single checksum"
+
+
+def test_within_a_size_of_memory_published_speedups_come_first() -> None:
+    pairs = Catalog(shipped_file()).pairs.values()
+
+    assert len(pairs) <= 30
+    for size in {pair.memory_gb for pair in pairs}:
+        alike = [pair for pair in pairs if pair.memory_gb == size and not pair.is_demo]
+        assert bool(alike[0].published) is any(pair.published for pair in alike), size
+    speeds = [speed for pair in pairs for speed in pair.published]
+    assert all(speed.with_drafts > speed.without_drafts for speed in speeds)
+
+
+def test_published_speeds_are_shown_with_their_source(tmp_path: Path) -> None:
+    speed = '{ gpu = "RTX 4090", without = 40, with = 70.5, source = "a page" }'
+    mine = catalog(tmp_path, f"[pairs.mine]\ntarget = 'big.gguf'\npublished = [{speed}]\n").get("mine")
+
+    assert [str(one) for one in mine.published] == ["RTX 4090: 40 to 70.5 tok/s, 1.76× (a page)"]
+    assert read_pair("mine", write_pair(mine), tmp_path / "models.toml") == mine
 
 
 def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
@@ -97,10 +129,15 @@ def test_user_pairs_override_shipped_pairs(tmp_path: Path) -> None:
         ),
         ("[pairs.a]\ntarget = { repo = 'nonsense' }", "pairs.a.target.repo must name a repository"),
         ("[pairs.a]\ntarget = { repo = 'owner/a--b', file = 'x.gguf' }", "pairs.a.target.repo must name a repository"),
-        ("[pairs.a]\ntarget = { repo = 'a/b', sha256 = 'zz' }", "pairs.a.target.sha256 must be 64 hexadecimal"),
+        (
+            "[pairs.a]\ntarget = { repo = 'a/b', sha256 = 'zz' }",
+            "pairs.a.target.sha256 must be 64 hexadecimal digits; it has 2 characters",
+        ),
         ("[pairs.a]\ntarget = { repo = 'a/b', size = -1 }", "pairs.a.target.size must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nmemory_gb = 'eight'", "pairs.a.memory_gb must be a whole number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = 5", "sampling must be a table"),
+        ("[pairs.a]\ntarget = 'x'\npublished = 5", "published must be a list of tables"),
+        ("[pairs.a]\ntarget = 'x'\npublished = [{ gpu = 'x', with = 0 }]", "published needs gpu, without, with and"),
         ("pairs = 5", "pairs must be a table"),
         ("[pairs]\na = 5", "pairs.a must be a table"),
         ("[pair.a]\ntarget = 'x'", 'unknown key "pair". Did you mean "pairs"'),

@@ -90,9 +90,9 @@ def test_a_card_is_not_charged_with_what_is_in_main_memory() -> None:
 
 
 def test_setup_and_loading_agree_on_a_laptop() -> None:
-    laptop = Room(int(4.5 * GB))
+    laptop = Room(int(4.2 * GB))
 
-    assert weigh(CATALOG["qwen3-4b"], laptop).fit is Fit.TOO_BIG
+    assert weigh(CATALOG["qwen3.5-4b"], laptop).fit is Fit.TOO_BIG
     assert propose(list(CATALOG.values()), laptop)[0].pair.name == "qwen3.5-2b"
 
 
@@ -118,7 +118,7 @@ def prepared(pair: Pair, check: PairCheck) -> Pair:
 
 
 def test_what_the_headers_say_goes_over_the_catalog_and_is_written_down(tmp_path: Path) -> None:
-    check = check_of(CATALOG["qwen3-4b"])
+    check = check_of(CATALOG["qwen3.5-4b"])
     known = prepared(replace(BIG, working=PairOverhead(1, 2, 3)), check)
 
     assert known.working == check.overhead
@@ -130,7 +130,7 @@ def test_what_the_headers_say_goes_over_the_catalog_and_is_written_down(tmp_path
 
 
 def test_an_own_pair_is_weighed_with_its_context() -> None:
-    check = check_of(CATALOG["qwen3-4b"])
+    check = check_of(CATALOG["qwen3.5-4b"])
     short = replace(check, target=replace(check.target, n_ctx_train=2000))
 
     assert prepared(BIG, short).context == 2048
@@ -139,7 +139,7 @@ def test_an_own_pair_is_weighed_with_its_context() -> None:
 
 
 def test_absurd_header_sizes_are_not_registered() -> None:
-    vast = check_of(CATALOG["qwen3-4b"])
+    vast = check_of(CATALOG["qwen3.5-4b"])
     vast = replace(vast, target=replace(vast.target, kv_bytes_per_token=1 << 64))
 
     assert prepared(BIG, vast).working == BIG.working

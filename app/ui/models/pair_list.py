@@ -148,7 +148,8 @@ class PairList(ChoiceList[PairCard | None]):
             f"license {card.pair.license}" if card.pair.license else "",
         )
         line = side_by_side(filter(None, map(printable, facts)), width, _SPACER)
-        for text in (printable(recommendation), printable(card.gain), line, printable(card.pair.tested_with)):
+        published = f"published: {card.pair.published[0]}" if card.pair.published else card.pair.tested_with
+        for text in (printable(recommendation), printable(card.gain), line, printable(published)):
             if text:
                 yield Content.styled(text, "$quiet")
 
