@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import ModelFileError
+from app.core.errors import DamagedFileError, ModelFileError
 from app.llama.checks import open_model_file
 from tests.llama.gguf_files import F64, I32, STRING, Array, Typed, header, tiny, write
 
@@ -53,6 +53,13 @@ def test_a_valid_header_passes(tmp_path: Path) -> None:
 )
 def test_a_file_that_would_abort_llama_cpp_is_refused(tmp_path: Path, changes: dict[str, Any], match: str) -> None:
     refused(write(tmp_path / "m.gguf", header(tiny(**changes))), match)
+
+
+def test_a_file_that_is_no_model_is_refused_as_a_draft(tmp_path: Path) -> None:
+    file = write(tmp_path / "m.gguf", header(tiny(tokenizer__ggml__tokens=None)))
+
+    with pytest.raises(DamagedFileError, match=r"m\.gguf cannot be used as a draft: its file has no vocabulary"):
+        open_model_file(file, is_draft=True)
 
 
 @pytest.mark.parametrize(

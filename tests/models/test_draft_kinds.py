@@ -54,6 +54,40 @@ def test_kinds_are_found_in_headers(tmp_path: Path, target: ModelFacts, mtp: Mod
     assert not mtp_problem(read_facts(write_dense_mtp(tmp_path / "dense.gguf")))
 
 
+@pytest.mark.parametrize(
+    ("architecture", "can"),
+    [("hunyuan-dense", True), ("lfm2moe", True), ("nemotron_h_moe", True), ("gemma3n", False), ("gemma3", False)],
+)
+def test_only_graphs_that_output_layer_inputs_may_feed_a_head(
+    target: ModelFacts, eagle: ModelFacts, architecture: str, can: bool
+) -> None:
+    assert ("does not output the hidden rows" in head_problem(replace(target, architecture=architecture), eagle)) != can
+
+
+def test_a_draft_without_a_vocabulary_is_named_as_one(tmp_path: Path, target: ModelFacts, eagle: ModelFacts) -> None:
+    for draft in (eagle, target):
+        without = replace(draft, name="bare", vocab=replace(draft.vocab, tokens=[]))
+        assert check_pair(target, without).problems == ("bare cannot be used as a draft: its file has no vocabulary.",)
+
+
+def test_layers_of_gemma4_that_share_a_cache_or_have_narrow_heads_take_less(tmp_path: Path) -> None:
+    whole = read_facts(write_gemma4(tmp_path / "whole.gguf"))
+    narrow, shared = (
+        read_facts(
+            write_gemma4(tmp_path / f"{name}.gguf", **{f"gemma4__attention__{key}": n for key, n in what.items()})
+        )
+        for name, what in (
+            ("narrow", {"key_length_swa": 8, "value_length_swa": 8}),
+            ("shared", {"shared_kv_layers": 3}),
+        )
+    )
+    head = whole.graph.query // whole.graph.heads
+    assert (whole.window_share, shared.window_share) == (0.5, 1.0)
+    assert shared.kv_bytes_per_token * 4 == whole.kv_bytes_per_token
+    assert narrow.kv_bytes_per_token == whole.kv_bytes_per_token * (head + 8) // (2 * head)
+    assert narrow.window_share == pytest.approx(8 / (head + 8))
+
+
 def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -> None:
     gemma, sidecar = (
         read_facts(write(tmp_path / name))
