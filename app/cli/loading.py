@@ -31,6 +31,7 @@ from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
 from app.models.gguf import read_header
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.source import ModelSource
@@ -53,13 +54,24 @@ def load(options: Options, cancel: threading.Event, progress: Progress) -> Loade
     try:
         return NativePair(params, cancel, progress)
     except NoMemoryError as error:
+        if params.n_ctx_auto is None:
+            raise ran_out(asked, known_pairs(), error, servers) from error
+    # Tandem chose a longer context than the default one.
+    asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
+    try:
+        return NativePair(_placed(options, asked, servers), cancel, progress)
+    except NoMemoryError as error:
         raise ran_out(asked, known_pairs(), error, servers) from error
 
 
 def pair_params(options: Options) -> PairParams:
-    """Return what to load and where; create the demo's draft if missing."""
+    """Return what to load and where; create the demo's draft if missing.
+
+    Measurements are made with the default context, so that they can be compared.
+    """
     servers = servers_of(options)
-    params = _placed(options, asked_here(options, memory_rooms, servers), servers)
+    asked = replace(asked_here(options, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
+    params = _placed(options, asked, servers)
     # A benchmark has no conversation to come back to.
     return replace(params, cache_ram_mib=0, cache_disk_mib=0)
 

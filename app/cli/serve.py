@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
+_PREFERRED_CTX = 32_768
+"""Tokens; agents send long prompts."""
 _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
 _LISTED = 8
@@ -55,6 +58,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 def serve(args: argparse.Namespace) -> int:
     """Load a pair and answer requests until Ctrl+C."""
     options = read_options(args)
+    options = replace(options, params=replace(options.params, preferred_ctx=_PREFERRED_CTX))
     access = Access(
         host=getattr(args, "host", DEFAULT_HOST),
         key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),

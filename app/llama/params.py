@@ -107,7 +107,9 @@ class PairParams:
         target: GGUF file.
         draft: GGUF file, or None for no draft.
         n_threads: CPU threads, for single tokens and drafts.
-        n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
+        n_ctx: Context in tokens for both models; None leaves it open.
+        n_ctx_auto: Context that is used if it is open; None is `DEFAULT_CONTEXT`, or longer where that costs little.
+        preferred_ctx: Context up to which an open one may cost more memory.
         model: How to load the target's weights, and where to.
         draft_type: Setting `draft.type`: which draft of the pair to load.
         op_offload_min_batch: Smallest batch for which the GPU computes with weights in RAM; None leaves it as it is.
@@ -153,6 +155,8 @@ class PairParams:
     draft_type: str = "auto"
     op_offload_min_batch: int | None = None
     tuned: str = ""
+    n_ctx_auto: int | None = None
+    preferred_ctx: int = 0
 
     @property
     def safe_files(self) -> Path | None:
@@ -161,7 +165,7 @@ class PairParams:
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
         """Return the target's context parameters for its trained context length."""
-        asked = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
+        asked = self.n_ctx or self.n_ctx_auto or DEFAULT_CONTEXT
         # llama.cpp rounds up too; batches may then be as wide.
         n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
         # Snapshots cost every token a little, which n-gram drafting alone seldom gains.

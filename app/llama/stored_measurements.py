@@ -100,7 +100,13 @@ def states_identity(params: PairParams) -> str:
     Raises:
         OSError: A model file cannot be read.
     """
-    parts = [fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
+    parts = [
+        fingerprint(params.target),
+        params.kv_type,
+        str(params.n_ctx or params.n_ctx_auto),
+        params.flash_attention,
+        build_identity(),
+    ]
     if params.draft is not None:
         parts += [fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
     if params.model.load_mtp:

@@ -275,7 +275,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "context size in tokens",
         "N",
-        "8,192 at most",
+        "8k to 64k, by memory",
         more="rounded up to a multiple of 256; longer needs more memory",
     ),
     _placed(

@@ -12,6 +12,7 @@ from app.cli import loading, measured_pairs
 from app.cli.doctor_checks import check_pair
 from app.cli.known_pairs import registry
 from app.cli.options import read_options
+from app.core.errors import NoMemoryError
 from app.core.paths import settings_file
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -19,11 +20,14 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import Device
-from app.llama import stored_measurements
+from app.llama import pair, stored_measurements
+from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.machine_room import memory_rooms
+from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file, thread_file
 from app.models.catalog import Pair
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
 from tests.cli.doctor_facts import CPU, FACTS
@@ -70,3 +74,25 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert situation.measured.acceptance == 0.75
     registry().add(files)
     assert set(measured_pairs.seen_here()) == {"mine"}
+
+
+def test_a_load_that_runs_out_of_memory_is_tried_with_the_default_context(
+    files: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    def native(params: PairParams, *_: object) -> object:
+        asked.append(params.n_ctx_auto)
+        if params.n_ctx_auto != DEFAULT_CONTEXT:
+            raise NoMemoryError("There is not enough memory.")
+        return params
+
+    def placed(params: PairParams, *_: object) -> PairParams:
+        return params if params.n_ctx_auto else replace(params, n_ctx_auto=32_768)
+
+    monkeypatch.setattr(pair, "NativePair", native)
+    monkeypatch.setattr(loading, "fitted", placed)
+    options = read_options(argparse.Namespace(target=str(files.target.path)))
+
+    assert isinstance(loading.load(options, CancelFlag(), lambda *_: True), PairParams)
+    assert asked == [32_768, DEFAULT_CONTEXT]

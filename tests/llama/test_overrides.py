@@ -16,7 +16,8 @@ from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import loading
 from app.llama.fitting import fit_pair
-from app.llama.fitting.fit_pair import context_room, fitting_of, needs
+from app.llama.fitting.fit_pair import context_room, fitting_of
+from app.llama.fitting.pair_memory import needs
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.errors import CatalogError
 from app.core.units import GB
-from app.llama.fitting.fit_pair import needs
+from app.llama.fitting.pair_memory import needs
 from app.llama.params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair

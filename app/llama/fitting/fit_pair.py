@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, NoMemoryError, PairError
@@ -14,30 +13,28 @@ from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
 from app.llama.child import SafeFiles
 from app.llama.fitting.machine_room import memory_rooms, with_remote
+from app.llama.fitting.pair_memory import estimates, facts_of_pair, measured_needs, needs
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
-from app.models.memory_estimate import (
-    CELLS,
-    DEFAULT_CONTEXT,
-    ModelMemory,
-    draft_memory,
-    estimate_memory,
-    longest_trained,
-    with_tensors,
-)
-from app.models.model_facts import read_facts
+from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, longest_trained
 from app.models.pair_info import DeviceMemory
 from app.models.recommend import Fit, Room, weigh
 from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
-    from app.llama.params import ContextParams, PairParams
+    from app.llama.params import PairParams
 
 _CERTAIN = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
 _LESS = 0.9
 """Share of a failed load that is tried next."""
+_LENGTHS = (65_536, 32_768, 16_384)
+"""Contexts in tokens that are tried where the settings leave the length open, the longest first."""
+_FULLEST = 0.9
+"""Share of a device's room up to which a context is longer than the default one."""
+_CONTEXT_SHARE = 1 / 8
+"""Share of a device's room that a context may take beyond the default one."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
 _INDENT = "\n        "
 
@@ -78,7 +75,11 @@ class Fitting:
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each change that made the pair fit."""
         n = self.plan.target.cpu_experts if self.request.cpu_experts is None else 0
-        return (f"{experts_in_ram(n, self.target.n_layers)}.",) if n else ()
+        length = self.params.n_ctx_auto or 0
+        return (
+            *([f"{experts_in_ram(n, self.target.n_layers)}."] if n else []),
+            *([f"Context: {length:,} tokens, which memory allows (setting ctx)."] if length > DEFAULT_CONTEXT else []),
+        )
 
     @property
     def _room(self) -> Room:
@@ -128,6 +129,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
+    found = with_open_context(found)
     notices = (*params.notices, *found.notices)
     if found.params.swa_full is not params.swa_full:
         notices = (*notices, _SMALL_WINDOWS)
@@ -191,10 +193,63 @@ def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
             target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
             planned = plan(target, draft, rooms, request)
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
+    return Fitting(_described(params, planned, rooms), planned, target, draft, rooms, measured, request)
+
+
+def _described(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
+    """Return the parameters with their placement and the memory on each device."""
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
-    placed = replace(_placed(params, planned, rooms), memory=tuple(memory))
-    return Fitting(placed, planned, target, draft, rooms, measured, request)
+    return replace(_placed(params, planned, rooms), memory=tuple(memory))
+
+
+def with_open_context(found: Fitting) -> Fitting:
+    """Return the placement with the longest context of a few that costs little, if the settings leave it open.
+
+    It fits with room to spare, and every layer stays where it is. A context that the command prefers may cost more.
+    """
+    params, rooms = found.params, found.rooms
+    trained = longest_trained(found.target.n_ctx_train)
+    lengths = [n for n in dict.fromkeys(min(n, trained) for n in _LENGTHS) if n > found.target.n_ctx]
+    if params.n_ctx is not None or params.n_ctx_auto is not None or not lengths:
+        return found
+    facts = facts_of_pair(params)
+    base, base_draft = estimates(params, *facts)
+    for length in lengths:
+        longer = replace(params, n_ctx_auto=length)
+        more, more_draft = estimates(longer, *facts)
+        target, draft = _with_growth(found.target, base, more), found.draft
+        if draft is not None and base_draft is not None and more_draft is not None:
+            draft = _with_growth(draft, base_draft, more_draft)
+        planned = plan(target, draft, rooms, found.request)
+        costs = max(
+            (load.need_bytes - was.need_bytes) / max(1, load.room_bytes)
+            for load, was in zip(planned.loads, found.plan.loads, strict=False)
+        )
+        most = 1.0 if length <= params.preferred_ctx else _CONTEXT_SHARE
+        if _is_same_place(planned, found.plan) and planned.fullness <= _FULLEST and costs <= most:
+            return replace(found, params=_described(longer, planned, rooms), plan=planned, target=target, draft=draft)
+    return found
+
+
+def _with_growth(need: ModelMemory, base: ModelMemory, more: ModelMemory) -> ModelMemory:
+    """Return the memory of a model for the context of `more`; llama.cpp may have estimated more than `base`."""
+    return replace(
+        need,
+        n_ctx=more.n_ctx,
+        kv=need.kv + more.kv - base.kv,
+        compute=need.compute + more.compute - base.compute,
+        window_gain=more.window_gain,
+    )
+
+
+def _is_same_place(planned: Plan, before: Plan) -> bool:
+    """Return whether every layer is on its device; shares of several devices may differ a little."""
+    pairs = ((planned.target, before.target), (planned.draft, before.draft))
+    return planned.fits and all(
+        now is was or (now and was and replace(now, tensor_split=()) == replace(was, tensor_split=()))
+        for now, was in pairs
+    )
 
 
 def _placement_request(params: PairParams) -> PlacementRequest:
@@ -225,61 +280,6 @@ def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
 
     draft = put(params.draft_model, planned.draft) if planned.draft is not None else params.draft_model
     return replace(params, model=put(params.model, planned.target), draft_model=draft)
-
-
-def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
-    """Estimate the memory of target and draft from their headers.
-
-    Raises:
-        ModelFileError: A file is missing or not a model.
-    """
-    facts = read_facts(params.target)
-    context = params.target_context(facts.n_ctx_train)
-    target = estimate_memory(
-        facts,
-        context.n_ctx,
-        kv_type=context.kv_type,
-        n_outputs=context.n_outputs,
-        n_snapshots=context.n_snapshots,
-        n_batch=context.n_batch,
-        flash_attention=context.flash_attention != "off",
-        swa_full=context.swa_full,
-    )
-    draft: ModelMemory | None = None
-    if params.draft is not None or params.model.load_mtp:
-        own = params.draft_context(context.n_ctx)
-        draft = draft_memory(
-            facts,
-            None if params.draft is None else read_facts(params.draft) if params.draft != params.target else facts,
-            own.n_ctx,
-            kv_type=own.kv_type,
-            n_batch=own.n_batch,
-            flash_attention=own.flash_attention != "off",
-            swa_full=own.swa_full,
-        )
-    if params.model.overrides or facts.expert_share < 1:
-        target = with_tensors(target, params.target, params.model.overrides)
-    return target, draft
-
-
-def measured_needs(
-    params: PairParams, target: ModelMemory, draft: ModelMemory | None
-) -> tuple[ModelMemory, ModelMemory | None]:
-    """Return the memory by llama.cpp's own estimate, where available."""
-    from app.llama.footprint import measure
-
-    safe = SafeFiles(params.safe_files)
-
-    def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
-        found = measure(need, path, model, context)
-        if found is not need:
-            safe.add(path)
-        return found
-
-    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
-    if draft is None or params.draft is None:
-        return measured, draft
-    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
 
 
 def context_room(found: Fitting) -> int:

@@ -37,7 +37,7 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
             ("top_k", "top_k 7 settings.toml"),
             ("top_p", "top_p 0.9 pair"),
             ("min_p", "min_p 0.05 default"),
-            ("ctx", "ctx ↻ 8,192 at most default"),
+            ("ctx", "ctx ↻ 8k to 64k, by memory default"),
         ):
             await panel.find(words)
             assert any(" ".join(row.replace(MARK, "").split()) == line for row in panel.chat.rows), panel.chat.text

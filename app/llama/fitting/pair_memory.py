@@ -1,0 +1,84 @@
+"""Estimate the memory of a pair that is to be loaded: from its headers, or by llama.cpp itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.llama.child import SafeFiles
+from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory, with_tensors
+from app.models.model_facts import ModelFacts, read_facts
+
+if TYPE_CHECKING:
+    from app.llama.params import ContextParams, ModelParams, PairParams
+
+
+def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
+    """Estimate the memory of target and draft from their headers.
+
+    Raises:
+        ModelFileError: A file is missing or not a model.
+    """
+    facts, draft_facts = facts_of_pair(params)
+    target, draft = estimates(params, facts, draft_facts)
+    if params.model.overrides or facts.expert_share < 1:
+        target = with_tensors(target, params.target, params.model.overrides)
+    return target, draft
+
+
+def facts_of_pair(params: PairParams) -> tuple[ModelFacts, ModelFacts | None]:
+    """Read the headers of target and draft; None without a draft file. Raises ModelFileError."""
+    facts = read_facts(params.target)
+    if params.draft is None:
+        return facts, None
+    return facts, read_facts(params.draft) if params.draft != params.target else facts
+
+
+def estimates(
+    params: PairParams, facts: ModelFacts, draft_facts: ModelFacts | None
+) -> tuple[ModelMemory, ModelMemory | None]:
+    """Estimate the memory of target and draft with their context, before any tensor is placed by itself."""
+    context = params.target_context(facts.n_ctx_train)
+    target = estimate_memory(
+        facts,
+        context.n_ctx,
+        kv_type=context.kv_type,
+        n_outputs=context.n_outputs,
+        n_snapshots=context.n_snapshots,
+        n_batch=context.n_batch,
+        flash_attention=context.flash_attention != "off",
+        swa_full=context.swa_full,
+    )
+    draft: ModelMemory | None = None
+    if params.draft is not None or params.model.load_mtp:
+        own = params.draft_context(context.n_ctx)
+        draft = draft_memory(
+            facts,
+            draft_facts,
+            own.n_ctx,
+            kv_type=own.kv_type,
+            n_batch=own.n_batch,
+            flash_attention=own.flash_attention != "off",
+            swa_full=own.swa_full,
+        )
+    return target, draft
+
+
+def measured_needs(
+    params: PairParams, target: ModelMemory, draft: ModelMemory | None
+) -> tuple[ModelMemory, ModelMemory | None]:
+    """Return the memory by llama.cpp's own estimate, where available."""
+    from app.llama.footprint import measure
+
+    safe = SafeFiles(params.safe_files)
+
+    def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
+        found = measure(need, path, model, context)
+        if found is not need:
+            safe.add(path)
+        return found
+
+    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
+    if draft is None or params.draft is None:
+        return measured, draft
+    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))

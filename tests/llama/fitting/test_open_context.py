@@ -1,0 +1,99 @@
+"""The context where the settings leave its length open: as long as memory easily allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN, Rooms
+from app.llama.fitting import fit_pair, pair_memory
+from app.llama.fitting.fit_pair import Fitting, fitting_of, with_open_context
+from app.llama.params import PairParams
+from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
+from app.models.model_facts import ModelFacts
+from tests.shapes import facts_of_shape
+
+GB = 1_000_000_000
+FACTS = replace(facts_of_shape("Qwen3.5-4B", 3 * GB), n_ctx_train=262_144)
+LENGTH = 32_768
+
+
+def rooms(card: float, ram: float = 64) -> Rooms:
+    return Device("CUDA0", "gpu", "CUDA", int(card * GB)), Device(MAIN, "cpu", "CPU", int(ram * GB))
+
+
+def opened(
+    monkeypatch: pytest.MonkeyPatch, where: Rooms, facts: ModelFacts = FACTS, **asked: Any
+) -> tuple[Fitting, Fitting]:
+    """Return how a pair is placed with the default context, and with an open one."""
+
+    def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
+        return pair_memory.estimates(params, facts, None)
+
+    monkeypatch.setattr(fit_pair, "needs", needs)
+    monkeypatch.setattr(fit_pair, "facts_of_pair", lambda params: (facts, None))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    placed = fitting_of(PairParams(Path("big.gguf"), None, n_threads=1, **asked), where)
+    return placed, with_open_context(placed)
+
+
+@pytest.mark.parametrize(
+    ("card", "n_ctx"), [(64.0, 65_536), (24.0, 65_536), (10.0, LENGTH), (6.0, 16_384), (4.4, DEFAULT_CONTEXT)]
+)
+def test_the_longest_context_that_costs_little_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, card: float, n_ctx: int
+) -> None:
+    before, after = opened(monkeypatch, rooms(card))
+
+    assert before.target.n_ctx == DEFAULT_CONTEXT
+    assert after.target.n_ctx == after.params.target_context(FACTS.n_ctx_train).n_ctx == n_ctx
+    assert after.plan.target == before.plan.target
+    assert after.plan.fits
+    assert (after.notices == before.notices) == (n_ctx == DEFAULT_CONTEXT)
+    # What is shown as needed is what the longer context needs.
+    assert after.params.memory[0].n_bytes == after.plan.loads[0].need_bytes >= before.params.memory[0].n_bytes
+
+
+def test_the_chosen_context_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, after = opened(monkeypatch, rooms(24))
+
+    assert after.notices == ("Context: 65,536 tokens, which memory allows (setting ctx).",)
+
+
+@pytest.mark.parametrize(
+    ("n_ctx_train", "n_ctx"), [(8192, DEFAULT_CONTEXT), (2048, 2048), (40_960, 40_960), (0, DEFAULT_CONTEXT)]
+)
+def test_no_context_is_longer_than_the_trained_one(
+    monkeypatch: pytest.MonkeyPatch, n_ctx_train: int, n_ctx: int
+) -> None:
+    _, after = opened(monkeypatch, rooms(64), replace(FACTS, n_ctx_train=n_ctx_train))
+
+    assert after.target.n_ctx == n_ctx
+
+
+@pytest.mark.parametrize("asked", [{"n_ctx": 4096}, {"n_ctx": DEFAULT_CONTEXT}, {"n_ctx_auto": DEFAULT_CONTEXT}])
+def test_a_context_that_is_set_stays(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]) -> None:
+    before, after = opened(monkeypatch, rooms(64), **asked)
+
+    assert after is before
+
+
+def test_a_command_may_prefer_a_longer_context_that_costs_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, usual = opened(monkeypatch, rooms(6))
+    _, preferred = opened(monkeypatch, rooms(6), preferred_ctx=LENGTH)
+
+    assert usual.target.n_ctx < preferred.target.n_ctx == LENGTH
+    assert opened(monkeypatch, rooms(4.4), preferred_ctx=LENGTH)[1].target.n_ctx == DEFAULT_CONTEXT
+
+
+def test_layers_never_move_for_a_longer_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs: the default context fits the fastest one, a longer one would need both."""
+    two = (Device("CUDA0", "gpu", "CUDA", 6 * GB), Device("CUDA1", "gpu", "CUDA", 50 * GB), rooms(1)[-1])
+    before, after = opened(monkeypatch, two, preferred_ctx=65_536)
+
+    assert before.plan.target.devices == after.plan.target.devices == ("CUDA0",)
+    assert after.target.n_ctx == LENGTH
