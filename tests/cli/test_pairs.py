@@ -39,8 +39,8 @@ def test_columns_align_with_wide_names(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"* {name}")
     mine = next(line for line in lines if line.endswith("Title of mine"))
-    other = next(line for line in lines if "Qwen3 4B with 0.6B" in line)
-    assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Qwen3 4B")])
+    other = next(line for line in lines if "Muse Glimmer 30B" in line)
+    assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Muse Glimmer")])
 
 
 def test_a_narrow_terminal_gets_titles_without_their_last_clause(
@@ -55,8 +55,8 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
 
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
-    assert any(line.endswith(" Qwen3 4B with 0.6B") for line in lines), "and not that it thinks first"
-    assert any(line.endswith(", answers at once") for line in lines), "where there is room for it"
+    assert any(line.endswith(" Gemma 4 26B-A4B QAT with its MTP layers") for line in lines), "and not that it is fast"
+    assert any(line.endswith(", for 4 GB") for line in lines), "where there is room for it"
 
 
 @pytest.mark.parametrize("command", ["list", "show demo"])
