@@ -347,11 +347,14 @@ tandem export --list
 _IMPORT = Command(
     "import",
     "import conversations from Markdown or JSON",
-    [Argument(["file"], type=FilePath())],
-    notes="Existing conversations are skipped.",
+    [Argument(["files"], type=FilePath(), nargs=-1, required=True)],
+    notes="FILES may be folders. Existing conversations are skipped. Exports of ChatGPT, Claude, Open WebUI, LM "
+    "Studio, llama.cpp's web UI, ShareGPT and llm are read too.",
     examples="""
-tandem import backup.json      from tandem export --format json
-tandem import quicksort.md     text whose headings name the speakers
+tandem import backup.json              from tandem export --format json
+tandem import quicksort.md             text whose headings name the speakers
+tandem import conversations.json       the export of ChatGPT or Claude
+tandem import ~/.lmstudio/conversations
 """,
 )
 

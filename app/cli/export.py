@@ -13,9 +13,9 @@ from pathlib import Path
 from app.cli.command import STDIN
 from app.cli.output import ProgressLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
-from app.conversations.importing import read_file
+from app.conversations.importing import importable, read_file
 from app.conversations.store import Store
-from app.conversations.tree import Summary
+from app.conversations.tree import Conversation, Summary
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.paths import conversations_file
@@ -122,16 +122,36 @@ def _write(output: Path, text: str, *, force: bool) -> None:
 
 
 def import_(args: argparse.Namespace) -> int:
-    """Add the conversations of a file to the store; skip those that are there already."""
-    conversations = read_file(args.file)
-    with closing(_open()) as store:
-        known = store.duplicates(conversations)
-        new = [conversation for conversation, there in zip(conversations, known, strict=True) if there is None]
-        inserted = iter(store.insert(new))
+    """Add the conversations of files and folders to the store; skip those that are there already."""
+    files = [file for given in args.files for file in importable(given)]
+    n, n_new, failed = 0, 0, []
+    for file in files:
+        try:
+            conversations = read_file(file)
+        except AppError as error:
+            if len(files) == 1:
+                raise
+            print(f"tandem: {printable(error.message)}", file=sys.stderr)
+            failed.append(file)
+            continue
+        with closing(_open()) as store:
+            found, new = _stored(store, conversations)
+        n, n_new = n + found, n_new + new
+    if len(failed) == len(files):
+        raise AppError("No file was imported.", "Name files with conversations: tandem import --help")
+    print(f"{counted(n, 'conversation')}, {n_new:,} new")
+    # A folder may hold other files too.
+    return int(any(file in args.files for file in failed))
+
+
+def _stored(store: Store, conversations: Sequence[Conversation]) -> tuple[int, int]:
+    """Store new conversations and list all; return how many there are and how many are new."""
+    known = store.duplicates(conversations)
+    new = [conversation for conversation, there in zip(conversations, known, strict=True) if there is None]
+    inserted = iter(store.insert(new))
     for conversation, there in zip(conversations, known, strict=True):
         summary, n = conversation.summary, len(conversation.tree.nodes)
         number = next(inserted) if there is None else there
         about = counted(n, "message") + ", already there" * (there is not None)
         print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")
-    print(f"{counted(len(known), 'conversation')}, {len(new):,} new")
-    return 0
+    return len(known), len(new)

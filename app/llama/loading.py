@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 
+from app.core import regular_file
 from app.core.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
 from app.core.printable import one_line
 from app.llama import library
@@ -201,7 +202,8 @@ def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
     # llama.cpp reports a file that cannot be read.
     with suppress(OSError):
         for file in files:
-            size = _size(file)
+            if not (size := _size(file)):
+                continue
             with file.open("rb", buffering=0) as stream:
                 for start in range(0, size, _CHUNK):
                     end = min(start + _CHUNK, size)
@@ -226,9 +228,9 @@ def _is_cached(descriptor: int, start: int, end: int) -> bool:
 
 def _size(file: Path) -> int:
     try:
-        return file.stat().st_size
+        return regular_file.status(file).st_size
     except OSError:
-        # The load reports a missing file.
+        # The load reports a missing file, or a pipe.
         return 0
 
 

@@ -19,6 +19,7 @@ from app.llama.loading import label, load
 from app.llama.params import CPU_LABEL, ModelParams
 from app.models.draft_kinds import head_facts
 from app.models.model_names import known_as
+from app.settings.table import MAX_CONTEXT
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3
@@ -116,8 +117,9 @@ class Model:
 
     @cached_property
     def n_ctx_train(self) -> int:
-        """Context length the model was trained for, in tokens."""
-        return int(native.llama_model_n_ctx_train(self.handle))
+        """Context length the model was trained for, in tokens; at most the longest that can be set."""
+        # llama.cpp returns lengths from 2^31 on as negative numbers.
+        return min(int(native.llama_model_n_ctx_train(self.handle)) & 0xFFFFFFFF, MAX_CONTEXT)
 
     @cached_property
     def can_rollback(self) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core import atomic
+from app.core import atomic, regular_file
 from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.auto.curve import CostModel
@@ -118,7 +118,7 @@ def states_identity(params: PairParams) -> str:
 
 def fingerprint(path: Path) -> str:
     """Return an identity of a model file's content. Raises OSError if it cannot be read."""
-    status = path.stat()
+    status = regular_file.status(path)
     return _sample(path, status.st_size, status.st_mtime_ns)
 
 

@@ -196,6 +196,29 @@ def test_import_skips_existing_conversations(
     store.close()
 
 
+def test_several_files_and_folders_are_imported(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "chats"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.md").write_text("## You\nA?\n## Answer\nB")
+    (folder / "deep" / "b.json").write_text('{"messages": [{"role": "user", "content": "C?"}]}')
+    (folder / "notes.md").write_text("no conversation")
+    (folder / "photo.png").write_bytes(b"x")
+    assert import_(arguments("import", str(folder))) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "2 conversations, 2 new"
+    assert err.count("was not imported") == 1
+    assert import_(arguments("import", str(folder / "a.md"), str(folder / "deep"), str(folder / "notes.md"))) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "2 conversations, 0 new"
+    for wrong in ((folder / "notes.md",), (tmp_path / "gone.md", folder / "notes.md")):
+        with pytest.raises(AppError, match=r"imported|no file"):
+            import_(arguments("import", *map(str, wrong)))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AppError, match="no files with conversations"):
+        import_(arguments("import", str(tmp_path / "empty")))
+
+
 def test_full_disk_leaves_existing_files_unchanged(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,66 @@
+"""Read conversations from a file of Tandem or another program, and check everything in it.
+
+markdown       Tandem's Markdown, logs of `llm`, and headings that name who speaks
+json_exports   Tandem's JSON and the exports of other programs: one table
+checks         the check of every value
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from app.conversations.importing import checks, json_exports, markdown
+from app.conversations.tree import Conversation
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.core.regular_file import file_errors, is_file, is_folder, marked_encoding, read_bytes
+
+_MARKDOWN = (".md", ".markdown", ".txt")
+_SUFFIXES = (*_MARKDOWN, ".json", ".jsonl")
+"""Endings of the files that are imported from a folder."""
+_NO_CONVERSATION = (
+    'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You" and "## Answer"'
+)
+
+
+def importable(path: Path) -> list[Path]:
+    """Return a file itself, or the files of a folder that may hold conversations. Raises AppError without any."""
+    if not is_folder(path):
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and is_file(file))
+    if not found:
+        raise AppError(f"{path} has no files with conversations.", f"They end in {', '.join(_SUFFIXES)}.")
+    return found
+
+
+def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
+    """Read a Markdown or JSON file, told apart by its name. Raises AppError.
+
+    `now` is the time of messages without one, in seconds since 1970.
+    """
+    suffix = file.suffix.lower()
+    try:
+        with file_errors(str(file)):
+            data = read_bytes(file)
+        text = data.decode(marked_encoding(data) or "utf-8")
+        read = markdown.read if suffix in _MARKDOWN else json_exports.read
+        raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
+        if not raw:
+            checks.refuse("there is no conversation in it")
+        found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
+        return tuple(checks.conversation(each, time.time() if now is None else now) for each in found)
+    except UnicodeDecodeError as error:
+        reason = f"it is not {error.encoding.upper()} text"
+    except json.JSONDecodeError as error:
+        is_json = suffix in (".json", ".jsonl")
+        reason = f"it is not JSON, from line {error.lineno} on" if is_json else _NO_CONVERSATION
+    except (MemoryError, RecursionError):
+        reason = "it is too large or nested too deeply"
+    except ValueError as error:
+        reason = printable(str(error))
+    raise AppError(
+        f"{file} was not imported: {reason}.",
+        f"Tandem reads its own exports, Markdown with headings, and exports of {json_exports.PROGRAMS}.",
+    )

@@ -1,0 +1,94 @@
+"""Check conversations that were read from a file, in the shape of Tandem's JSON, and build them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import UnionType
+from typing import Any, NoReturn
+
+from app.conversations.rows import ROLES, STATES, dump, storable
+from app.conversations.titles import make_title, one_line
+from app.conversations.tree import Conversation, Document, Node, Summary, Tree
+from app.core.printable import printable
+
+_LAST_SECOND = 32_503_679_999.0
+"""The end of the year 2999: the last year whose local time every system can tell."""
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise the error for a file that cannot be imported."""
+    raise ValueError(reason)
+
+
+def conversation(raw: dict[str, Any], now: float) -> Conversation:
+    """Return a checked conversation; `now` is the time of messages without one. Raises ValueError with the reason."""
+    nodes: dict[int, Node] = {}
+    numbers: dict[Any, int] = {}
+    for number, each in enumerate(list_of(raw.get("messages"), "messages"), 1):
+        message = typed(each, dict, "a message is not an object")
+        key, parent = _id(message.get("id")), message.get("parent")
+        if key in numbers:
+            refuse("two messages have the same id")
+        if parent is not None and _id(parent) not in numbers:
+            refuse("a message replies to one that is missing or comes later")
+        numbers[key] = number
+        nodes[number] = _node(message, number, None if parent is None else numbers[parent], now)
+    leaf = raw.get("leaf")
+    if leaf is not None and _id(leaf) not in numbers:
+        refuse("its active message is missing")
+    tree = Tree(nodes, numbers[leaf] if leaf is not None else next(reversed(nodes), None))
+    title, created = one_line(_text(raw.get("title", ""), "a title")), _time(raw.get("created"), now)
+    is_named, is_pinned = bool(title) and raw.get("named", True) is True, raw.get("pinned") is True
+    updated = _time(raw.get("updated"), created)
+    summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
+    settings = _document(raw.get("settings"), "settings")
+    return Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft"))
+
+
+def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
+    role, state = raw.get("role"), raw.get("state", "complete")
+    if not isinstance(role, str) or role not in ROLES:
+        refuse("a message is from neither system, user nor assistant")
+    if not isinstance(state, str) or state not in STATES:
+        refuse("a message has an unknown state")
+    text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
+    created, stats = _time(raw.get("created"), now), _document(raw.get("stats"), "stats")
+    node = Node(number, parent, ROLES[role], text, reasoning, STATES[state], created, stats)
+    return replace(node, state=node.ended_state)
+
+
+def _text(raw: Any, what: str) -> str:
+    return printable(storable(typed(raw, str, f"{what} of it is not text")))
+
+
+def _time(raw: Any, now: float) -> float:
+    if raw is None:
+        return now
+    refusal = "a time is not a number of seconds, or out of range"
+    if not 0 <= typed(raw, int | float, refusal) <= _LAST_SECOND:
+        refuse(refusal)
+    return float(raw)
+
+
+def _document(raw: Any, what: str) -> Document:
+    document: Document = typed({} if raw is None else raw, dict, f"{what} is not an object")
+    # It refuses numbers that JSON does not have.
+    dump(document)
+    return document
+
+
+def _id(raw: Any) -> Any:
+    return typed(raw, int | str, "an id is neither a number nor text")
+
+
+def list_of(raw: Any, what: str) -> list[Any]:
+    """Return a list; refuse another value."""
+    found: list[Any] = typed(raw, list, f"its {what} are not a list")
+    return found
+
+
+def typed(raw: Any, kind: type | UnionType, refusal: str) -> Any:
+    """Return a value of this type; refuse another one."""
+    if isinstance(raw, bool) or not isinstance(raw, kind):
+        refuse(refusal)
+    return raw

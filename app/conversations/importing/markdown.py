@@ -1,0 +1,166 @@
+"""Markdown: Tandem's own with comments, logs of `llm`, and headings that name who speaks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from app.conversations.export import MARKER, unescape_markers
+from app.conversations.importing.checks import refuse
+from app.conversations.importing.json_exports import chain
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE = re.compile(r"#\s+(\S.*)$")
+_SPEAKER = re.compile(r"(#{1,6})\s++\W*+(\w++)(?:\W*+|\s*+[(\[:\-\u2013\u2014\u00b7@|,].*)$")
+"""A heading of a known name, perhaps with a time or a model behind it."""
+_SPEAKERS = {
+    **dict.fromkeys(("you", "user", "human", "me", "prompt", "question"), "user"),
+    **dict.fromkeys(("answer", "assistant", "response", "reply", "ai", "bot", "model", "agent", "tandem"), "assistant"),
+    **dict.fromkeys(("chatgpt", "claude", "gemini", "copilot", "cursor", "codex", "grok", "deepseek"), "assistant"),
+    "system": "system",
+}
+_LLM_ROW = re.compile(r"# (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: {4}conversation: (\S+) id: \S+)?$")
+_LLM_MODEL = re.compile(r"Model: \*\*(.+?)\*\*")
+_LLM_SECTIONS: tuple[str, ...] = (
+    *("## Prompt", "## Options", "## System", "## Schema", "### Tools", "### Tool results", "### Attachments"),
+    *("## Reasoning", "## Response", "## Token usage"),
+)
+"""Headings in a row, in their order; an earlier one inside a later section is part of its text."""
+
+
+def read(text: str) -> list[Any]:
+    """Return the conversations of a Markdown file, in the shape of Tandem's JSON and unchecked."""
+    # Only at line feeds: the rarer line ends are part of a message.
+    lines = text.replace("\r\n", "\n").split("\n")
+    if any(map(MARKER.match, lines)):
+        return _from_marked(lines)
+    return _from_llm(lines) if any(map(_LLM_ROW.match, lines)) else [_from_headings(lines)]
+
+
+def _from_marked(lines: Iterable[str]) -> list[Any]:
+    """Read Markdown with Tandem's comments."""
+    found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    texts: list[tuple[dict[str, Any], str, list[str]]] = []
+    lines_of_part: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        marker = MARKER.match(line)
+        if marker is None:
+            lines_of_part.append(line)
+            continue
+        kind, fields, lines_of_part = marker[1], _fields(marker[2], number), []
+        if kind == "conversation":
+            found.append((fields, []))
+            continue
+        if not found or (kind != "message" and not found[-1][1]):
+            refuse("a text stands before its message")
+        messages = found[-1][1]
+        if kind == "message":
+            messages.append(fields)
+        texts.append((messages[-1], "reasoning" if kind == "reasoning" else "text", lines_of_part))
+    for message, key, body in texts:
+        # The first line of a text is the heading, or the end of the reasoning.
+        message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
+    return [chain(messages, **fields) for fields, messages in found]
+
+
+def _fields(given: str, line: int) -> dict[str, Any]:
+    fields: object = None
+    with suppress(ValueError):
+        fields = json.loads(given or "{}")
+    if not isinstance(fields, dict):
+        refuse(f"the comment in line {line:,}, which describes the text below it, is damaged")
+    return fields
+
+
+def _from_llm(lines: Sequence[str]) -> list[Any]:
+    """Read the output of `llm logs`: a row for each answer, with a section for each text."""
+    rows: list[tuple[re.Match[str], list[str]]] = []
+    for line in lines:
+        if row := _LLM_ROW.match(line):
+            rows.append((row, []))
+        elif rows:
+            rows[-1][1].append(line)
+    found: dict[str, list[dict[str, Any]]] = {}
+    key = ""
+    for row, body in rows:
+        key = row[2] or key
+        texts = _sections(body)
+        created = datetime.fromisoformat(row[1]).replace(tzinfo=UTC).timestamp()
+        model = next((match[1] for line in body[:3] if (match := _LLM_MODEL.match(line))), None)
+        messages = found.setdefault(key, [])
+        if "## System" in texts and not messages:
+            messages.append({"role": "system", "text": texts["## System"], "created": created})
+        messages.append({"role": "user", "text": texts.get("## Prompt", ""), "created": created})
+        reasoning = re.sub(r"</?details>|<summary>.*</summary>", "", texts.get("## Reasoning", "")).strip()
+        answer = {"role": "assistant", "text": texts.get("## Response", ""), "created": created}
+        messages.append({**answer, "reasoning": reasoning, "stats": {"target": model} if model else {}})
+    return [chain(messages) for messages in found.values()]
+
+
+def _sections(body: Iterable[str]) -> dict[str, str]:
+    """Return the texts of a row by their headings."""
+    found: dict[str, list[str]] = {}
+    current, later = "", _LLM_SECTIONS
+    for line in body:
+        if line in later:
+            current, later = line, later[later.index(line) + 1 :]
+            found[current] = []
+        elif current:
+            found[current].append(line)
+    return {name: "\n".join(text).strip() for name, text in found.items()}
+
+
+def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
+    """Read Markdown of another program: headings that name a speaker begin a message."""
+    headings = _chosen(list(_headings(lines)))
+    if all(role != "user" for _, role, _ in headings):
+        refuse('no heading such as "## You" says who speaks')
+    if all(role != "assistant" for _, role, _ in headings):
+        refuse('no heading such as "## Answer" begins an answer')
+    title = next((found[1] for line in lines[: headings[0][0]] if (found := _TITLE.match(line))), "")
+    ends = [at for at, _, _ in headings[1:]] + [len(lines)]
+    texts = (
+        {"role": role, "text": "\n".join(lines[at + 1 : end]).strip("\n")}
+        for (at, role, _), end in zip(headings, ends, strict=True)
+    )
+    return chain(texts, title=title)
+
+
+def _headings(lines: Sequence[str]) -> Iterable[tuple[int, str, str]]:
+    """Yield the line, the role and the label of each heading that may name a speaker."""
+    fence = ""
+    for at, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        heading = None if fence else _SPEAKER.match(line)
+        if heading is not None and (role := _SPEAKERS.get(heading[2].lower())):
+            yield at, role, f"{heading[1]} {heading[2].lower()}"
+
+
+def _chosen(headings: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """Return the headings that name a speaker; a text may have a heading such as "## Model" too.
+
+    The user always has the first label that names one. An answer has the most frequent label for one, or the first
+    label after a prompt that has no such answer. A system prompt stands before the first prompt.
+    """
+    user = next((label for _, role, label in headings if role == "user"), "")
+    counts = Counter(label for _, role, label in headings if role == "assistant")
+    answer = max(counts, key=lambda label: counts[label], default="")
+    out: list[tuple[int, str, str]] = []
+    turns: list[list[tuple[int, str, str]]] = [[]]
+    for heading in headings:
+        if heading[2] == user:
+            turns.append([])
+        turns[-1].append(heading)
+    for turn in turns:
+        answers = [one for one in turn if one[1] == "assistant"]
+        usual = [one for one in answers if one[2] == answer] or answers[: turn is not turns[0]]
+        system = [one for one in turn if one[1] == "system" and turn is turns[0]]
+        out += sorted({*system, *usual, *(one for one in turn if one[2] == user)})
+    return out

@@ -1,0 +1,323 @@
+"""Exports of other programs: every branch, with its reasoning, its time and its model."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.conversations.importing import read_file
+from app.conversations.message import Role
+from app.conversations.tree import Conversation
+from app.core.errors import AppError
+
+NOON = 1_772_445_600.0
+"""2026-03-02T10:00:00Z."""
+
+
+def read(tmp_path: Path, raw: object, name: str = "x.json") -> tuple[Conversation, ...]:
+    file = tmp_path / name
+    file.write_text(raw if isinstance(raw, str) else json.dumps(raw), encoding="utf-8")
+    return read_file(file, now=0.0)
+
+
+def path_of(conversation: Conversation) -> list[tuple[str, str]]:
+    return [(node.role.value, node.text) for node in conversation.tree.path]
+
+
+def chatgpt(key: str, role: str, said: object, parent: str | None, **content: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [said], **content}
+    message = {"id": key, "author": {"role": role}, "create_time": NOON, "content": content}
+    return {"id": key, "parent": parent, "message": {**message, "metadata": {"model_slug": "gpt-x"}}}
+
+
+CHATGPT = {
+    "title": "Rivers",
+    "create_time": NOON,
+    "current_node": "d",
+    "mapping": {
+        "root": {"id": "root", "message": None, "parent": None, "children": ["s"]},
+        "s": chatgpt("s", "system", "", "root"),
+        "a": chatgpt("a", "user", "Name a river.", "s"),
+        "t": chatgpt("t", "assistant", "", "a", content_type="code", text="search()"),
+        "u": chatgpt("u", "tool", "found", "t"),
+        "d": chatgpt("d", "assistant", "The Rhine.", "u"),
+        "b": chatgpt("b", "assistant", "The Danube.", "a"),
+    },
+}
+CLAUDE = {
+    "uuid": "c",
+    "name": "Rivers",
+    "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "Name a river.", "created_at": "2026-03-02T10:00:00.000Z"},
+        {
+            "uuid": "2",
+            "sender": "assistant",
+            "content": [{"type": "thinking", "thinking": "Which?"}, {"type": "text", "text": "The Rhine."}],
+            "created_at": "2026-03-02T10:00:00.000Z",
+        },
+    ],
+}
+OPEN_WEBUI = {
+    "id": "1",
+    "title": "Rivers",
+    "chat": {
+        "history": {
+            "currentId": "c",
+            "messages": {
+                "a": {"id": "a", "parentId": None, "role": "user", "content": "Name a river.", "timestamp": NOON},
+                "b": {"id": "b", "parentId": "a", "role": "assistant", "content": "The Danube.", "model": "q"},
+                "c": {"id": "c", "parentId": "a", "role": "assistant", "content": "The Rhine.", "timestamp": NOON},
+            },
+        }
+    },
+}
+LM_STUDIO = {
+    "name": "Rivers",
+    "createdAt": NOON * 1000,
+    "messages": [
+        {
+            "versions": [
+                {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "Name a river."}]}
+            ],
+            "currentlySelected": 0,
+        },
+        {
+            "versions": [
+                {
+                    "type": "multiStep",
+                    "role": "assistant",
+                    "steps": [
+                        {
+                            "type": "contentBlock",
+                            "style": {"type": "thinking"},
+                            "content": [{"type": "text", "text": "Which?"}],
+                        },
+                        {"type": "contentBlock", "content": [{"type": "text", "text": text}]},
+                        {"type": "debugInfoBlock", "debugInfo": "x"},
+                    ],
+                }
+                for text in ("The Rhine.", "The Danube.")
+            ],
+            "currentlySelected": 0,
+        },
+    ],
+}
+SHAREGPT = {"conversations": [{"from": "human", "value": "Name a river."}, {"from": "gpt", "value": "The Rhine."}]}
+OPENAI = {
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "Name a river."}, {"type": "image_url"}]},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "found"},
+        {"role": "assistant", "content": "The Rhine.", "reasoning_content": "Which?"},
+    ]
+}
+LLM = {
+    "conversation_id": "1",
+    "conversation_name": "Rivers",
+    "model": "q",
+    "prompt": "Name a river.",
+    "response": "The Rhine.",
+    "reasoning": "Which?",
+    "datetime_utc": "2026-03-02T10:00:00+00:00",
+}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [CHATGPT, CLAUDE, OPEN_WEBUI, LM_STUDIO, SHAREGPT, LLM],
+    ids=["ChatGPT", "Claude", "Open WebUI", "LM Studio", "ShareGPT", "llm"],
+)
+def test_an_export_is_read_alone_and_in_a_list(tmp_path: Path, raw: dict[str, Any]) -> None:
+    for given in (raw, [raw]):
+        (found,) = read(tmp_path, given)
+        assert path_of(found) == [("user", "Name a river."), ("assistant", "The Rhine.")]
+        assert found.summary.title in ("Rivers", "Name a river.")
+    (again,) = read(tmp_path, json.dumps(raw) + "\n\n", "x.jsonl")
+    assert path_of(again) == path_of(found)
+
+
+@pytest.mark.parametrize("raw", [CHATGPT, OPEN_WEBUI, LM_STUDIO], ids=["ChatGPT", "Open WebUI", "LM Studio"])
+def test_branches_are_alternatives(tmp_path: Path, raw: dict[str, Any]) -> None:
+    (found,) = read(tmp_path, raw)
+    alternatives = found.tree.siblings(found.tree.path[-1].id)
+    assert sorted(node.text for node in alternatives) == ["The Danube.", "The Rhine."]
+
+
+@pytest.mark.parametrize("raw", [CLAUDE, LM_STUDIO, LLM], ids=["Claude", "LM Studio", "llm"])
+def test_reasoning_is_not_part_of_an_answer(tmp_path: Path, raw: dict[str, Any]) -> None:
+    (found,) = read(tmp_path, raw)
+    assert found.tree.path[-1].reasoning == "Which?"
+
+
+def test_times_and_models_are_kept(tmp_path: Path) -> None:
+    for raw, model in ((CHATGPT, "gpt-x"), (CLAUDE, ""), (LLM, "q")):
+        (found,) = read(tmp_path, raw)
+        assert (found.tree.path[-1].created, found.tree.path[-1].model) == (NOON, model)
+
+
+def test_messages_of_the_api_leave_out_tools_and_images(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, OPENAI)
+    assert path_of(found) == [("user", "Name a river.\n\n[image]"), ("assistant", "The Rhine.")]
+    lines = "\n".join(json.dumps(message) for message in OPENAI["messages"])
+    assert path_of(read(tmp_path, lines, "x.jsonl")[0]) == path_of(found)
+
+
+def test_the_web_ui_of_llama_cpp_keeps_branches(tmp_path: Path) -> None:
+    head = {"convId": "c1", "type": "text", "children": []}
+    messages = [
+        {**head, "id": 10, "type": "root", "timestamp": 10, "role": "system", "content": "", "parent": -1},
+        {**head, "id": 11, "timestamp": NOON * 1000, "role": "user", "content": "Name a river.", "parent": 10},
+        {**head, "id": 12, "timestamp": NOON * 1000, "role": "assistant", "content": "The Danube.", "parent": 11},
+        {
+            **head,
+            "id": 13,
+            "timestamp": NOON * 1000,
+            "role": "assistant",
+            "content": "The Rhine.",
+            "parent": 11,
+            "thinking": "Which one?",
+        },
+    ]
+    raw = {"conv": {"id": "c1", "lastModified": 1, "currNode": 13, "name": "Rivers"}, "messages": messages}
+    (found,) = read(tmp_path, raw)
+    assert path_of(found) == [("user", "Name a river."), ("assistant", "The Rhine.")]
+    assert found.summary.title == "Rivers"
+    last = found.tree.path[-1]
+    assert (last.reasoning, last.created, len(found.tree.siblings(last.id))) == ("Which one?", NOON, 2)
+
+
+def test_nodes_in_a_circle_or_without_a_parent_are_no_trap(tmp_path: Path) -> None:
+    raw = json.loads(json.dumps(OPEN_WEBUI))
+    messages = raw["chat"]["history"]["messages"]
+    messages["x"] = {"id": "x", "parentId": "y", "role": "user", "content": "x"}
+    messages["y"] = {"id": "y", "parentId": "x", "role": "tool", "content": "y"}
+    messages["z"] = {"id": "z", "parentId": "gone", "role": "user", "content": "z"}
+    (found,) = read(tmp_path, raw)
+    assert {node.text for node in found.tree.nodes.values()} >= {"Name a river.", "The Rhine.", "z"}
+
+
+@pytest.mark.parametrize("raw", [[], {}, {"a": 1}, {"messages": []}, [SHAREGPT, 5], {"mapping": {}}, {"chat": 5}])
+def test_a_file_without_conversations_is_refused_and_names_the_programs(tmp_path: Path, raw: object) -> None:
+    with pytest.raises(AppError, match="was not imported") as caught:
+        read(tmp_path, raw)
+    assert "ChatGPT, Claude, Open WebUI, LM Studio, llama.cpp's web UI, ShareGPT" in caught.value.hint
+
+
+LLM_LOGS = """# 2026-03-02T10:00:00    conversation: 01jxyz id: 01jabc
+
+Model: **gpt-x** (resolved: **gpt-x-1**)
+
+## Prompt
+
+Name a river.
+
+## System
+
+Be brief.
+
+## Reasoning
+
+<details><summary>Reasoning trace</summary>
+
+Which?
+
+</details>
+
+## Response
+
+# The Rhine
+
+## Prompt
+
+is a heading here.
+
+## Token usage
+
+3 input, 4 output
+
+# 2026-03-02T10:01:00    conversation: 01jxyz id: 01jabd
+
+Model: **gpt-x**
+
+## Prompt
+
+Another one?
+
+## Response
+
+The Danube.
+
+# 2026-03-02T10:02:00    conversation: 01jother id: 01jabe
+
+Model: **gpt-x**
+
+## Prompt
+
+Hello
+
+## Response
+
+Hi
+"""
+
+
+def test_logs_of_llm_are_conversations(tmp_path: Path) -> None:
+    first, second = read(tmp_path, LLM_LOGS, "x.md")
+    assert path_of(first) == [
+        ("system", "Be brief."),
+        ("user", "Name a river."),
+        ("assistant", "# The Rhine\n\n## Prompt\n\nis a heading here."),
+        ("user", "Another one?"),
+        ("assistant", "The Danube."),
+    ]
+    answer = first.tree.path[2]
+    assert (answer.reasoning, answer.model, answer.created) == ("Which?", "gpt-x", NOON)
+    assert path_of(second) == [("user", "Hello"), ("assistant", "Hi")]
+
+
+@pytest.mark.parametrize(
+    ("text", "turns"),
+    [
+        ("## Prompt:\nA\n## Response:\nB\n## Prompt:\nC\n## Response:\nD", "uAaBuCaD"),
+        ("## 👤 User\nA\n## 🤖 Claude\nB\n## 🤖 Claude\nC", "uAaBaC"),
+        ("### User (10:15)\nA\n### Assistant - gpt-x\nB", "uAaB"),
+        ("## You\nA\n## Answer\nB\n## Model\nb\n## You\nC\n## Answer\nD", "uAaB\n## Model\nbuCaD"),
+        ("## You\nA\n## Answer\nB\n## Prompt\nb", "uAaB\n## Prompt\nb"),
+        ("## You\nA\n# You\na\n## Answer\nB", "uA\n# You\naaB"),
+        ("## You\nA\n## Model\na\n## Answer\nB\n## You\nC\n## Answer\nD", "uA\n## Model\naaBuCaD"),
+        ("## You\nA\n## ChatGPT\nB\n## You\nC\n## Claude\nD", "uAaBuCaD"),
+        ("## System\nS\n## You\nA\n## Answer\nB\n## System\nb", "sSuAaB\n## System\nb"),
+    ],
+)
+def test_headings_inside_texts_change_no_speaker(tmp_path: Path, text: str, turns: str) -> None:
+    (found,) = read(tmp_path, text, "x.md")
+    assert "".join(f"{role[0]}{text}" for role, text in path_of(found)) == turns
+
+
+def test_markdown_without_an_answer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AppError, match="begins an answer"):
+        read(tmp_path, "## You\nA\n## Reply by me\nB", "x.md")
+
+
+def test_the_samples_of_others_are_read() -> None:
+    samples = Path(__file__).parents[3] / "shared" / "cases"
+    if not samples.is_dir():
+        pytest.skip("the samples are not here")
+    for name in ("D1_llm_logs.md", "D1_prompt_response.md"):
+        (found,) = read_file(samples / name)
+        assert [node.role for node in found.tree.path] == [Role.USER, Role.ASSISTANT] * 2
+    (branches,) = read_file(samples / "D2_webui_branches.json")
+    assert path_of(branches) == [("user", "Name a river."), ("assistant", "The Rhine.")]
+    with pytest.raises(AppError, match="no conversation"):
+        read_file(samples / "D3_empty.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.json")
+    with pytest.raises(AppError, match="pipe"):
+        read_file(tmp_path / "x.json")
