@@ -122,6 +122,7 @@ HERMES = CallFormat(
     f"<tool_call>\n{_OBJECT}\n</tool_call>",
     between="\n",
     also=("<function_call>", "<tools>", "<tool>"),
+    alone=("", "```json"),
 )
 """Hermes, Qwen 2.5 and 3, Granite 4 and many others; also the format for templates that know no tools."""
 
@@ -174,6 +175,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "<tool_call>$NAME\n$ARGUMENTS</tool_call>",
         between="\n",
         argument=Argument("<arg_key>$KEY</arg_key>\n<arg_value>", "</arg_value>\n"),
+        alone=("$NAME\n",),
     ),
     CallFormat(
         "deepseek-v3.2",
@@ -231,6 +233,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "<|tool_call_start|>[$CALLS]<|tool_call_end|>",
         ", ",
         _PYTHON,
+        alone=("[$NAME(",),
     ),
     CallFormat(
         "llama4",
@@ -239,7 +242,6 @@ FORMATS: tuple[CallFormat, ...] = (
         "<|python_start|>[$CALLS]<|python_end|>",
         ", ",
         _PYTHON,
-        alone=("[$NAME(",),
     ),
     CallFormat(
         "olmo3",
@@ -265,7 +267,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "mistral-args",
         ("[TOOL_CALLS]", "[ARGS]"),
         "[TOOL_CALLS]$NAME[ARGS]$ARGUMENTS",
-        also=("[TOOL_CALLS]$NAME\n{",),
+        also=("[TOOL_CALLS]$NAME\n",),
     ),
     # DeepSeek V3 and R1, then V3.1
     CallFormat(
@@ -296,7 +298,7 @@ FORMATS: tuple[CallFormat, ...] = (
     ),
     CallFormat("functionary-v3.1", ("<function", "python_tag"), "<function=$NAME>$ARGUMENTS</function>"),
     # The prompt ends with the first mark.
-    CallFormat("functionary-v3.2", (">>>all",), ">>>$NAME\n$ARGUMENTS", alone=("$NAME\n{",)),
+    CallFormat("functionary-v3.2", (">>>all",), ">>>$NAME\n$ARGUMENTS", alone=("$NAME\n",)),
     CallFormat(
         "apertus", ("<|tools_prefix|>",), '{"$NAME": $ARGUMENTS}', "<|tools_prefix|>[$CALLS]<|tools_suffix|>", ", "
     ),
@@ -340,7 +342,6 @@ FORMATS: tuple[CallFormat, ...] = (
         ("tools",),
         '{"name": $JSON, "parameters": $ARGUMENTS}',
         also=("<|python_tag|>",),
-        alone=("", "```json"),
     ),
 )
 """All formats; of several whose signs a template contains, the first is its format."""

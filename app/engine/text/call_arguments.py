@@ -1,0 +1,253 @@
+"""Read the arguments of a tool call while they are written, and return them as JSON text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from app.engine.text.call_formats import Argument, Values
+from app.engine.text.call_patterns import Found, Partial, Pattern
+from app.engine.text.call_values import Schema, as_json, unescaped
+from app.engine.text.segments import held_back
+
+_OUTSIDE_STRINGS = frozenset('{}[]:,"+-.eE0123456789truefalsn \t\r\n')
+"""Characters of JSON outside its strings."""
+_TEXT = frozenset({"string"})
+_OPEN_ESCAPE = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+
+
+class JsonReader:
+    """Copy one JSON object, or the rest of one.
+
+    Attributes:
+        is_done: Whether the object is complete, or the text is no JSON.
+
+    Args:
+        depth: Number of objects that are open where the text begins.
+    """
+
+    def __init__(self, depth: int = 0) -> None:
+        self.is_done = False
+        self._depth = depth
+        self._in_string = False
+        self._is_escaped = False
+
+    def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
+        """Return the JSON text, and the text that follows it."""
+        out: list[str] = []
+        for at, letter in enumerate(text):
+            if self._in_string:
+                self._in_string = self._is_escaped or letter != '"'
+                self._is_escaped = letter == "\\" and not self._is_escaped
+                # Some models write line breaks into strings.
+                out.append(letter if letter >= " " else json.dumps(letter)[1:-1])
+                continue
+            if letter not in _OUTSIDE_STRINGS:
+                self.is_done = True
+                return "".join(out), text[at:]
+            self._in_string = letter == '"'
+            self._depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(letter, 0)
+            out.append(letter)
+            if letter in "}]" and self._depth <= 0:
+                self.is_done = True
+                return "".join(out), text[at + 1 :]
+        return "".join(out), ""
+
+
+class ArgumentReader:
+    """Turn arguments that are written one by one into a JSON object.
+
+    A string may contain every mark of its format: what follows the mark that ends it is another parameter of the tool,
+    the end of the call, or nothing.
+
+    Attributes:
+        is_done: Whether the arguments are complete.
+
+    Args:
+        argument: Texts around each argument.
+        schema: The tool's parameters.
+        ends: Texts that end the call, in their order.
+    """
+
+    def __init__(self, argument: Argument, schema: Schema, ends: Sequence[str]) -> None:
+        self.is_done = False
+        self._argument = argument
+        self._has_escapes = argument.values is Values.PYTHON and not argument.end
+        self._begin = Pattern(argument.begin.removesuffix("\n"))
+        self._between = argument.between.strip()
+        self._schema = schema
+        self._ends = tuple(ends)
+        self._used: list[str] = []
+        self._has_begun = False
+        # The value that is being read
+        self._key: str | None = None
+        self._value_schema = schema
+        self._is_open = self._is_text = False
+        self._close = ""
+        self._scanned = self._depth = 0
+
+    def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
+        """Return the next JSON text, and the text that cannot be decided yet or follows the arguments.
+
+        Args:
+            text: The text held back by the last call, and what follows it.
+            is_last: Whether nothing more follows.
+            is_whole: Whether the model ended its answer itself, so that nothing is missing.
+        """
+        out = "" if self._has_begun else "{"
+        self._has_begun = True
+        while not self.is_done:
+            key = self._key
+            new, text = self._read_key(text, is_last, is_whole) if key is None else self._read_value(text, is_last)
+            out += new
+            if self._key == key:
+                break
+        return out, text
+
+    def _read_key(self, text: str, is_last: bool, is_whole: bool) -> tuple[str, str]:
+        rest = text.lstrip()
+        rest = rest.removeprefix(self._between).lstrip() if self._used else rest
+        found = self._begin.match(rest)
+        if isinstance(found, Partial) and not (is_last and (rest or is_whole)):
+            return "", text
+        if not isinstance(found, Found):
+            self.is_done = True
+            return "}", text
+        key = self._key = found.values["$KEY"].strip("'\"")
+        self._value_schema = self._schema.of(key)
+        kinds = self._value_schema.kinds
+        says_text = found.values.get("$TYPE") == "string" or found.values.get("$TEXT") == "true"
+        self._is_text = kinds == _TEXT or (says_text and (kinds is None or "string" in kinds))
+        self._is_open = False
+        self._close = self._argument.end.strip().replace("$KEY", key)
+        self._scanned = self._depth = 0
+        comma = ", " if self._used else ""
+        self._used.append(key)
+        return f"{comma}{json.dumps(key, ensure_ascii=False)}: ", rest[found.end :]
+
+    def _read_value(self, text: str, is_last: bool) -> tuple[str, str]:
+        out = ""
+        if not self._is_open:
+            opened = self._opened(text, is_last)
+            if opened is None:
+                return "", text
+            text, self._is_open = opened, True
+            out = '"' if self._is_text else ""
+        if not self._close:
+            return self._read_literal(text)
+        at, ends = self._find_close(text), None
+        while at >= 0 and (ends := self._ends_at(text, at + len(self._close), is_last)) is False:
+            self._scanned = at + 1
+            at = self._find_close(text)
+        stop = self._undecided_at(text) if at < 0 else at
+        if at > 0 and self._argument.end.startswith("\n") and text[at - 1] == "\n":
+            stop = at - 1
+        if ends:
+            self._key = None
+            end = f'{self._escaped(text[:stop])}"' if self._is_text else self._as_json(text[:stop])
+            return out + end, text[at + len(self._close) :]
+        if not self._is_text:
+            return out, text
+        self._scanned = max(0, self._scanned - stop)
+        return out + self._escaped(text[:stop]), text[stop:]
+
+    def _opened(self, text: str, is_last: bool) -> str | None:
+        """Return the text after the beginning of a value; None if that is not decided yet."""
+        is_tagged, rest = bool(self._close), text.lstrip()
+        if not (rest or is_last):
+            return None
+        for quote, end in self._argument.quotes:
+            if rest.startswith(quote):
+                self._close, self._is_text = end + self._close, True
+                return rest[len(quote) :]
+            if quote.startswith(rest) and not is_last:
+                return None
+        if not is_tagged:
+            self._is_text = False
+            return rest
+        self._is_text = self._is_text or not self._value_schema.may_not_be_text(rest)
+        return text.removeprefix("\n") if self._argument.begin.endswith("\n") else text
+
+    def _find_close(self, text: str) -> int:
+        if not self._has_escapes:
+            return text.find(self._close, self._scanned)
+        marks = re.compile(rf"\\.|{self._close}", re.DOTALL).finditer(text, self._scanned)
+        return next((mark.start() for mark in marks if mark[0] == self._close), -1)
+
+    def _undecided_at(self, text: str) -> int:
+        """Return where the end of a value, or an escape, may begin."""
+        before = "\n" if self._argument.end.startswith("\n") else ""
+        at = len(text) - held_back(text, (before + self._close, self._close))
+        escape = _OPEN_ESCAPE.search(text) if self._has_escapes else None
+        return min(at, escape.end(1) - 1) if escape is not None and len(escape[1]) % 2 else at
+
+    def _ends_at(self, text: str, at: int, is_last: bool) -> bool | None:
+        """Return whether the mark before a position ends the value; None if that is not decided yet."""
+        rest = text[at:].lstrip()
+        is_next = not self._between or rest.startswith(self._between)
+        rest = rest.removeprefix(self._between).lstrip()
+        if not rest:
+            return is_last or None
+        found = self._begin.match(rest) if is_next else None
+        if isinstance(found, Found):
+            key = found.values["$KEY"].strip("'\"")
+            if self._schema.takes_key(key) and key not in self._used:
+                return True
+        for n, end in enumerate(self._ends):
+            if rest.startswith(end):
+                return self._may_precede(rest[len(end) :], self._ends[n + 1 :], is_last)
+        undecided = isinstance(found, Partial) or any(end.startswith(rest) for end in self._ends)
+        return None if undecided and not is_last else False
+
+    def _may_precede(self, text: str, ends: Sequence[str], is_last: bool) -> bool | None:
+        """Return whether a text can follow the end of a call; in a string, other ends follow the mark of an end."""
+        rest = text.lstrip()
+        if self._argument.values is Values.BARE or (self._has_escapes and rest.startswith((",", *ends))):
+            return True
+        for end in ends:
+            rest = rest.removeprefix(end).lstrip()
+        if not rest:
+            return is_last or None
+        if self._has_escapes:
+            return text.startswith("\n")
+        closes = (self._close, self._ends[0])
+        if any(close.startswith(rest) for close in closes) and not is_last:
+            return None
+        return not rest.startswith(closes)
+
+    def _read_literal(self, text: str) -> tuple[str, str]:
+        """Read a value without quotes, which ends before a comma or the end of the arguments."""
+        at = self._scanned
+        while at < len(text):
+            quotes = [
+                pair for pair in (*self._argument.quotes, ('"', '"')) if pair[0].startswith(text[at:][: len(pair[0])])
+            ]
+            if quotes:
+                stop = _string_end(text, at, *quotes[0])
+                if stop < 0:
+                    break
+                at = stop
+                continue
+            if text[at] in ",)]}" and not self._depth:
+                self._key = None
+                return self._as_json(text[:at].strip()), text[at:]
+            self._depth += (text[at] in "([{") - (text[at] in ")]}")
+            at += 1
+        self._scanned = at
+        return "", text
+
+    def _as_json(self, text: str) -> str:
+        return as_json(text, self._value_schema, self._argument.values)
+
+    def _escaped(self, text: str) -> str:
+        return json.dumps(unescaped(text) if self._has_escapes else text, ensure_ascii=False)[1:-1]
+
+
+def _string_end(text: str, at: int, quote: str, end: str) -> int:
+    """Return the position after a string; -1 if it is not complete."""
+    if len(end) > 1:
+        stop = text.find(end, at + len(quote))
+        return stop + len(end) if stop >= 0 else -1
+    marks = re.compile(rf"\\.|{end}", re.DOTALL).finditer(text, at + 1)
+    return next((mark.end() for mark in marks if mark[0] == end), -1)

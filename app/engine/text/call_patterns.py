@@ -1,0 +1,80 @@
+"""Match the texts of call formats with text that is still being written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+_PIECE = re.compile(r"\s+|\$[A-Z]+|[^\s$]+")
+_LONGEST = 200
+"""Longest key or other variable part, in characters."""
+_LONGEST_HEADER = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a matched text ends, and what stands for its placeholders."""
+
+    end: int
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class Partial:
+    """The text so far may be the beginning of a match."""
+
+
+PARTIAL: Final = Partial()
+
+
+class Pattern:
+    """A text with placeholders; white space in it stands for any white space, or none.
+
+    Args:
+        text: Text of a call format.
+        names: What $NAME may stand for.
+    """
+
+    def __init__(self, text: str, names: Iterable[str] = ()) -> None:
+        self._pieces = _PIECE.findall(text)
+        self._names = sorted(names, key=len, reverse=True)
+
+    def match(self, text: str, at: int = 0) -> Found | Partial | None:
+        """Match the text from a position on."""
+        return self._match(text, at, 0, {})
+
+    def _match(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
+        if n == len(self._pieces):
+            return Found(at, values)
+        piece, rest = self._pieces[n], text[at : at + _LONGEST]
+        if piece.isspace():
+            return self._match(text, at + len(rest) - len(rest.lstrip()), n + 1, values)
+        if not rest:
+            return PARTIAL
+        if piece == "$NAME":
+            found: Found | Partial | None = None
+            for name in self._names:
+                if rest.startswith(name):
+                    found = found or self._match(text, at + len(name), n + 1, {**values, piece: name})
+                elif name.startswith(rest):
+                    return PARTIAL
+            return found
+        if piece.startswith("$"):
+            return self._variable(text, at, n, values)
+        if rest.startswith(piece):
+            return self._match(text, at + len(piece), n + 1, values)
+        return PARTIAL if piece.startswith(rest) else None
+
+    def _variable(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
+        """Match a placeholder that ends where the next piece begins."""
+        piece = self._pieces[n]
+        after = "{" if piece == "$HEADER" else self._pieces[n + 1]
+        longest = _LONGEST_HEADER if piece == "$HEADER" else _LONGEST
+        stop = text.find(after, at, at + longest + len(after))
+        value = text[at:stop] if stop >= 0 else text[at:]
+        if "\n" in value or len(value) > longest or (piece != "$HEADER" and not value.strip()):
+            return None
+        if stop < 0:
+            return PARTIAL
+        return self._match(text, stop, n + 1, {**values, piece: value.strip()})

@@ -1,0 +1,372 @@
+"""Separate tool calls from the text of an answer while it is written, in the format of any model family.
+
+A call is found by the beginning that its format gives it and by the name of a tool; everything else is text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from app.engine.text.call_arguments import ArgumentReader, JsonReader
+from app.engine.text.call_formats import FORMATS, CallFormat, leading_mark
+from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern
+from app.engine.text.call_values import Schema
+
+_NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
+_OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
+_JSON = json.JSONDecoder(strict=False)
+_JSON_TAIL = 12
+"""A JSON error this close to the end of a text may be an incomplete value."""
+_SHORTEST_MARK = 5
+"""Shortest beginning of a mark, in characters, that is left out where an answer is cut."""
+_CHUNK = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerText:
+    """Text of the answer or its reasoning."""
+
+    text: str
+    reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegin:
+    """A call of a tool begins."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The next part of a call's arguments, which together are the text of a JSON object."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The call that began last is complete, or was cut."""
+
+    is_cut: bool = False
+
+
+CallEvent: TypeAlias = AnswerText | CallBegin | CallArguments | CallEnd
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The beginning of a call.
+
+    Attributes:
+        row: Its format.
+        name: The tool.
+        end: Where its arguments begin.
+        depth: Number of objects around the arguments.
+        arguments: The arguments, if they are read already.
+    """
+
+    row: _Row
+    name: str
+    end: int
+    depth: int = 0
+    arguments: str | None = None
+
+
+class _Row:
+    """A format with patterns for the tools at hand."""
+
+    def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._argument = form.argument
+        self._argument_begin = Pattern(form.argument.begin if form.argument is not None else "")
+        self._is_object = "$JSON" in form.begin
+        whole, begin = form.first + form.begin, form.begin
+        if self._is_object:
+            # Objects are read by their keys.
+            whole, begin = (text.partition("{")[0].replace("[", " ") for text in (whole, begin))
+        texts = {text: leading_mark(text) for text in (whole, begin, *form.also)}
+        self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
+        self.alone = [Pattern(text, schemas) for text in form.alone]
+        self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
+        self.ends = _CHUNK.findall(form.end.lstrip("}") if self._is_object else form.end)
+        self.last = _CHUNK.findall(form.last) or (["]", "```"] if self._is_object else [])
+
+    def arguments(self, name: str) -> JsonReader | ArgumentReader:
+        """Return a reader of the arguments of a call."""
+        if self._argument is None:
+            return JsonReader()
+        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last])
+
+    def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> _Opening | Partial | None:
+        """Return the beginning of a call at a position, if there is one."""
+        found = pattern.match(text, at)
+        if not isinstance(found, Found):
+            return found
+        if self._is_object:
+            return self._object(text, found.end, is_alone=is_alone)
+        rest = text[found.end :].lstrip()
+        opening = _Opening(self, found.values["$NAME"], len(text) - len(rest) if self._argument is None else found.end)
+        if not rest:
+            return PARTIAL
+        if self._argument is None:
+            return opening if rest.startswith("{") else None
+        first = self._argument_begin.match(rest)
+        if isinstance(first, Found) or rest.startswith(tuple(self.ends)):
+            return opening
+        return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
+
+    def _object(self, text: str, at: int, *, is_alone: bool) -> _Opening | Partial | None:
+        """Read a JSON object with a name and arguments up to its arguments."""
+        at = _skipped(text, at)
+        at = _skipped(text, at + 1) if text.startswith("[", at) else at
+        if not text.startswith("{", at):
+            return PARTIAL if at == len(text) else None
+        depth, at, name, arguments = 1, at + 1, "", None
+        while (at := _skipped(text, at)) < len(text):
+            if text[at] in ",}":
+                depth -= text[at] == "}"
+                at += 1
+                if depth:
+                    continue
+                is_call = name and (arguments is not None or not is_alone)
+                return _Opening(self, name, at, 0, arguments or "{}") if is_call else None
+            key, at = _decoded(text, at)
+            at = _skipped(text, at) if at >= 0 else at
+            if at >= 0 and text[at : at + 1] not in ("", ":"):
+                return None
+            at = _skipped(text, at + 1) if at >= 0 else at
+            if at < 0 or not isinstance(key, str):
+                return None
+            if at >= len(text):
+                return PARTIAL
+            if key in _ARGUMENTS and name and text[at] == "{":
+                return _Opening(self, name, at, depth)
+            if key == "function" and text[at] == "{":
+                depth, at = depth + 1, at + 1
+                continue
+            value, at = _decoded(text, at)
+            if at < 0:
+                return None
+            if key in _ARGUMENTS:
+                arguments = _as_arguments(value)
+            elif key in _NAMES and isinstance(value, str) and at <= len(text):
+                name = value
+            if (name and name not in self._schemas) or (
+                is_alone and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
+            ):
+                return None
+        return PARTIAL
+
+
+class CallReader:
+    """Read an answer with calls of tools.
+
+    Text that may begin a call is held back until that is decided; arguments are returned as they are written.
+
+    Args:
+        tools: The tools, as in OpenAI's API.
+    """
+
+    def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
+        functions = [tool["function"] for tool in tools]
+        schemas = {function["name"]: Schema(function.get("parameters")) for function in functions}
+        self._rows = [_Row(form, schemas) for form in FORMATS]
+        self._names = [json.dumps(name) for name in schemas]
+        starts = {mark for row in self._rows for mark, _ in row.starts}
+        self._marks = sorted(starts, key=len, reverse=True)
+        self._start = re.compile("|".join(map(re.escape, self._marks)))
+        self._held = ""
+        self._is_thinking = self._has_text = self._has_calls = self._may_be_thought = False
+        self._is_space = True
+        # The call that is being read, or the last one
+        self._row: _Row | None = None
+        self._arguments: JsonReader | ArgumentReader | None = None
+        self._around: JsonReader | None = None
+        self._depth = 0
+        self._ends: list[str] = []
+
+    def push(self, text: str, *, reasoning: bool = False) -> list[CallEvent]:
+        """Add text of the answer or its reasoning; return what is decided."""
+        out: list[CallEvent] = []
+        if reasoning is not self._is_thinking and self._arguments is None:
+            out += self._close_part()
+            self._is_thinking = reasoning
+        self._held += text
+        return [*out, *self._read(is_last=False, is_whole=False)]
+
+    def end(self, *, is_cut: bool = False) -> list[CallEvent]:
+        """Return the rest, where the model ended its answer or something cut it."""
+        if self._may_be_thought:
+            # The reasoning was not closed, so the call that was found in it is one.
+            self._is_thinking = self._may_be_thought = False
+        out = list(self._read(is_last=True, is_whole=not is_cut))
+        if self._arguments is not None:
+            return [*out, CallEnd(is_cut=True)]
+        return out + self._close_part()
+
+    def _close_part(self) -> list[CallEvent]:
+        """Return the text that was held back when reasoning begins or ends."""
+        held, self._held, self._row, self._may_be_thought = self._held, "", None, False
+        return [AnswerText(held, self._is_thinking)] if held else []
+
+    def _read(self, *, is_last: bool, is_whole: bool) -> Iterator[CallEvent]:
+        while True:
+            before = (self._held, self._row, self._arguments, self._around)
+            if self._arguments is not None:
+                new, self._held = self._arguments.read(self._held, is_last=is_last, is_whole=is_whole)
+                if new:
+                    yield CallArguments(new)
+                if self._arguments.is_done:
+                    yield CallEnd()
+                    self._arguments = None
+                    self._around = JsonReader(self._depth) if self._depth else None
+            elif self._around is not None:
+                _, self._held = self._around.read(self._held)
+                self._around = None if self._around.is_done else self._around
+            elif self._row is not None:
+                yield from self._read_after(self._row, is_last=is_last)
+            else:
+                yield from self._read_text(is_last=is_last, is_cut=not is_whole)
+            if before == (self._held, self._row, self._arguments, self._around):
+                return
+
+    def _read_after(self, row: _Row, *, is_last: bool) -> Iterator[CallEvent]:
+        """Read what follows a call: its end, then another call or the end of all."""
+        if not self._pass_ends(self._ends, is_last=is_last):
+            return
+        rest = self._held.lstrip(" \t\r\n,;")
+        found = [row.opening(pattern, rest, 0) for pattern in row.again]
+        opening = next((one for one in found if isinstance(one, _Opening)), None)
+        if opening is not None:
+            yield from self._begin(opening, rest)
+        elif not is_last and any(isinstance(one, Partial) for one in found):
+            return
+        elif self._pass_ends(list(row.last), is_last=is_last):
+            self._row = None
+
+    def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
+        """Remove ends from the text and the list as far as they are there; return whether more text follows."""
+        self._held = self._held.lstrip()
+        while ends and self._held:
+            if not self._held.startswith(ends[0]) and ends[0].startswith(self._held) and not is_last:
+                return False
+            self._held = self._held.removeprefix(ends.pop(0)).lstrip()
+        return bool(self._held) or is_last
+
+    def _read_text(self, *, is_last: bool, is_cut: bool) -> Iterator[CallEvent]:
+        if self._may_be_thought:
+            return
+        at, opening = self._find()
+        is_mark = isinstance(opening, Partial)
+        if isinstance(opening, _Opening):
+            yield from self._emit(at, before_call=True)
+            if self._is_thinking:
+                # It is a call only if the reasoning is not closed after it.
+                self._may_be_thought = True
+            else:
+                yield from self._begin(opening, self._held)
+            return
+        if opening is None:
+            at = self._undecided_at()
+            is_mark = len(self._held) - at >= _SHORTEST_MARK
+        yield from self._emit(at)
+        if is_last:
+            # A beginning of a call is no text of the answer if more of it was to follow.
+            if is_cut and is_mark and not (self._held.startswith(("{", "[")) and not self._names_tool()):
+                self._held = ""
+            yield from self._emit(len(self._held), before_call=self._has_calls)
+
+    def _names_tool(self) -> bool:
+        return any(name in self._held for name in self._names)
+
+    def _find(self) -> tuple[int, _Opening | Partial | None]:
+        """Return the first position where a call begins or may begin."""
+        text = self._held
+        if self._is_space and text.isspace() and not self._is_thinking:
+            return 0, PARTIAL
+        if not (self._has_text or self._is_thinking):
+            at = _skipped(text, 0)
+            alone = (row.opening(one, text, at, is_alone=True) for row in self._rows for one in row.alone)
+            if (found := _best(alone)) is not None:
+                return at, found
+        for start in self._start.finditer(text):
+            several = (
+                row.opening(pattern, text, start.start())
+                for row in self._rows
+                for mark, pattern in row.starts
+                if text.startswith(mark, start.start())
+            )
+            if (found := _best(several)) is not None:
+                return start.start(), found
+        return len(text), None
+
+    def _undecided_at(self) -> int:
+        """Return where a mark may begin at the end of the text."""
+        text = self._held
+        for at in range(max(0, len(text) - len(self._marks[0])), len(text)):
+            if any(mark.startswith(text[at:]) for mark in self._marks):
+                return at
+        return len(text)
+
+    def _emit(self, at: int, *, before_call: bool = False) -> Iterator[CallEvent]:
+        text, self._held = self._held[:at], self._held[at:]
+        if not text or (before_call and self._is_space and text.isspace() and not self._is_thinking):
+            # White space around calls is no text.
+            return
+        self._has_text = self._has_text or not self._is_thinking
+        self._is_space = self._is_space and self._is_thinking
+        yield AnswerText(text, self._is_thinking)
+
+    def _begin(self, opening: _Opening, text: str) -> Iterator[CallEvent]:
+        row = self._row = opening.row
+        self._has_calls = self._is_space = True
+        self._held, self._depth, self._ends = text[opening.end :], opening.depth, list(row.ends)
+        yield CallBegin(opening.name)
+        if opening.arguments is None:
+            self._arguments = row.arguments(opening.name)
+            return
+        yield CallArguments(opening.arguments)
+        yield CallEnd()
+
+
+def _best(several: Iterator[_Opening | Partial | None]) -> _Opening | Partial | None:
+    """Return the first beginning that is complete, or else one that may become complete."""
+    undecided = None
+    for one in several:
+        if isinstance(one, _Opening):
+            return one
+        undecided = undecided or one
+    return undecided
+
+
+def _skipped(text: str, at: int) -> int:
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """Return a JSON value and its end: past the text if it may be incomplete, negative if it is no JSON."""
+    try:
+        return _JSON.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        may_go_on = error.msg.startswith("Unterminated") or error.pos >= len(text) - _JSON_TAIL
+        return "", len(text) + 1 if may_go_on else -1
+    except RecursionError:
+        return "", -1
+
+
+def _as_arguments(value: object) -> str:
+    """Return arguments as the text of an object; some models write that text itself."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            return json.dumps({"input": value}, ensure_ascii=False)
+    value = {} if value is None else value
+    return json.dumps(value if isinstance(value, dict) else {"input": value}, ensure_ascii=False)

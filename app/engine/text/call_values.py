@@ -1,0 +1,235 @@
+"""Argument values of tool calls as JSON, by the schema of their parameter and the notation of their format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from app.engine.text.call_formats import Values
+
+_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+_DIGITS = "-0123456789"
+_BEGINNINGS = {"null": "nN", "boolean": "tfTF", "integer": _DIGITS, "number": _DIGITS, "object": "{]", "array": "[(]"}
+"""Characters with which values of each type can begin."""
+_STRING = frozenset({"string"})
+_TEXT_KEYWORDS = ("pattern", "minLength", "maxLength")
+_MOST_REFERENCES = 8
+_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_BARE_KEY = re.compile(r"\s*([^\s:,{}\[\]]+)\s*:")
+_TAG = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
+
+
+class Schema:
+    """A JSON schema of one value, in the document that its references are looked up in."""
+
+    def __init__(self, value: Any, root: Any = None) -> None:
+        root = value if root is None else root
+        for _ in range(_MOST_REFERENCES):
+            if not isinstance(value, dict) or not isinstance(reference := value.get("$ref"), str):
+                break
+            value = root
+            for key in reference.removeprefix("#").split("/")[1:]:
+                value = value.get(key) if isinstance(value, dict) else None
+        self._value: Mapping[str, Any] = value if isinstance(value, dict) else {}
+        self._root = root
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """Return the schemas of an object's properties by name."""
+        found = self._value.get("properties")
+        return found if isinstance(found, dict) else {}
+
+    def takes_key(self, key: str) -> bool:
+        """Return whether an object may have a property; without known properties, or a rule for others, any."""
+        others = self._value.get("additionalProperties", not self.properties)
+        return key in self.properties or (others is not False and others is not None)
+
+    def of(self, key: str) -> Schema:
+        """Return the schema of an object's property."""
+        return Schema(self.properties.get(key, self._value.get("additionalProperties")), self._root)
+
+    @property
+    def items(self) -> Schema:
+        """Return the schema of an array's elements."""
+        return Schema(self._value.get("items"), self._root)
+
+    @property
+    def kinds(self) -> frozenset[str] | None:
+        """Return the JSON types of the value; None for any."""
+        value, kind = self._value, self._value.get("type")
+        listed = value["enum"] if isinstance(value.get("enum"), list) else [value["const"]] if "const" in value else []
+        if isinstance(kind, str | list):
+            found: frozenset[str] | None = frozenset([kind] if isinstance(kind, str) else map(str, kind))
+        elif listed:
+            found = frozenset(map(_kind_of, listed))
+        else:
+            found = self._combined()
+        if found is None and any(word in value for word in _TEXT_KEYWORDS):
+            found = frozenset(["string"])
+        return found | {"null"} if found is not None and value.get("nullable") is True else found
+
+    def _combined(self) -> frozenset[str] | None:
+        for word in ("anyOf", "oneOf", "allOf"):
+            if isinstance(several := self._value.get(word), list) and several:
+                kinds = [Schema(one, self._root).kinds for one in several if one is not self._value]
+                known = [one for one in kinds if one is not None]
+                if word == "allOf":
+                    return frozenset.intersection(*known) if known else None
+                return frozenset.union(*known) if len(known) == len(kinds) else None
+        return None
+
+    def may_not_be_text(self, beginning: str) -> bool:
+        """Return whether a value that begins so may be something else than a string."""
+        kinds = self.kinds
+        first = beginning.lstrip()[:1]
+        return kinds is None or any(first in _BEGINNINGS.get(kind, "") for kind in kinds - _STRING)
+
+
+def as_json(text: str, schema: Schema, notation: Values) -> str:
+    """Return a value as JSON: text where the schema takes a string only, else what the text says in the notation."""
+    kinds = schema.kinds
+    if kinds == _STRING:
+        return _text(text)
+    bare = text.strip()
+    try:
+        value = json.loads(bare, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        try:
+            value = _Notation(bare, schema).value() if notation is not Values.TAGS else _tagged(bare, schema)
+        except (ValueError, RecursionError):
+            return _text(text)
+        bare = _text(value)
+    if kinds is not None and "string" in kinds and (isinstance(value, str) or _kind_of(value) not in kinds):
+        return _text(text)
+    return bare
+
+
+def unescaped(text: str) -> str:
+    """Return the text of a Python string without its quotes."""
+    return _ESCAPE.sub(_unescaped, text)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if code := found[1] or found[2]:
+        return chr(int(code, 16))
+    return _ESCAPES.get(found[3], found[3] if found[3] in "\\'\"/" else found[0])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    return _KINDS.get(type(value), "null")
+
+
+class _Notation:
+    """Read a value in the notation of Python, JSON, or JSON with keys and strings without usual quotes."""
+
+    def __init__(self, text: str, schema: Schema) -> None:
+        self._text = text
+        self._at = 0
+
+    def value(self) -> Any:
+        """Return the whole value.
+
+        Raises:
+            ValueError: The text is no such value.
+        """
+        found = self._value()
+        if self._text[self._at :].strip():
+            raise ValueError("text follows the value")
+        return found
+
+    def _value(self) -> Any:
+        self._skip()
+        text, at = self._text, self._at
+        for quote, end in (('<|"|>', '<|"|>'), ("<escape>", "<escape>"), ("'", "'"), ('"', '"')):
+            if text.startswith(quote, at):
+                return self._string(at + len(quote), end)
+        if text.startswith("{", at):
+            return dict(self._members("}"))
+        if text.startswith(("[", "("), at):
+            return [one for _, one in self._members("]" if text[at] == "[" else ")")]
+        word = re.compile(r"[^,\]})]*").match(text, at)
+        assert word is not None
+        self._at = word.end()
+        name = word[0].strip()
+        if name in _WORDS:
+            return _WORDS[name]
+        if _NUMBER.fullmatch(name):
+            return json.loads(name)
+        raise ValueError("no value")
+
+    def _string(self, at: int, quote: str) -> str:
+        stop = at
+        while len(quote) == 1 and stop < len(self._text) and self._text[stop] != quote:
+            stop += 2 if self._text[stop] == "\\" else 1
+        stop = stop if len(quote) == 1 else self._text.find(quote, at)
+        if not self._text.startswith(quote, stop) or stop < 0:
+            raise ValueError("no end of a string")
+        self._at = stop + len(quote)
+        return unescaped(self._text[at:stop]) if len(quote) == 1 else self._text[at:stop]
+
+    def _members(self, end: str) -> list[tuple[str, Any]]:
+        self._at += 1
+        out: list[tuple[str, Any]] = []
+        while True:
+            self._skip()
+            if self._text.startswith(end, self._at):
+                self._at += 1
+                return out
+            key = self._key() if end == "}" else ""
+            out.append((key, self._value()))
+            self._skip()
+            if self._text.startswith(",", self._at):
+                self._at += 1
+            elif not self._text.startswith(end, self._at):
+                raise ValueError("no end of a list")
+
+    def _key(self) -> str:
+        if self._text[self._at : self._at + 1] not in ("'", '"', "<"):
+            found = _BARE_KEY.match(self._text, self._at)
+            if found is None:
+                raise ValueError("no key")
+            self._at = found.end()
+            return found[1]
+        key = str(self._value())
+        self._skip()
+        if not self._text.startswith(":", self._at):
+            raise ValueError("no value")
+        self._at += 1
+        return key
+
+    def _skip(self) -> None:
+        while self._text[self._at : self._at + 1].isspace():
+            self._at += 1
+
+
+def _tagged(text: str, schema: Schema) -> Any:
+    """Return a value whose parts stand in tags with their names; elements of a list are named "item"."""
+    parts: list[tuple[str, str]] = []
+    depth, begin = 0, 0
+    for tag in _TAG.finditer(text):
+        depth += -1 if tag[1] else 1
+        if depth == 1 and not tag[1]:
+            begin = tag.end()
+        elif depth == 0:
+            parts.append((tag[2], text[begin : tag.start()]))
+    kinds = schema.kinds or frozenset()
+    if not parts and not kinds & {"array", "object"}:
+        raise ValueError("no tags")
+    if "array" in kinds or (parts and "object" not in kinds and all(name == "item" for name, _ in parts)):
+        return [json.loads(as_json(inner, schema.items, Values.TAGS)) for _, inner in parts]
+    return {name: json.loads(as_json(inner, schema.of(name), Values.TAGS)) for name, inner in parts}
