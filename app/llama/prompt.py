@@ -10,8 +10,9 @@ from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
+from app.engine.text.call_formats import is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
-from app.engine.text.tool_calls import MARKS, ToolCall
+from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
 from app.llama.plain_prompt import with_bos
 from app.llama.reasoning_markup import markup_of
@@ -81,7 +82,7 @@ class PromptBuilder:
         prompt = self._build(messages, prefill, thinking, tools)
         if not tools:
             return prompt
-        marks = {token: text.encode() for text, token in self._model.control_tokens.items() if text in MARKS}
+        marks = {token: text.encode() for text, token in self._model.control_tokens.items() if is_call_mark(text)}
         return replace(prompt, tool_marks=marks)
 
     def _build(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.engine.stats import GenerationStats
-from app.engine.text.tool_calls import ToolCall, ToolCallScanner
+from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
+from app.engine.text.segments import Segment
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
@@ -46,10 +48,20 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Tool calls; they follow all text."""
+class CallPart:
+    """The beginning of a tool call, the next text of its arguments, or its end.
 
-    calls: tuple[ToolCall, ...]
+    Attributes:
+        index: Number of the call in the answer.
+        call: The call with the new text of its arguments.
+        begins: Whether the call begins.
+        ends: Whether its arguments are complete.
+    """
+
+    index: int
+    call: ToolCall
+    begins: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +90,7 @@ class End:
         }
 
 
-Part = Delta | Calls | End
+Part = Delta | CallPart | End
 
 
 @dataclass(slots=True)
@@ -87,9 +99,10 @@ class Answer:
 
     text: str = ""
     reasoning: str = ""
-    calls: tuple[ToolCall, ...] = ()
+    calls: list[ToolCall] = field(default_factory=list)
     probabilities: list[TokenProbability] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    is_call_cut: bool = False
     end: End = field(init=False)
 
     def add(self, part: Part) -> None:
@@ -100,8 +113,10 @@ class Answer:
                 self.text += "" if reasoning else text
                 self.probabilities += probabilities
                 self.tokens += tokens
-            case Calls(calls):
-                self.calls = calls
+            case CallPart(_, call, begins, ends):
+                self.is_call_cut = not ends
+                before = "" if begins else self.calls.pop().arguments
+                self.calls.append(replace(call, arguments=before + call.arguments))
             case End(finished=finished):
                 self.end = part
                 self._drop_stop(finished.stop)
@@ -114,10 +129,12 @@ class Answer:
 
 
 class PartReader:
-    """Turn the events of a request into parts, with calls of the named tools."""
+    """Turn the events of a request into parts, with calls of its tools."""
 
-    def __init__(self, tools: Sequence[str] = ()) -> None:
-        self._scanner = ToolCallScanner(tools) if tools else None
+    def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._reader = CallReader(tools) if tools else None
+        self._calls: list[ToolCall] = []
+        self._is_cut = False
 
     def read(self, event: Event) -> list[Part]:
         """Return the parts of an event.
@@ -129,26 +146,40 @@ class PartReader:
             case Failed(error=error):
                 raise as_request_error(error)
             case Step(segments=segments):
-                parts: list[Part] = [
-                    Delta(text, one.reasoning)
-                    for one in segments
-                    if (text := one.text if one.reasoning or self._scanner is None else self._scanner.push(one.text))
-                ]
-                first = parts[0] if parts else Delta("")
-                assert isinstance(first, Delta)
-                parts[:1] = [replace(first, probabilities=event.probabilities, tokens=event.tokens, stats=event.stats)]
-                return parts
+                parts = [part for one in segments for part in self._parts(one)]
+                first = parts[0] if parts else None
+                # The counters of a step come with text, if only an empty one.
+                text, rest = (first, parts[1:]) if isinstance(first, Delta) else (Delta(""), parts)
+                step = replace(text, probabilities=event.probabilities, tokens=event.tokens, stats=event.stats)
+                return [step, *rest]
             case Finished():
                 return self._end(event)
         return []
 
+    def _parts(self, segment: Segment) -> list[Part]:
+        if self._reader is None:
+            return [Delta(segment.text, segment.reasoning)]
+        return [self._part(one) for one in self._reader.push(segment.text, reasoning=segment.reasoning)]
+
+    def _part(self, event: CallEvent) -> Part:
+        match event:
+            case AnswerText(text, reasoning):
+                return Delta(text, reasoning)
+            case CallBegin(name):
+                self._calls.append(ToolCall(name, "", new_call_id()))
+                return CallPart(len(self._calls) - 1, self._calls[-1], begins=True)
+            case CallArguments(text):
+                return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=text))
+            case CallEnd(is_cut):
+                self._is_cut = is_cut
+                return CallPart(len(self._calls) - 1, self._calls[-1], ends=not is_cut)
+
     def _end(self, event: Finished) -> list[Part]:
-        rest, calls = self._scanner.end() if self._scanner is not None else ("", ())
-        cut = event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
-        parts: list[Part] = [Delta(rest)] if rest else []
-        if calls:
-            parts.append(Calls(tuple(replace(call, id=new_call_id()) for call in calls)))
-        return [*parts, End("length" if cut else "tool_calls" if calls else "stop", event)]
+        # A stop string can cut a call too.
+        is_cut = event.reason is not FinishReason.STOP or bool(event.stop)
+        parts = [self._part(one) for one in self._reader.end(is_cut=is_cut)] if self._reader is not None else []
+        is_short = self._is_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
+        return [*parts, End("length" if is_short else "tool_calls" if self._calls else "stop", event)]
 
 
 async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:

@@ -46,7 +46,7 @@ def answering(prefix: str, read: Reader, make: Make) -> Handler:
         for one, format_ in zip(asked, formats, strict=True):
             ticket = service.queue.submit(one)
             with watched(request, service.queue, ticket):
-                values.append(format_.whole(await whole_answer(ticket, PartReader(tools))))
+                values.append(format_.whole(await whole_answer(ticket, PartReader(one.tools))))
         return JSONResponse(formats[0].joined(values))
 
     return handler
@@ -63,7 +63,7 @@ async def _streamed(
     with ExitStack() as stack:
         stack.enter_context(watched(request, queue, ticket))
         # A prompt that is refused gets a status; only later failures are events.
-        parts = parts_of(ticket, PartReader(tools))
+        parts = parts_of(ticket, PartReader(asked[0].tools))
         first = await anext(parts)
         first_watch = stack.pop_all()
 
@@ -76,7 +76,7 @@ async def _streamed(
             for one, format_ in zip(asked[1:], formats[1:], strict=True):
                 later = queue.submit(one)
                 with watched(request, queue, later):
-                    more = parts_of(later, PartReader(tools))
+                    more = parts_of(later, PartReader(one.tools))
                     async for text in _events(format_, await anext(more), more, ends):
                         yield text
             yield "".join(formats[0].closing(ends))

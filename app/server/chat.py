@@ -11,7 +11,7 @@ from app import __version__
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
-from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.conversation import (
     Conversation,
     read_custom_tool,
@@ -166,8 +166,9 @@ class ChatFormat(CompletionFormat):
                     return []
                 delta = {"reasoning_content" if reasoning else "content": text}
                 return [self._chunk(delta, probabilities=probabilities, **self._of_step(part))]
-            case Calls(calls):
-                return [self._chunk({"tool_calls": [{"index": n, **as_call(call)}]}) for n, call in enumerate(calls)]
+            case CallPart(index, call, begins):
+                value = as_call(call) if begins else {"function": {"arguments": call.arguments}}
+                return [self._chunk({"tool_calls": [{"index": index, **value}]})] if begins or call.arguments else []
             case End():
                 return [self._chunk({}, part.reason, **self._numbers(part))]
 

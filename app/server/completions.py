@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
-from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.chat import CompletionFormat, as_progress, log_of, repeated, with_answer_fields
 from app.server.errors import RequestError
 from app.server.fields import Fields, is_token, read_guidance, read_n_choices, refuse
@@ -97,7 +97,7 @@ class TextFormat(CompletionFormat):
                 return [sse({**self._value(text, None, list(probabilities)), **self._of_step(part)})]
             case End():
                 return [sse({**self._value("", part.reason, []), **self._numbers(part)})]
-            case Calls():
+            case CallPart():
                 return []
 
     def whole(self, answer: Answer) -> dict[str, Any]:

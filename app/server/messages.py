@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.content import content_text, part_text, result_text
 from app.server.conversation import (
     Conversation,
@@ -36,6 +38,8 @@ from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
+_JSON = json.JSONDecoder(strict=False)
+_BETWEEN = re.compile(r"[\s,:]*")
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -135,17 +139,14 @@ class AnthropicFormat(Format):
             case Delta(text, reasoning):
                 kind = "thinking" if reasoning else "text"
                 return [*self._begin_block(kind), self._delta({"type": f"{kind}_delta", kind: text})] if text else []
-            case Calls(calls):
-                return [event for call in calls for event in self._call(call)]
+            case CallPart(_, call):
+                begun = self._begin_block(f"tool_use {call.id}", _tool_use(call, {}))
+                delta = {"type": "input_json_delta", "partial_json": call.arguments}
+                return [*begun, *([self._delta(delta)] if call.arguments else [])]
             case End():
                 last = {"type": "message_delta", "delta": _stopped(part), "usage": _usage(part)}
                 stop = {"type": "message_stop"}
                 return [*self._end_block(), sse(last, "message_delta"), sse(stop, "message_stop")]
-
-    def _call(self, call: ToolCall) -> list[str]:
-        block = _tool_use(call, {})
-        delta = {"type": "input_json_delta", "partial_json": call.arguments}
-        return [*self._begin_block(f"tool_use {call.id}", block), self._delta(delta)]
 
     def _begin_block(self, kind: str, block: dict[str, Any] | None = None) -> list[str]:
         """Return the events before a delta of a block, if another one is open."""
@@ -174,12 +175,25 @@ class AnthropicFormat(Format):
         if answer.text or not answer.calls:
             content.append({"type": "text", "text": answer.text})
         for call in answer.calls:
-            content.append(_tool_use(call, json.loads(call.arguments)))
+            content.append(_tool_use(call, _complete_arguments(call.arguments)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
         head = {"id": self._names.id, "type": "message", "role": "assistant", "model": self._names.model}
         return {**head, "stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
+
+
+def _complete_arguments(text: str) -> dict[str, Any]:
+    """Return the complete arguments in the text of an object, which may have been cut."""
+    out: dict[str, Any] = {}
+    at = text.find("{") + 1
+    with suppress(ValueError):
+        while at < len(text):
+            key, at = _JSON.raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr] # it matches any text
+            value, at = _JSON.raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr]
+            if at < len(text):
+                out[key] = value
+    return out
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.engine.text.prompts import Infill, TextPrompt
 from app.engine.types import FinishReason
-from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.chat import as_logprob, as_progress, as_timings, repeated
 from app.server.completions import plain_request, read_prompts
 from app.server.errors import RequestError
@@ -84,7 +84,7 @@ class NativeFormat(Format):
                 return [self._chunk(text, (), 0)]
             case End():
                 return [sse(self._final(part, "", ()))]
-            case Calls():
+            case CallPart():
                 return []
 
     def whole(self, answer: Answer) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, Calls, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.chat import with_answer_fields
 from app.server.content import content_text, result_text
 from app.server.conversation import (
@@ -146,8 +146,8 @@ class ResponseFormat(Format):
         match part:
             case Delta(text, reasoning):
                 return self._delta(text, reasoning=reasoning) if text else []
-            case Calls(calls):
-                return [*self._close(), *(event for call in calls for event in self._call(call))]
+            case CallPart():
+                return self._call(part)
             case End():
                 return self._end(part)
 
@@ -165,37 +165,41 @@ class ResponseFormat(Format):
             return [*out, self._of_part("response.reasoning_text.delta", delta=text)]
         return [*out, self._of_part("response.output_text.delta", delta=text, logprobs=[])]
 
-    def _close(self) -> list[str]:
+    def _close(self, status: str = "completed") -> list[str]:
         """Return the events that end the open item."""
         item, self._open = self._open, None
         if item is None:
             return []
         text = self._text
-        done = self._finished(item, text)
+        done = {**self._finished(item, text), "status": status}
         out = []
         if item["type"] == "reasoning":
             out.append(self._of_part("response.reasoning_text.done", done, text=text))
-        else:
+        elif item["type"] == "message":
             out.append(self._of_part("response.output_text.done", done, text=text, logprobs=[]))
             out.append(self._of_part("response.content_part.done", done, part=_text_part(text)))
+        else:
+            named = {"item_id": done["id"], "name": done["name"], "arguments": text}
+            out.append(self._of_item("response.function_call_arguments.done", **named))
         out.append(self._of_item("response.output_item.done", item=done))
         self._items.append(done)
         return out
 
-    def _call(self, call: ToolCall) -> list[str]:
-        done = self._call_item(call)
-        added = {**done, "arguments": "", "status": "in_progress"}
-        out = [
-            self._of_item("response.output_item.added", item=added),
-            self._of_item("response.function_call_arguments.delta", item_id=done["id"], delta=call.arguments),
-            self._of_item("response.function_call_arguments.done", item_id=done["id"], arguments=call.arguments),
-            self._of_item("response.output_item.done", item=done),
-        ]
-        self._items.append(done)
-        return out
+    def _call(self, part: CallPart) -> list[str]:
+        out = []
+        if part.begins:
+            out += self._close()
+            self._open, self._text = self._call_item(part.call), ""
+            out.append(self._of_item("response.output_item.added", item=self._open))
+        if self._open is not None and (text := part.call.arguments):
+            self._text += text
+            delta = {"item_id": self._open["id"], "delta": text}
+            out.append(self._of_item("response.function_call_arguments.delta", **delta))
+        return [*out, *(self._close() if part.ends else [])]
 
     def _end(self, end: End) -> list[str]:
-        out, response = self._close(), self._response(end)
+        out = self._close("incomplete" if end.reason == "length" else "completed")
+        response = self._response(end)
         return [*out, self._event(f"response.{response['status']}", response=response)]
 
     def whole(self, answer: Answer) -> dict[str, Any]:
@@ -203,7 +207,9 @@ class ResponseFormat(Format):
             if text:
                 self._items.append(self._finished(self._new_item(kind), text))
         for call in answer.calls:
-            self._items.append(self._call_item(call))
+            self._items.append(self._finished(self._call_item(call), call.arguments))
+        if answer.end.reason == "length" and self._items and (answer.is_call_cut or not answer.calls):
+            self._items[-1]["status"] = "incomplete"
         return self._response(answer.end)
 
     def _new_item(self, kind: str) -> dict[str, Any]:
@@ -212,11 +218,13 @@ class ResponseFormat(Format):
         return {**item, "content": [], **({"summary": []} if kind == "reasoning" else {"role": "assistant"})}
 
     def _call_item(self, call: ToolCall) -> dict[str, Any]:
-        named = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        named = {"call_id": call.id, "name": call.name, "arguments": ""}
         id_ = f"fc_{self._names.token}_{len(self._items)}"
-        return {"id": id_, "type": "function_call", "status": "completed", **named}
+        return {"id": id_, "type": "function_call", "status": "in_progress", **named}
 
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
+        if item["type"] == "function_call":
+            return {**item, "status": "completed", "arguments": text}
         part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
         return {**item, "status": "completed", "content": [part]}
 

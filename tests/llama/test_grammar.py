@@ -12,7 +12,6 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, UsageError
-from app.engine.text.tool_calls import ToolCallScanner
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.grammar import Grammar, guidance_for_calls
@@ -22,6 +21,7 @@ from app.llama.schema_grammar import grammar_of_schema
 from app.worker.events import Event, Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING
@@ -128,11 +128,10 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
 
 def test_a_required_call_is_written(pair: NativePair) -> None:
     finished, _ = answered(pair, asked(Guidance(), tools=(TOOL,), must_call=True))
-    scanner = ToolCallScanner(("look_up",))
-    assert scanner.push(finished.text) == ""
-    _, (call,) = scanner.end()
-    assert call.name == "look_up"
-    assert json.loads(call.arguments)["city"] in ("Paris", "Rome")
+    found = read(finished.text, (TOOL,))
+    ((name, arguments),) = found.values
+    assert (found.text, name) == ("", "look_up")
+    assert arguments["city"] in ("Paris", "Rome")
 
 
 OBJECT = '{"name": "look_up", "arguments": {"city": "Rome", "count": 1}}'
@@ -181,10 +180,7 @@ def test_a_grammar_of_calls_has_the_format_of_the_template(pair: NativePair, tem
         sampler = pair.new_sampler(GREEDY, guidance)
         assert (sampler.n_allowed(tokens) == len(tokens)) is is_right, call
         sampler.close()
-    scanner = ToolCallScanner(("look_up",))
-    scanner.push(text)
-    (call_found,) = scanner.end()[1]
-    assert (call_found.name, json.loads(call_found.arguments)) == ("look_up", {"city": "Rome", "count": 1})
+    assert read(text, (TOOL,)).values == [("look_up", {"city": "Rome", "count": 1})]
 
 
 GEMMA_VALUES = {
@@ -213,9 +209,7 @@ def test_arguments_of_gemma_have_bare_keys_and_marked_strings(pair: NativePair, 
     tokens = pair.tokenize(text)
     assert (sampler.n_allowed(tokens) == len(tokens)) is GEMMA_VALUES[arguments]
     sampler.close()
-    scanner = ToolCallScanner(("f",))
-    scanner.push(text)
-    assert not GEMMA_VALUES[arguments] or json.loads(scanner.end()[1][0].arguments)
+    assert not GEMMA_VALUES[arguments] or read(text, (tool,)).values[0][1]
 
 
 def test_references_stay_within_their_tool(pair: NativePair) -> None:

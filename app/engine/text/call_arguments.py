@@ -68,9 +68,10 @@ class ArgumentReader:
         argument: Texts around each argument.
         schema: The tool's parameters.
         ends: Texts that end the call, in their order.
+        followers: Other texts that may follow the call.
     """
 
-    def __init__(self, argument: Argument, schema: Schema, ends: Sequence[str]) -> None:
+    def __init__(self, argument: Argument, schema: Schema, ends: Sequence[str], followers: Sequence[str]) -> None:
         self.is_done = False
         self._argument = argument
         self._has_escapes = argument.values is Values.PYTHON and not argument.end
@@ -78,6 +79,7 @@ class ArgumentReader:
         self._between = argument.between.strip()
         self._schema = schema
         self._ends = tuple(ends)
+        self._followers = tuple(followers)
         self._used: list[str] = []
         self._has_begun = False
         # The value that is being read
@@ -194,27 +196,28 @@ class ArgumentReader:
             key = found.values["$KEY"].strip("'\"")
             if self._schema.takes_key(key) and key not in self._used:
                 return True
-        for n, end in enumerate(self._ends):
-            if rest.startswith(end):
-                return self._may_precede(rest[len(end) :], self._ends[n + 1 :], is_last)
-        undecided = isinstance(found, Partial) or any(end.startswith(rest) for end in self._ends)
-        return None if undecided and not is_last else False
+        end = self._ends[0]
+        if rest.startswith(end):
+            return self._may_follow(rest[len(end) :], is_last)
+        return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
 
-    def _may_precede(self, text: str, ends: Sequence[str], is_last: bool) -> bool | None:
-        """Return whether a text can follow the end of a call; in a string, other ends follow the mark of an end."""
-        rest = text.lstrip()
-        if self._argument.values is Values.BARE or (self._has_escapes and rest.startswith((",", *ends))):
+    def _may_follow(self, text: str, is_last: bool) -> bool | None:
+        """Return whether a text can follow the end of a call, which a string may contain too."""
+        rest, others = text.lstrip(), self._ends[1:]
+        if self._argument.values is Values.BARE or (self._has_escapes and rest.startswith((",", *others))):
             return True
-        for end in ends:
+        missing = []
+        for end in others:
+            missing += [] if rest.startswith(end) else [end]
             rest = rest.removeprefix(end).lstrip()
         if not rest:
             return is_last or None
+        closes = () if self._has_escapes else (self._close, self._ends[0])
+        if not is_last and any(mark.startswith(rest) for mark in (*closes, *missing, *self._followers)):
+            return None
         if self._has_escapes:
             return text.startswith("\n")
-        closes = (self._close, self._ends[0])
-        if any(close.startswith(rest) for close in closes) and not is_last:
-            return None
-        return not rest.startswith(closes)
+        return not rest.startswith(closes) and (not missing or rest.startswith(self._followers))
 
     def _read_literal(self, text: str) -> tuple[str, str]:
         """Read a value without quotes, which ends before a comma or the end of the arguments."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 
 class Values(Enum):
@@ -106,6 +107,7 @@ class CallFormat:
 _LEADING_MARK = re.compile(r"\s*([^\n${]*?)(?:(?<!\w)\[)?\s*(?:[\n${]|$)")
 
 
+@lru_cache(maxsize=512)
 def leading_mark(text: str) -> str:
     """Return the literal text with which a text of a format begins, without the bracket of a list."""
     found = _LEADING_MARK.match(text)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
+
+from app.engine.text.segments import held_back
 
 _PIECE = re.compile(r"\s+|\$[A-Z]+|[^\s$]+")
 _LONGEST = 200
 """Longest key or other variable part, in characters."""
 _LONGEST_HEADER = 60
+_NO_NAME = re.compile(r"\A\s*/|[<>(){}\[\],=]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Pattern:
     """
 
     def __init__(self, text: str, names: Iterable[str] = ()) -> None:
-        self._pieces = _PIECE.findall(text)
+        self._pieces = _pieces(text)
         self._names = sorted(names, key=len, reverse=True)
 
     def match(self, text: str, at: int = 0) -> Found | Partial | None:
@@ -72,9 +76,14 @@ class Pattern:
         after = "{" if piece == "$HEADER" else self._pieces[n + 1]
         longest = _LONGEST_HEADER if piece == "$HEADER" else _LONGEST
         stop = text.find(after, at, at + longest + len(after))
-        value = text[at:stop] if stop >= 0 else text[at:]
-        if "\n" in value or len(value) > longest or (piece != "$HEADER" and not value.strip()):
+        value = text[at:stop] if stop >= 0 else text[at : len(text) - held_back(text[at:], (after,))]
+        if "\n" in value or len(value) > longest or (piece != "$HEADER" and _NO_NAME.search(value)):
             return None
         if stop < 0:
             return PARTIAL
         return self._match(text, stop, n + 1, {**values, piece: value.strip()})
+
+
+@lru_cache(maxsize=512)
+def _pieces(text: str) -> list[str]:
+    return _PIECE.findall(text)

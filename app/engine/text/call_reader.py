@@ -88,19 +88,21 @@ class _Row:
         whole, begin = form.first + form.begin, form.begin
         if self._is_object:
             # Objects are read by their keys.
-            whole, begin = (text.partition("{")[0].replace("[", " ") for text in (whole, begin))
-        texts = {text: leading_mark(text) for text in (whole, begin, *form.also)}
+            whole, begin = (text.partition("{")[0].rstrip().removesuffix("[") for text in (whole, begin))
+        texts = {**{text: leading_mark(text) for text in (begin, *form.also)}, whole: form.trigger}
         self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
         self.alone = [Pattern(text, schemas) for text in form.alone]
         self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
         self.ends = _CHUNK.findall(form.end.lstrip("}") if self._is_object else form.end)
+        same = [one.last for one in FORMATS if one.call == form.call]
+        self._followers = [*(mark for mark, _ in self.starts), *(end for last in same for end in _CHUNK.findall(last))]
         self.last = _CHUNK.findall(form.last) or (["]", "```"] if self._is_object else [])
 
     def arguments(self, name: str) -> JsonReader | ArgumentReader:
         """Return a reader of the arguments of a call."""
         if self._argument is None:
             return JsonReader()
-        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last])
+        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last], self._followers)
 
     def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> _Opening | Partial | None:
         """Return the beginning of a call at a position, if there is one."""
@@ -176,9 +178,13 @@ class CallReader:
         functions = [tool["function"] for tool in tools]
         schemas = {function["name"]: Schema(function.get("parameters")) for function in functions}
         self._rows = [_Row(form, schemas) for form in FORMATS]
-        self._names = [json.dumps(name) for name in schemas]
+        self._names = [json.dumps(name)[:-1] for name in schemas]
         starts = {mark for row in self._rows for mark, _ in row.starts}
         self._marks = sorted(starts, key=len, reverse=True)
+        self._firsts = {mark[0] for mark in starts}
+        ends = {end for row in self._rows for end in (*row.ends, *row.last) if end.startswith("<")}
+        # Some models end calls with the mark of another format, or with that of the mark before them.
+        self._other_ends = [*ends, *(f"</{mark[1:]}" for mark in starts if mark.startswith("<") and mark.endswith(">"))]
         self._start = re.compile("|".join(map(re.escape, self._marks)))
         self._held = ""
         self._is_thinking = self._has_text = self._has_calls = self._may_be_thought = False
@@ -243,10 +249,10 @@ class CallReader:
         found = [row.opening(pattern, rest, 0) for pattern in row.again]
         opening = next((one for one in found if isinstance(one, _Opening)), None)
         if opening is not None:
-            yield from self._begin(opening, rest)
+            yield from self._begin(opening, rest, opening.end)
         elif not is_last and any(isinstance(one, Partial) for one in found):
             return
-        elif self._pass_ends(list(row.last), is_last=is_last):
+        elif self._pass_ends([*row.last, *self._other_ends], is_last=is_last):
             self._row = None
 
     def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
@@ -261,7 +267,7 @@ class CallReader:
     def _read_text(self, *, is_last: bool, is_cut: bool) -> Iterator[CallEvent]:
         if self._may_be_thought:
             return
-        at, opening = self._find()
+        at, opening, is_alone = self._find()
         is_mark = isinstance(opening, Partial)
         if isinstance(opening, _Opening):
             yield from self._emit(at, before_call=True)
@@ -269,31 +275,30 @@ class CallReader:
                 # It is a call only if the reasoning is not closed after it.
                 self._may_be_thought = True
             else:
-                yield from self._begin(opening, self._held)
+                yield from self._begin(opening, self._held, opening.end - at)
             return
         if opening is None:
             at = self._undecided_at()
             is_mark = len(self._held) - at >= _SHORTEST_MARK
-        yield from self._emit(at)
+        elif is_alone:
+            is_mark = any(name in self._held for name in self._names)
+        if not (self._is_space and self._held[:at].isspace()):
+            yield from self._emit(at)
         if is_last:
             # A beginning of a call is no text of the answer if more of it was to follow.
-            if is_cut and is_mark and not (self._held.startswith(("{", "[")) and not self._names_tool()):
-                self._held = ""
+            self._held = "" if is_cut and is_mark else self._held
             yield from self._emit(len(self._held), before_call=self._has_calls)
 
-    def _names_tool(self) -> bool:
-        return any(name in self._held for name in self._names)
-
-    def _find(self) -> tuple[int, _Opening | Partial | None]:
-        """Return the first position where a call begins or may begin."""
+    def _find(self) -> tuple[int, _Opening | Partial | None, bool]:
+        """Return the first position where a call begins or may begin, and whether only the answer's beginning tells."""
         text = self._held
         if self._is_space and text.isspace() and not self._is_thinking:
-            return 0, PARTIAL
+            return 0, PARTIAL, True
         if not (self._has_text or self._is_thinking):
             at = _skipped(text, 0)
             alone = (row.opening(one, text, at, is_alone=True) for row in self._rows for one in row.alone)
             if (found := _best(alone)) is not None:
-                return at, found
+                return at, found, True
         for start in self._start.finditer(text):
             several = (
                 row.opening(pattern, text, start.start())
@@ -302,14 +307,14 @@ class CallReader:
                 if text.startswith(mark, start.start())
             )
             if (found := _best(several)) is not None:
-                return start.start(), found
-        return len(text), None
+                return start.start(), found, False
+        return len(text), None, False
 
     def _undecided_at(self) -> int:
         """Return where a mark may begin at the end of the text."""
         text = self._held
         for at in range(max(0, len(text) - len(self._marks[0])), len(text)):
-            if any(mark.startswith(text[at:]) for mark in self._marks):
+            if text[at] in self._firsts and any(mark.startswith(text[at:]) for mark in self._marks):
                 return at
         return len(text)
 
@@ -322,10 +327,10 @@ class CallReader:
         self._is_space = self._is_space and self._is_thinking
         yield AnswerText(text, self._is_thinking)
 
-    def _begin(self, opening: _Opening, text: str) -> Iterator[CallEvent]:
+    def _begin(self, opening: _Opening, text: str, end: int) -> Iterator[CallEvent]:
         row = self._row = opening.row
         self._has_calls = self._is_space = True
-        self._held, self._depth, self._ends = text[opening.end :], opening.depth, list(row.ends)
+        self._held, self._depth, self._ends = text[end:], opening.depth, list(row.ends)
         yield CallBegin(opening.name)
         if opening.arguments is None:
             self._arguments = row.arguments(opening.name)

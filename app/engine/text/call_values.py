@@ -104,7 +104,8 @@ def as_json(text: str, schema: Schema, notation: Values) -> str:
         except (ValueError, RecursionError):
             return _text(text)
         bare = _text(value)
-    if kinds is not None and "string" in kinds and (isinstance(value, str) or _kind_of(value) not in kinds):
+    is_other = kinds is None or "string" not in kinds or (not isinstance(value, str) and _kind_of(value) in kinds)
+    if not is_other or (kinds is not None and "string" in kinds and text != text.strip()):
         return _text(text)
     return bare
 

@@ -1,0 +1,300 @@
+"""Check that calls are found in every format while they are written, and that all other text stays text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.engine.text.call_formats import FORMATS, CallFormat, Values
+from app.engine.text.call_reader import CallReader
+from tests.engine.text.reading import Reading, read, tool, written
+
+F = tool("f", {"a": {"type": "string"}, "n": {"type": "integer"}})
+WRITE = tool("write_file", {"path": {"type": "string"}, "content": {"type": "string"}})
+ANY = tool("any", {})
+TOOLS = [F, WRITE, ANY]
+CALL = [("f", {"a": "x", "n": 3})]
+BY_NAME = {form.name: form for form in FORMATS}
+EVERY = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+TAGGED = [form for form in FORMATS if form.argument is not None and form.argument.end]
+
+
+def both(text: str, **how: Any) -> Reading:
+    """Return what is found in a text, which is the same letter by letter and at once."""
+    found = read(text, TOOLS, 1, **how)
+    assert found == read(text, TOOLS, 1 << 20, **how)
+    return found
+
+
+@EVERY
+@pytest.mark.parametrize("before", ["", "I look.\n"])
+def test_a_call_is_found_in_every_format(form: CallFormat, before: str) -> None:
+    if before and form.name == "llama3":
+        pytest.skip("an object without marks is a call only where the answer begins")
+    found = both(before + written(form, CALL))
+    assert (found.text.rstrip(), found.values) == (before.rstrip(), CALL)
+
+
+@EVERY
+def test_two_calls_are_found_in_every_format(form: CallFormat) -> None:
+    calls: list[tuple[str, Mapping[str, Any]]] = [
+        ("f", {"a": "x", "n": 3}),
+        ("write_file", {"path": "p", "content": ""}),
+    ]
+    found = both(written(form, calls))
+    assert (found.text, found.values) == ("", calls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('<tool_call>{"name": "f", "arguments": "{\\"a\\": \\"x\\", \\"n\\": 3}"}', id="text arguments"),
+        pytest.param('<tool_call>{"arguments": {"a": "x", "n": 3}, "name": "f"}</tool_call>', id="arguments first"),
+        pytest.param(
+            '{"type": "function", "function": {"name": "f", "parameters": {"a": "x", "n": 3}}}', id="OpenAI's object"
+        ),
+        pytest.param('<tools>{"name": "f", "args": {"a": "x", "n": 3}}</tools>', id="other mark and key"),
+        pytest.param('```json\n{"name": "f", "arguments": {"a": "x", "n": 3}}\n```', id="code block"),
+        pytest.param('[{"name": "f", "arguments": {"a": "x", "n": 3}}]', id="list without marks"),
+        pytest.param('<|python_tag|>{"name": "f", "parameters": {"a": "x", "n": 3}}', id="Llama 3.1"),
+        pytest.param('[TOOL_CALLS]f{"a": "x", "n": 3}', id="Mistral without marks of arguments"),
+        pytest.param('to=functions.f {"a": "x", "n": 3}', id="gpt-oss without a channel"),
+        pytest.param(
+            '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": "x", "n": 3}<|call|>', id="gpt-oss"
+        ),
+        pytest.param('<|channel|>analysis to=functions.f code<|message|>{"a": "x", "n": 3}', id="gpt-oss, analysis"),
+        pytest.param('to=functions.f<|channel|>analysis<|message|>{"a": "x", "n": 3}', id="gpt-oss, channel after"),
+        pytest.param('[f(a="x", n=3)]', id="Python without marks"),
+        pytest.param('f\n{"a": "x", "n": 3}', id="Functionary, whose prompt has the mark"),
+        pytest.param("<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value><arg_key>n</arg_key><arg_value>3"
+                     "</arg_value></tool_call>", id="GLM in one line"),
+    ],
+)  # fmt: skip
+def test_other_ways_to_write_a_call_are_read(text: str) -> None:
+    found = both(text)
+    assert (found.text, found.values) == ("", CALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("hermes", "<tool_call>\n"),
+        ("qwen-xml", "<tool_call>\n"),
+        ("glm", "<tool_call>"),
+        ("minimax-m2", "<minimax:tool_call>\n"),
+        ("deepseek-v4", "<｜DSML｜tool_calls>\n"),
+        ("deepseek-v3.1", "<｜tool▁calls▁begin｜>"),
+        ("kimi-k2", "<|tool_calls_section_begin|>"),
+        ("lfm2", "<|tool_call_start|>"),
+    ],
+)
+def test_a_missing_first_mark_loses_no_call(name: str, cut: str) -> None:
+    calls = [*CALL, ("f", {"a": "y", "n": 4})]
+    found = both(written(BY_NAME[name], calls).removeprefix(cut))
+    assert (found.text, found.values) == ("", calls)
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
+@pytest.mark.parametrize("text", ['{"name": "demo"}', "5123", "true", "null", "[1, 2]", '"x"', "0x1f", "", " x \n"])
+def test_a_text_parameter_stays_text_whatever_it_looks_like(form: CallFormat, text: str) -> None:
+    assert both(written(form, [("f", {"a": text, "n": 7})])).values == [("f", {"a": text, "n": 7})]
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "integer"}, "7", 7),
+        ({"type": "number"}, "1e3", 1000.0),
+        ({"type": "boolean"}, "True", True),
+        ({"type": "array"}, "['a', \"b\", None]", ["a", "b", None]),
+        ({"type": "object"}, "{'a': {'b': [1.5, True]}}", {"a": {"b": [1.5, True]}}),
+        ({"type": ["string", "null"]}, "null", None),
+        ({"type": ["string", "null"]}, "nullable", "nullable"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "12", 12),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "true", "true"),
+        ({"$ref": "#/$defs/name"}, "12", "12"),
+        ({"enum": ["1", "2"]}, "1", "1"),
+        ({"enum": [1, 2]}, "1", 1),
+        ({"const": "true"}, "true", "true"),
+        ({"pattern": "^[0-9]+$"}, "12", "12"),
+        ({"type": "string", "nullable": True}, "null", None),
+        ({"allOf": [{"type": ["string", "integer"]}, {"type": "string"}]}, "12", "12"),
+        ({}, "12", 12),
+        ({}, "twelve", "twelve"),
+        ({"type": "integer"}, "many", "many"),
+        ({"type": "number"}, "NaN", "NaN"),
+        ({"$ref": "#/$defs/loop"}, "x", "x"),
+    ],
+)
+def test_other_parameters_are_json_by_their_schema(schema: dict[str, Any], text: str, value: Any) -> None:
+    defs = {"name": {"type": "string"}, "loop": {"$ref": "#/$defs/loop"}}
+    tools = [tool("g", {"v": schema}, **{"$defs": defs})]
+    answer = f"<tool_call>\n<function=g>\n<parameter=v>\n{text}\n</parameter>\n</function>\n</tool_call>"
+    assert read(answer, tools).values == [("g", {"v": value})]
+
+
+MARKS = [
+    *("<tool_call>", "</tool_call>", "<function=f>", "</function>", "<parameter=path>", "</parameter>", "<arg_key>"),
+    *("</arg_value>", "</invoke>", "</", "<b>", "</div>", "[TOOL_CALLS]", "<think>", "</think>", "```", "<|call|>"),
+    *(
+        "<|tool_call_end|>",
+        "'",
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        ":",
+        "=",
+        "\n",
+        " ",
+        "a",
+        "é",
+        "😀",
+        "&",
+        "$NAME",
+    ),
+]
+
+
+@EVERY
+@settings(max_examples=12)
+@given(parts=st.lists(st.sampled_from(MARKS), max_size=6))
+def test_marks_in_an_argument_are_text(form: CallFormat, parts: list[str]) -> None:
+    text = "".join(parts)
+    if form.argument is not None and form.argument.values is Values.PYTHON and not form.argument.end:
+        # Python's strings have escapes.
+        text = text.replace("'", "\\'")
+    expected = text.replace("\\'", "'")
+    answer = written(form, [("write_file", {"path": "p", "content": text})])
+    assert read(answer, TOOLS, 1).values == [("write_file", {"path": "p", "content": expected})]
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
+def test_a_whole_call_in_an_argument_is_text(form: CallFormat) -> None:
+    inner = written(form, [("f", {"a": "x", "n": 3})])
+    calls: list[tuple[str, Mapping[str, Any]]] = [("write_file", {"path": "p", "content": f"So:\n{inner}"})]
+    assert both(written(form, calls)).values == calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b and <tool",
+        '<tool_call>{"name": broken',
+        '{"name": "f", "year": 1999}',
+        '{"name": "f"}',
+        '{"name": "f", "arguments": "none"}',
+        '{"name": "g", "arguments": {}}',
+        '{"a": 1}',
+        '[{"name": "f", "year": 1999}]',
+        "[1, 2]",
+        "Write <function=name> to call; nothing else is needed.",
+        "Write <function=f> to call; nothing else is needed.",
+        "The mark <tool_call> begins a call, and </tool_call> ends it.",
+        '<tool_call>\n{"name": "unknown", "arguments": {"a": 1}}\n</tool_call>',
+        "<tool_call>\n<function=unknown>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        "[TOOL_CALLS]unknown[ARGS]{}",
+        "to=functions.unknown<|message|>{}",
+        "[unknown(a=1)]",
+        ">>> f(1)\n2",
+        "f is a function.",
+        "from functools import cache",
+        "  \n",
+        "Action: run it.",
+    ],
+)
+def test_text_that_is_no_call_stays_text(text: str) -> None:
+    found = both(text)
+    assert (found.text, found.calls) == (text, [])
+
+
+def test_text_is_shown_before_a_call_begins() -> None:
+    found = read("I look. <toolbox>", TOOLS)
+    assert found.text == "I look. <toolbox>"
+
+
+def test_text_after_calls_is_text() -> None:
+    found = both(f"{written(BY_NAME['hermes'], CALL)}\n\nDone.\n\nReally.")
+    assert (found.text, found.values) == ("Done.\n\nReally.", CALL)
+
+
+def test_a_call_without_arguments_has_an_empty_object() -> None:
+    for text in (
+        '<tool_call>\n{"name": "any"}\n</tool_call>',
+        "<tool_call>\n<function=any>\n</function>\n</tool_call>",
+        "<tool_call>any\n</tool_call>",
+        "<|tool_call>call:any{}<tool_call|>",
+        "<|tool_call_start|>[any()]<|tool_call_end|>",
+        "[TOOL_CALLS]any[ARGS]{}",
+    ):
+        found = both(text)
+        assert (found.text, found.values) == ("", [("any", {})])
+
+
+@EVERY
+def test_a_call_that_is_cut_is_partial_and_never_text(form: CallFormat) -> None:
+    answer = written(form, [("write_file", {"path": "p", "content": "one two three"})])
+    whole = answer.index("three")
+    for at in range(answer.index("write_file") + len("write_file"), whole, 7):
+        found = read(answer[:at], TOOLS, cut=True)
+        assert found.text.strip() == ""
+        for _, arguments in found.calls:
+            assert found.is_cut
+            with pytest.raises(ValueError, match=r"."):
+                json.loads(arguments)
+    assert read(answer[:whole], TOOLS, cut=True).calls[0][1].endswith('"one two ')
+
+
+def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark() -> None:
+    assert read("a <", TOOLS, cut=True).text == "a <"
+    assert read('{"na', TOOLS, cut=True).text == '{"na'
+    assert read("I look. <tool_ca", TOOLS, cut=True).text == "I look. "
+
+
+def test_an_argument_that_the_model_left_open_is_cut() -> None:
+    found = both("<tool_call>\n<function=write_file>\n<parameter=content>\nabc")
+    assert found.is_cut
+    assert found.calls == [("write_file", '{"content": "abc')]
+
+
+def test_arguments_are_returned_as_they_are_written() -> None:
+    for form in FORMATS:
+        answer = written(form, [("write_file", {"content": "word " * 40, "path": "p"})])
+        found = read(answer[: answer.index("word word") + 60], TOOLS, cut=True)
+        assert found.calls[0][1].count("word") >= 8, form.name
+
+
+def test_a_call_in_reasoning_that_is_not_closed_ends_it() -> None:
+    for form in FORMATS:
+        if form.name == "llama3":
+            continue
+        found = both(f"Hm.\n{written(form, CALL)}", reasoning=True)
+        assert (found.reasoning.strip(), found.text, found.values) == ("Hm.", "", CALL)
+
+
+def test_a_call_in_reasoning_that_is_closed_is_a_thought() -> None:
+    thought, found, reader = f"I could write {written(BY_NAME['hermes'], CALL)} now.", Reading(), CallReader(TOOLS)
+    for letter in thought:
+        found.add(reader.push(letter, reasoning=True))
+    found.add(reader.push("No."))
+    found.add(reader.end())
+    assert (found.reasoning, found.text, found.calls) == (thought, "No.", [])
+
+
+def test_line_breaks_in_json_strings_are_escaped() -> None:
+    answer = '<tool_call>\n{"name": "f", "arguments": {"a": "one\ntwo\t"}}\n</tool_call>'
+    assert both(answer).values == [("f", {"a": "one\ntwo\t"})]
+
+
+def test_a_missing_brace_ends_no_later_text() -> None:
+    found = both('<tool_call>\n{"name": "f", "arguments": {"a": "x"}\n</tool_call>')
+    assert (found.text, found.values) == ("", [("f", {"a": "x"})])
