@@ -20,7 +20,7 @@ from tests.cli.commands import every_command
         (["export", "a", "b"], ["Got unexpected extra argument (b)"]),
         (["export", "--output"], ["Option '--output' requires an argument."]),
         (["export", "--format", "x"], ["'x' is not one of 'markdown', 'json'."]),
-        (["import"], ["Missing argument 'FILE'."]),
+        (["import"], ["Missing argument 'FILES...'."]),
         (["settings", "set", "temp"], ["Missing argument 'VALUE'."]),
         (["bench", "--repeat", "x"], ["Invalid value for '--repeat': 'x' is not a valid integer range."]),
         (["bench", "--repeat", "0"], ["Invalid value for '--repeat': 0 is not in the range x>=1."]),
