@@ -27,7 +27,7 @@ from app.models.source import ModelSource
 
 NO_VOCABULARY = "its file has no vocabulary"
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
-_WORTHWHILE = 0.5
+WORTHWHILE_SHARE = 0.5
 """A draft above this share of its target's size is too slow."""
 
 
@@ -254,7 +254,7 @@ def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:
         yield f"{target.name} has no chat template: it may be a base model, which does not chat."
     if draft is None:
         return
-    if draft.weight_bytes > _WORTHWHILE * target.weight_bytes:
+    if draft.weight_bytes > WORTHWHILE_SHARE * target.weight_bytes:
         share = draft.weight_bytes / max(1, target.weight_bytes)
         yield f"The draft is {share:.0%} of its target's size; expect no speedup."
     if 0 < draft.n_ctx_train < target.n_ctx_train:

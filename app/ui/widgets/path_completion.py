@@ -44,9 +44,17 @@ def continued_path(typed: str, base: Path, ending: str = "") -> str | None:
 
 
 def _is_offered(entry: os.DirEntry[str], ending: str) -> bool:
-    if ending:
-        return entry.name.lower().endswith(ending)
+    return entry.name.lower().endswith(ending) if ending else is_readable(entry)
+
+
+def is_readable(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a file that may be text, by its name."""
     return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY)
+
+
+def can_be_typed(name: str) -> bool:
+    """Return whether a name has only characters that a prompt can hold."""
+    return _SPACES.sub(" ", name).isprintable() and printable(name) == name
 
 
 def _slashed(path: str) -> str:
@@ -58,5 +66,5 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     """Yield what is in a folder, except names that cannot be typed; nothing if it cannot be read."""
     with suppress(OSError, ValueError), os.scandir(folder) as entries:
         for entry in entries:
-            if _SPACES.sub(" ", entry.name).isprintable() and printable(entry.name) == entry.name:
+            if can_be_typed(entry.name):
                 yield entry

@@ -1,0 +1,159 @@
+"""GGUF models that other programs left on this machine, and a draft for each of them.
+
+Layouts: LM Studio keeps `publisher/repository/file.gguf`, Ollama keeps content by its hash and names it in manifests,
+Hugging Face's cache and llama.cpp's keep files by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.core.regular_file import resolved
+from app.models.catalog import Pair
+from app.models.compatibility import WORTHWHILE_SHARE, check_pair, check_target
+from app.models.hub import cache
+from app.models.hub.choose import RemoteFile, models_in
+from app.models.model_facts import ModelFacts, read_facts
+from app.models.model_names import quantization
+from app.models.pair_summary import free_name, pair_name
+from app.models.source import LocalModel, home_expanded
+
+MAX_MODELS = 100
+"""Models whose headers are read; each takes up to 0.3 s."""
+_DEEPEST = 8
+"""Levels of folders below the one that is searched."""
+_OLLAMA_MODEL = "application/vnd.ollama.image.model"
+"""Media type of the layer with the GGUF file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A folder with models, and the program it belongs to."""
+
+    program: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A GGUF file, of a split model the first part.
+
+    Attributes:
+        name: As the program names it, for example "llama3.2-3b"; None if the file has a name of its own.
+    """
+
+    path: Path
+    program: str
+    name: str | None = None
+
+
+def model_folders(own: Sequence[str] = ()) -> tuple[ModelFolder, ...]:
+    """Return the folders where programs keep models on this machine, and the user's own ones first."""
+    home = Path.home()
+    cached = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
+    found = [
+        *(ModelFolder("your folder", home_expanded(folder)) for folder in own),
+        ModelFolder("~/models", home / "models"),
+        ModelFolder("LM Studio", _lm_studio(home) / "models"),
+        ModelFolder("LM Studio", home / ".cache" / "lm-studio" / "models"),
+        ModelFolder("Hugging Face's cache", cache.folder()),
+        ModelFolder("llama.cpp's cache", Path(os.environ.get("LLAMA_CACHE") or Path(cached) / "llama.cpp")),
+        ModelFolder("Ollama", Path(os.environ.get("OLLAMA_MODELS") or home / ".ollama" / "models")),
+        ModelFolder("Ollama", Path("/usr/share/ollama/.ollama/models")),
+    ]
+    once = {folder.path: folder for folder in reversed(found) if folder.path.is_dir()}
+    return tuple(reversed(once.values()))
+
+
+def _lm_studio(home: Path) -> Path:
+    """Return LM Studio's folder; a file in the home folder names another one."""
+    with suppress(OSError, ValueError):
+        if named := (home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip():
+            return Path(named)
+    return home / ".lmstudio"
+
+
+def find_models(folders: Iterable[ModelFolder]) -> tuple[FoundModel, ...]:
+    """Return the models in some folders, each file once; projectors, adapters and incomplete splits are left out."""
+    once: dict[Path, FoundModel] = {}
+    for folder in folders:
+        for model in (*_named_files(folder), *_ollama(folder)):
+            with suppress(OSError):
+                once.setdefault(model.path.resolve(), model)
+    return tuple(once.values())
+
+
+def _named_files(folder: ModelFolder) -> Iterator[FoundModel]:
+    files = []
+    for place, folders, names in os.walk(folder.path, followlinks=False):
+        if len(Path(place).relative_to(folder.path).parts) >= _DEEPEST:
+            folders.clear()
+        folders.sort()
+        for name in names:
+            with suppress(OSError):
+                if name.lower().endswith(".gguf"):
+                    path = Path(place) / name
+                    files.append(RemoteFile(path.relative_to(folder.path).as_posix(), path.stat().st_size))
+    return (FoundModel(folder.path / model.name, folder.program) for model in models_in(files, heads=True))
+
+
+def _ollama(folder: ModelFolder) -> Iterator[FoundModel]:
+    """Yield Ollama's models; a manifest is `manifests/HOST/NAMESPACE/MODEL/TAG`."""
+    for manifest in sorted((folder.path / "manifests").glob("*/*/*/*")):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            layers = json.loads(manifest.read_text(encoding="utf-8"))["layers"]
+            digest = next(layer["digest"] for layer in layers if layer["mediaType"] == _OLLAMA_MODEL)
+            content = folder.path / "blobs" / digest.replace(":", "-")
+            tag = "" if manifest.name == "latest" else f"-{manifest.name}"
+            if content.parent == folder.path / "blobs" and content.is_file():
+                yield FoundModel(content, folder.program, f"{manifest.parent.name}{tag}")
+
+
+def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> dict[str, Pair]:
+    """Return a pair for each model that can chat, by name, with the smallest compatible draft among the others.
+
+    A model with an MTP layer needs no draft. Files that cannot be read are left out.
+
+    Args:
+        models: As found.
+        known: Resolved paths of targets that have a pair already.
+    """
+    read: dict[FoundModel, ModelFacts] = {}
+    for model in models:
+        if len(read) >= MAX_MODELS:
+            break
+        with suppress(AppError, OSError):
+            read[model] = read_facts(model.path)
+    pairs: dict[str, Pair] = {}
+    for model, facts in read.items():
+        can_chat = facts.has_chat_template and not check_target(facts, drafted=False)[0]
+        if can_chat and resolved(model.path) not in known:
+            draft = _draft(facts, read)
+            pair = _pair(model, facts, draft)
+            pairs[free_name(pair, pairs)] = replace(pair, name=free_name(pair, pairs))
+    return pairs
+
+
+def _draft(target: ModelFacts, read: dict[FoundModel, ModelFacts]) -> FoundModel | None:
+    """Return the smallest model that can draft; a target with draft layers of its own needs none."""
+    if check_pair(target).draft_kind is not None:
+        return None
+    small = [one for one in read.items() if one[1].weight_bytes <= WORTHWHILE_SHARE * target.weight_bytes]
+    small.sort(key=lambda one: (one[1].head is None, one[1].weight_bytes))
+    return next((model for model, facts in small if not check_pair(target, facts).problems), None)
+
+
+def _pair(model: FoundModel, facts: ModelFacts, draft: FoundModel | None) -> Pair:
+    target = LocalModel(model.path)
+    name = pair_name(LocalModel(Path(f"{model.name}.gguf")) if model.name else target)
+    quant = facts.quant or quantization(model.path.name)
+    title = printable(f"{model.name or facts.name} {quant}".strip())
+    source = f"found in {model.program}" if not model.program.startswith(("~", "your")) else f"in {model.program}"
+    return Pair(name, f"{title}, {source}", target, LocalModel(draft.path) if draft is not None else None)
