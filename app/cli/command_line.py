@@ -84,12 +84,13 @@ _RUN = Command(
         _JSON,
         *_CHAT_OPTIONS,
     ],
-    notes="Statistics go to stderr. The prompt - or a pipe is read from stdin. Put -- before a prompt that starts with "
-    "a dash. Control characters are removed from the answer; --json escapes them.",
+    notes="Statistics go to stderr. A pipe is put before the prompt, or is the prompt if there is no other. Put -- "
+    "before a prompt that starts with a dash. Control characters are removed from the answer; --json escapes them.",
     examples="""
 tandem run "Write a quicksort in Python."
 tandem run --temp 0 --json "Name three rivers." > answer.json
 tandem run --file notes.md "Sum this up."
+git diff | tandem run "Write a commit message."
 git diff | tandem run --system "Write a commit message." -
 """,
 )

@@ -16,7 +16,7 @@ from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.running_server import ServerAnswer, server_for
-from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
+from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
@@ -37,14 +37,19 @@ from app.worker.events import (
     Step,
 )
 
+_SILENCE_S = 2.0
+"""After so long without input, a message says what the program waits for."""
+
 
 def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
     options = read_options(args)
     files: Sequence[Path] = getattr(args, "file", ())
-    if STDIN in files and getattr(args, "prompt", "-") == "-" and getattr(args, "prompt_file", STDIN) == STDIN:
+    is_stdin = getattr(args, "prompt", "-") == "-" and getattr(args, "prompt_file", STDIN) == STDIN
+    if is_stdin and STDIN in files:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
-    prompt = _with_files(_read_prompt(args), files)
+    prompt = _read_prompt(args)
+    prompt = with_files(prompt, files, takes_stdin=not is_stdin)
     prefill: str = getattr(args, "prefill", "")
     request = replace(
         answer_request(options.answers, prompt, ()),
@@ -156,15 +161,18 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
     return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
 
 
-def _with_files(prompt: str, files: Sequence[Path]) -> str:
-    """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text."""
-    if STDIN not in files and has_unread_input():
-        ProgressLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
-    attached = (
-        ("standard input", read_input()) if file == STDIN else (str(file), read_user_text(file, str(file)))
-        for file in files
-    )
-    return compose(prompt, [Attachment(name, text) for name, text in attached])
+def with_files(prompt: str, files: Sequence[Path], *, takes_stdin: bool) -> str:
+    """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text.
+
+    With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`.
+    """
+    attached = [Attachment(str(file), read_user_text(file, str(file))) for file in files if file != STDIN]
+    if STDIN in files or (takes_stdin and is_piped()):
+        if is_silent(_SILENCE_S):
+            ProgressLine(sys.stderr).say("Waiting for the end of standard input; < /dev/null means that there is none.")
+        if (text := read_input()).strip():
+            attached.insert(files.index(STDIN) if STDIN in files else 0, Attachment("standard input", text))
+    return compose(prompt, attached)
 
 
 def _read_prompt(args: argparse.Namespace) -> str:

@@ -51,18 +51,23 @@ def read_input() -> str:
         raise AppError(f"Standard input cannot be read: {error.strerror or error}.") from error
 
 
-def has_unread_input() -> bool:
-    """Return whether stdin has data, without reading it; always False for a terminal and on Windows."""
-    if sys.platform == "win32":
-        return False
-    import fcntl
-    import termios
+def is_piped() -> bool:
+    """Return whether stdin is a pipe or a file, not a terminal or the null device."""
+    import stat
 
     try:
-        n_bytes = fcntl.ioctl(sys.stdin.fileno(), termios.FIONREAD, b"\0" * 4)
+        return not stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode)
     except (OSError, ValueError):
         return False
-    return any(n_bytes) and not sys.stdin.isatty()
+
+
+def is_silent(seconds: float) -> bool:
+    """Return whether a pipe on stdin neither has data nor ends for so long; always False on Windows."""
+    if sys.platform == "win32":
+        return False
+    import select
+
+    return not any(select.select([sys.stdin], [], [], seconds))
 
 
 def is_closed_pipe(error: OSError) -> bool:

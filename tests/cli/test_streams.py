@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from app.cli.run import run
-from app.cli.streams import cancel_on_interrupt, has_unread_input, is_closed_pipe, read_input
+from app.cli.run import with_files, run
+from app.cli.streams import cancel_on_interrupt, is_closed_pipe, read_input
+from app.conversations.attached import Attachment, compose
 from app.core.errors import UsageError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
@@ -105,13 +106,38 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 @posix
-def test_unread_input_is_noticed_and_left_alone(pipe: BinaryIO) -> None:
-    assert not has_unread_input()
-    pipe.write(b"echo second")
+def test_a_pipe_comes_before_the_prompt(pipe: BinaryIO) -> None:
+    pipe.write(b"some code")
     pipe.close()
-    assert has_unread_input()
-    assert sys.stdin.read() == "echo second"
-    assert not has_unread_input()
+
+    assert with_files("Explain.", (), takes_stdin=True) == compose(
+        "Explain.", [Attachment("standard input", "some code")]
+    )
+
+
+@posix
+def test_an_empty_pipe_adds_nothing(pipe: BinaryIO) -> None:
+    pipe.close()
+
+    assert with_files("Explain.", (), takes_stdin=True) == "Explain."
+
+
+def test_the_null_device_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path(os.devnull).open() as null:
+        monkeypatch.setattr(sys, "stdin", null)
+
+        assert with_files("Explain.", (), takes_stdin=True) == "Explain."
+
+
+@posix
+def test_a_pipe_that_stays_open_is_named(
+    pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("app.cli.run._SILENCE_S", 0.0)
+    monkeypatch.setattr("app.cli.run.read_input", lambda: "")
+    with_files("Explain.", (), takes_stdin=True)
+
+    assert "Waiting for the end of standard input" in capsys.readouterr().err
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_is_handled() -> None:
