@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from app.cli.run import with_files, run
+from app.cli.run import run, with_files
 from app.cli.streams import cancel_on_interrupt, is_closed_pipe, read_input
 from app.conversations.attached import Attachment, compose
 from app.core.errors import UsageError
