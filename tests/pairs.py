@@ -107,7 +107,7 @@ class FakePair(_Base):
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts
         return RenderedPrompt(tuple(t for p in parts for t in ((p,) if isinstance(p, int) else self.tokenize(p))))
 
-    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
+    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False) -> Guidance:
         return Guidance()
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> tuple[int, ...]:

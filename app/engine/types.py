@@ -252,25 +252,25 @@ class Guidance:
 
     Attributes:
         grammar: In llama.cpp's GBNF; "" for none.
-        trigger: Pattern of the text after which the grammar begins; "" for the whole answer.
-        lark: Grammar of the whole answer in llguidance's syntax; "" for none.
         schema: JSON schema of the whole answer, instead of a grammar; None for none.
         strict: Whether a keyword of the schema that cannot be enforced is an error; otherwise it is ignored.
+        calls: Grammar of an answer with tool calls, in llguidance's syntax; "" for none.
+        lax: Whether the answer goes on without that grammar if it becomes too complex.
         logit_bias: Added to the logits of tokens, given by their ids or as text.
         ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.
     """
 
     grammar: str = ""
-    trigger: str = ""
-    lark: str = ""
     schema: Mapping[str, Any] | None = None
     strict: bool = False
+    calls: str = ""
+    lax: bool = False
     logit_bias: tuple[tuple[int | str, float], ...] = ()
     ignores_end: bool = False
 
     @property
     def has_grammar(self) -> bool:
-        return bool(self.grammar or self.lark) or self.schema is not None
+        return bool(self.grammar or self.calls) or self.schema is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,7 @@ def _checked_rule(text: str, *, strict: bool) -> str:
     _check_depth(root, root, set(), 0)
     prepared = _prepared(root, closes=not _combines(root)) if isinstance(root, dict) else {}
     if reason := _refusal(prepared, strict=strict):
-        place, keyword = _culprit(prepared, prepared, (), reason, strict=strict)
-        raise UsageError(f"{' at '.join(filter(None, (keyword, '.'.join(place))))}: {reason}")
+        raise UsageError(f"{_culprit(prepared, reason, strict=strict)}: {reason}".removeprefix(": "))
     return _rule(prepared, strict=strict)
 
 
@@ -77,29 +76,26 @@ def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str:
     return refusal(f"start: {_rule(schema, strict=strict)}")
 
 
-def _culprit(
-    root: Mapping[str, Any], node: Mapping[str, Any], place: tuple[str, ...], reason: str, *, strict: bool
-) -> tuple[tuple[str, ...], str]:
-    """Return the place of the innermost schema that is refused for a reason, and the keyword."""
+def _culprit(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
+    """Return the keyword that is refused for a reason, with the place of its schema."""
     shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
-    for names, child in _children(node):
-        if _refusal({**shared, **child}, strict=strict) == reason:
-            return _culprit(root, child, (*place, *names), reason, strict=strict)
-    for keyword in sorted(node, key=_STRUCTURAL.__contains__):
-        rest = {key: value for key, value in node.items() if key != keyword}
-        if _refusal({**shared, **rest}, strict=strict) != reason:
-            return place, keyword
-    return place, ""
+
+    def is_refused(node: Mapping[str, Any]) -> bool:
+        return _refusal({**shared, **node}, strict=strict) == reason
+
+    place, node = max((one for one in _nodes(root) if is_refused(one[1])), key=lambda one: len(one[0]))
+    keywords = sorted(node, key=_STRUCTURAL.__contains__)
+    found = (key for key in keywords if not is_refused({other: node[other] for other in keywords if other != key}))
+    return " at ".join(filter(None, (next(found, ""), ".".join(place))))
 
 
-def _children(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the schemas in a schema with their places."""
-    for key, value in node.items():
-        if key in _SINGLE and isinstance(value, dict):
-            yield (key,), value
-        elif key in _NAMED | _LISTS and isinstance(value, (dict, list)):
-            named = value.items() if isinstance(value, dict) else ((str(n), one) for n, one in enumerate(value))
-            yield from (((key, name), child) for name, child in named if isinstance(child, dict))
+def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield all objects in a schema with their places; those that are no schemas are never refused."""
+    if isinstance(node, dict):
+        yield place, node
+    named = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, child in named:
+        yield from _nodes(child, (*place, str(name)))
 
 
 def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import llguidance
@@ -19,25 +18,63 @@ from app.llama.model import Model
 _HEADER = '%llguidance {"no_forcing": true}\n'
 """First line of every grammar: the target chooses among all tokens of an allowed text, not only the usual ones."""
 _LIMITS = llguidance.LLParserLimits(step_lexer_fuel=2_000_000, step_max_items=500_000, verbose_errors=False)
+_SIMPLIFY = "Simplify the JSON schema or the tools."
 _CONTROL = b"\xff"
 """Marks a token that no text contains, before its name."""
-_tokenizers: WeakKeyDictionary[Model, Any] = WeakKeyDictionary()
+_vocabularies: WeakKeyDictionary[Model, Vocabulary] = WeakKeyDictionary()
+
+
+class Vocabulary:
+    """A model's tokens in llguidance's form; see `of`.
+
+    Attributes:
+        controls: Tokens that no text contains, each after its name.
+        ends: Those of them that end an answer.
+    """
+
+    eos_token_id: int
+    bos_token_id = None
+    special_token_ids = ()
+
+    def __init__(self, model: Model) -> None:
+        self.tokens = [model.piece(n) or _CONTROL + model.text_of(n).encode() for n in range(model.n_vocab)]
+        names = ((text[1:].decode(), n) for n, text in enumerate(self.tokens) if text.startswith(_CONTROL))
+        self.controls = tuple(names)
+        self.ends = frozenset(n for _, n in self.controls if model.is_end(n))
+        ends = sorted(self.ends) or [model.n_vocab - 1]
+        self.eos_token_id = ends[0]
+        self.native = llguidance.LLTokenizer(TokenizerWrapper(self), eos_token=ends)
+
+    def __call__(self, text: str) -> list[int]:
+        """Return no tokens: with `no_forcing` nothing is tokenized."""
+        return []
+
+    @classmethod
+    def of(cls, model: Model) -> Vocabulary:
+        """Return the vocabulary of a model; the first time takes a second for 150,000 tokens."""
+        if model not in _vocabularies:
+            _vocabularies[model] = cls(model)
+        return _vocabularies[model]
 
 
 class Matcher:
-    """Own the position of an answer in a grammar in llguidance's Lark syntax.
+    """Own the position of an answer in a grammar in llguidance's Lark syntax. Looking at a draft never moves it.
 
-    Looking at drafted tokens never moves it.
+    Args:
+        model: Chooses the tokens.
+        lark: The grammar.
+        lax: Whether the answer goes on without the grammar if it is too complex; otherwise that is an error.
 
     Raises:
         UsageError: llguidance refuses the grammar.
     """
 
-    def __init__(self, model: Model, lark: str) -> None:
-        self._model = model
-        self._native = _new_matcher(_tokenizer(model), lark)
+    def __init__(self, model: Model, lark: str, *, lax: bool = False) -> None:
+        self._model, self._lax = model, lax
+        self._native = _new_matcher(Vocabulary.of(model).native, lark)
         self._mask = np.zeros((model.n_vocab + 31) // 32, np.int32)
-        self._check(UsageError, "The grammar cannot be used")
+        if not lax and self._native.is_error():
+            raise UsageError(f"The grammar of the answer cannot be used: {_reason(self._native)}.", _SIMPLIFY)
 
     def allows(self, token: int) -> bool:
         """Return whether a token may come next."""
@@ -46,13 +83,12 @@ class Matcher:
     def accept(self, token: int) -> None:
         """Advance by a token that `allows` allowed."""
         self._native.consume_token(token)
-        self._check(DecodeError, "The answer cannot go on by its grammar")
 
     def allowed(self) -> NDArray[np.intp]:
         """Return the tokens that may come next, in ascending order."""
         self._native.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
-        if not self._native.is_stopped():
-            self._check(DecodeError, "The answer cannot go on by its grammar")
+        if self._is_free():
+            return np.arange(self._model.n_vocab)
         bits = np.unpackbits(self._mask.view(np.uint8), bitorder="little")
         return np.flatnonzero(bits[: self._model.n_vocab])
 
@@ -60,18 +96,21 @@ class Matcher:
         """Return how many leading tokens of a draft the grammar allows."""
         if not tokens:
             return 0
-        if self._native.is_stopped():
-            return int(self._model.is_end(tokens[0]))
         n = int(self._native.validate_tokens(list(tokens)))
-        self._check(DecodeError, "The answer cannot go on by its grammar")
-        return n
+        if self._is_free():
+            return len(tokens)
+        return int(self._model.is_end(tokens[0])) if self._native.is_stopped() else n
 
     def close(self) -> None:
         """Do nothing: Python frees it."""
 
-    def _check(self, kind: type[UsageError | DecodeError], what: str) -> None:
-        if self._native.is_error():
-            raise kind(f"{what}: {_reason(self._native)}.", "Simplify the JSON schema or the tools.")
+    def _is_free(self) -> bool:
+        """Return whether the grammar became too complex for an answer that may go on without it."""
+        if not self._native.is_error():
+            return False
+        if not self._lax:
+            raise DecodeError(f"The grammar of the answer is too complex: {_reason(self._native)}.", _SIMPLIFY)
+        return True
 
 
 def refusal(lark: str) -> str:
@@ -84,11 +123,11 @@ def refusal(lark: str) -> str:
     return "no value is valid" if matcher.is_error() else ""
 
 
-def _new_matcher(tokenizer: Any, lark: str) -> Any:
+def _new_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
     return llguidance.LLMatcher(tokenizer, _HEADER + lark, log_level=0, limits=_LIMITS)
 
 
-def _reason(matcher: Any) -> str:
+def _reason(matcher: llguidance.LLMatcher) -> str:
     first, *more = matcher.get_error().splitlines() or [""]
     # The parser of regular expressions quotes the expression first.
     reason = next((line.removeprefix("error: ") for line in more if line.startswith("error: ")), first)
@@ -96,30 +135,5 @@ def _reason(matcher: Any) -> str:
 
 
 @cache
-def _byte_tokenizer() -> Any:
+def _byte_tokenizer() -> llguidance.LLTokenizer:
     return llguidance.LLTokenizer("byte")
-
-
-class _Vocabulary:
-    """Tokens of a model as llguidance's constructor reads them."""
-
-    bos_token_id = None
-    special_token_ids = ()
-
-    def __init__(self, model: Model) -> None:
-        self.tokens = [model.piece(n) or _CONTROL + model.text_of(n).encode() for n in range(model.n_vocab)]
-        ends = [n for n, text in enumerate(self.tokens) if text.startswith(_CONTROL) and model.is_end(n)]
-        self.ends = ends or [model.n_vocab - 1]
-        self.eos_token_id = self.ends[0]
-
-    def __call__(self, text: str) -> list[int]:
-        """Return no tokens: with `no_forcing` nothing is tokenized."""
-        return []
-
-
-def _tokenizer(model: Model) -> Any:
-    """Return a model's vocabulary in llguidance's form; it takes about a second for 150,000 tokens, once."""
-    if (found := _tokenizers.get(model)) is None:
-        vocabulary = _Vocabulary(model)
-        found = _tokenizers[model] = llguidance.LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
-    return found

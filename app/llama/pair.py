@@ -31,13 +31,13 @@ from app.engine.types import Guidance, SamplingParams
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
+from app.llama.call_grammar import call_guidance
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
 from app.llama.draft_heads import HeadContext, HeadKind
-from app.llama.grammar import guidance_for_calls
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
@@ -480,9 +480,9 @@ class NativePair:
         """Return a prompt without a chat template."""
         return RenderedPrompt(plain_tokens(self._model, prompt, self.target.n_ctx), AnswerPart.ANSWER)
 
-    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool) -> Guidance:
-        """Return a grammar of calls of tools; see `app.llama.grammar.guidance_for_calls`."""
-        return guidance_for_calls(self._model.chat_template, tools, must_call=must_call)
+    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False) -> Guidance:
+        """Return a grammar of calls of tools; see `app.llama.call_grammar.call_guidance`."""
+        return call_guidance(self._model, tools, must_call=must_call, one_call=one_call)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)

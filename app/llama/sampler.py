@@ -187,9 +187,9 @@ def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
     """Return the grammar of an answer; None without one."""
     if guidance.schema is not None:
         return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
-    if guidance.lark:
-        return Matcher(model, guidance.lark)
-    return Grammar(model, guidance.grammar, guidance.trigger) if guidance.grammar else None
+    if guidance.calls:
+        return Matcher(model, guidance.calls, lax=guidance.lax)
+    return Grammar(model, guidance.grammar) if guidance.grammar else None
 
 
 def _biases(model: Model, guidance: Guidance) -> list[tuple[int, float]]:

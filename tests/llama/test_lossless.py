@@ -123,7 +123,7 @@ MIROSTAT = SamplingParams(temperature=20, mirostat=2, mirostat_tau=1.5)
 XTC = replace(DRAWS, top_k=5, xtc_probability=0.5, xtc_threshold=0.01)
 DRY = replace(DRAWS, dry_multiplier=1, dry_allowed_length=1)
 GRAMMAR = Guidance(grammar="root ::= [b-h]+")
-LARK = Guidance(lark="start: /[b-h]+/")
+LARK = Guidance(calls="start: /[b-h]+/")
 
 
 @pytest.fixture

@@ -1,0 +1,252 @@
+"""Grammars of tool calls in llguidance's Lark syntax: a format of calls and the schemas of tools in one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import dropwhile
+from typing import Any
+
+from app.core.errors import UsageError
+from app.engine.text.call_formats import Argument, CallFormat, Values, format_of
+from app.engine.text.call_values import Schema
+from app.engine.types import Guidance
+from app.llama.json_schema import schema_rule
+from app.llama.matcher import Vocabulary
+from app.llama.model import Model
+
+_TERMINALS = r"""
+TEXT: /(?s:.+)/
+WHITE: /[ \t\n]{1,20}/
+ID: /[A-Za-z0-9]{1,40}/
+KEY: /[A-Za-z_][A-Za-z0-9_.-]{0,80}/
+HEADER: /[^{]{1,60}/
+UNQUOTED: /[^<&\n]+/
+QUOTED: /'([^'\\\n]|\\.)*'/
+NUMBER: /-?[0-9]{1,15}(\.[0-9]{1,15})?/
+"""
+_PLACEHOLDER = re.compile(r"(\$[A-Z]+)")
+_LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
+"""White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
+_MARK = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
+"""Literals that begin calls; other texts, such as "Action:", may stand in any answer."""
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$/]")
+_WORDS = {"boolean": '"True" | "False"', "null": '"None"'}
+_DEEPEST_BARE = 4
+"""Levels of objects with bare keys that follow their schema; deeper ones, and references in circles, are free."""
+
+
+def call_guidance(
+    model: Model, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False
+) -> Guidance:
+    """Return guidance with the grammar of an answer that may call tools, in the format of a model's chat template.
+
+    Calls that may be left out are free where nothing marks their beginning, and where their grammar becomes too
+    complex; so are the arguments of a tool whose schema cannot be enforced.
+
+    Args:
+        model: Chooses the tokens.
+        tools: As in OpenAI's API.
+        must_call: Whether the answer is calls; otherwise it is any text, and then perhaps calls.
+        one_call: Whether there is at most one call.
+
+    Raises:
+        UsageError: The answer must be calls, and the schema of a tool cannot be enforced.
+    """
+    source = model.chat_template or ""
+    form, vocabulary = format_of(source, shows_tools="tools" in source), Vocabulary.of(model)
+    known = (vocabulary.controls, vocabulary.ends)
+    calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call)
+    return Guidance(calls=calls, lax=not must_call)
+
+
+@lru_cache(maxsize=8)
+def call_grammar(
+    form: CallFormat,
+    tools: str,
+    controls: tuple[tuple[str, int], ...] = (),
+    ends: frozenset[int] = frozenset(),
+    *,
+    must_call: bool = False,
+    one_call: bool = False,
+) -> str:
+    """Return a grammar of calls, or an empty text if no mark begins calls that may be left out.
+
+    `controls` are the tokens that no text contains, each after its name, and `ends` those that end an answer.
+    """
+    # An agent sends the same tools each time.
+    builder = _Builder(form, dict(controls), ends, must_call=must_call)
+    return builder.grammar([tool["function"] for tool in json.loads(tools)], one_call=one_call)
+
+
+class _Builder:
+    """Collect the rules of a grammar. A text becomes symbols: control tokens, literals, and optional white space."""
+
+    def __init__(self, form: CallFormat, controls: Mapping[str, int], ends: frozenset[int], *, must_call: bool) -> None:
+        self._form, self._controls, self._ends, self._must_call = form, controls, ends, must_call
+        names = sorted(filter(None, controls), key=len, reverse=True)
+        self._names = re.compile(f"({'|'.join(map(re.escape, names))})" if names else r"((?!))")
+        self._header = any("$HEADER" in one for one in form.also)
+        self._rules: list[str] = []
+
+    def grammar(self, functions: Sequence[Mapping[str, Any]], *, one_call: bool) -> str:
+        """Return the rules; see `call_grammar`."""
+        form = self._form
+        prefix, *rest = _PLACEHOLDER.split(form.begin.lstrip())
+        lead = [*self._symbols(form.first.lstrip()), *self._symbols(prefix)]
+        calls = " | ".join(self._call(function, "".join(rest)) for function in functions)
+        # A token that ends the answer is no part of the call, and nothing follows it.
+        is_last = one_call or any(self._controls[name] in self._ends for name in self._names.findall(form.call))
+        more = "" if is_last else f"({self._text(form.between)} {self._text(form.begin.partition('$')[0])} call)*"
+        if self._must_call:
+            texts = [*(one for one in form.also if "$HEADER" in one), *(one for one in form.alone if "$NAME" in one)]
+            heads = [" ".join(lead), *(self._text(one.partition("$NAME")[0]) for one in texts)]
+            start = f"WHITE? ({' | '.join(heads)}) call more"
+        else:
+            at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK.search(one)), None)
+            if at is None:
+                return ""
+            # Control tokens in the text, such as marks of reasoning, are free.
+            others = self._control_token(besides=lead[at])
+            free = f"(TEXT? {others})* " if others else ""
+            start = f"{free}(TEXT? | {self._until(lead[at:])} call more)"
+        rules = [f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}", *self._rules]
+        return "\n".join(rules) + _TERMINALS
+
+    def _control_token(self, besides: str = "") -> str:
+        """Return the symbol of any control token that does not end the answer; an empty text if there is none."""
+        tokens = sorted(token for token in {*self._controls.values()} - self._ends if besides != f"<[{token}]>")
+        return f"<[{','.join(map(str, tokens))}]>" if tokens else ""
+
+    def _rule(self, *symbols: str, options: str = "") -> str:
+        """Add a rule; return its new name."""
+        name = f"rule-{len(self._rules)}"
+        self._rules.append(f"{name}{options}: {' '.join(symbols)}")
+        return name
+
+    def _symbols(self, text: str, **values: str) -> list[str]:
+        """Return a text as symbols; `values` are those of its placeholders."""
+        out: list[str] = []
+        for part in _PLACEHOLDER.split(text):
+            if part[1:] in values:
+                out.append(values[part[1:]])
+                continue
+            for n, piece in enumerate(self._names.split(part)):
+                if n % 2:
+                    out += [] if self._controls[piece] in self._ends else [f"<[{self._controls[piece]}]>"]
+                    continue
+                words = enumerate(_LOOSE_SPACE.split(piece))
+                out += [json.dumps(word) if m % 2 == 0 else "WHITE?" for m, word in words if word]
+        return out
+
+    def _text(self, text: str, **values: str) -> str:
+        return " ".join(self._symbols(text, **values))
+
+    def _until(self, end: Iterable[str]) -> str:
+        """Return the symbols of any text and of its end."""
+        first, *after = dropwhile("WHITE?".__eq__, end)
+        if first[0] == "<":
+            return " ".join(("TEXT?", first, *after))
+        literal = _SPECIAL.sub(r"\\\g<0>", json.loads(first))
+        return " ".join((self._rule(f"/(?s:.*){literal}/", options="[lazy]"), *after))
+
+    # Calls and arguments
+
+    def _call(self, function: Mapping[str, Any], rest: str) -> str:
+        """Return the rule of a call after the text with which all calls begin."""
+        name, schema = json.dumps(function["name"]), function["parameters"]
+        begin = self._text(rest, NAME=name, JSON=json.dumps(name), ID="ID")
+        if self._header:
+            begin = f"{name} ({' | '.join(filter(None, ('HEADER', self._control_token())))})+"
+        try:
+            arguments = self._arguments(schema, f"The tool {name}")
+        except UsageError:
+            if self._must_call:
+                raise
+            arguments = self._arguments({"type": "object"}, "")
+        return self._rule(begin, arguments, self._text(self._form.end))
+
+    def _arguments(self, schema: Any, owner: str) -> str:
+        if (argument := self._form.argument) is None:
+            return self._rule(schema_rule(schema, owner))
+        root, shared = Schema(schema), {}
+        if isinstance(schema, dict):
+            shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        pairs = {}
+        for key, raw in root.properties.items():
+            one = {**shared, **raw} if isinstance(raw, dict) else raw
+            pairs[key] = self._pair(argument, key, one, root.of(key), f"{owner} at properties.{key}")
+        other = self._pair(argument, None, True, Schema(True), owner) if root.takes_key("") else ""
+        required = schema.get("required") if isinstance(schema, dict) else ()
+        return self._sequence(pairs, required, self._text(argument.between) or "WHITE?", other)
+
+    def _pair(self, argument: Argument, key: str | None, raw: Any, schema: Schema, owner: str) -> str:
+        """Return the rule of an argument; of any, if the key is None."""
+        kinds = schema.kinds
+        is_text = kinds is None or "string" in kinds
+        types = " | ".join(map(json.dumps, sorted(kinds or ["string"])))
+        values = {"KEY": "KEY", "TYPE": f"({types})", "TEXT": '"true"' if is_text else '"false"'}
+        begin, end = (
+            self._symbols(text.replace("$KEY", key or "$KEY"), **values) for text in (argument.begin, argument.end)
+        )
+        listed = raw["enum"] if isinstance(raw, dict) and isinstance(raw.get("enum"), list) else []
+        if argument.values is Values.BARE:
+            return self._rule(*begin, self._bare(*argument.quotes[0], raw, schema))
+        if listed and argument.end and all(isinstance(one, str) for one in listed):
+            texts = [f"{one}{text}{two}" for text in listed for one, two in (("", ""), *argument.quotes)]
+            return self._rule(*begin, f"({' | '.join(map(self._text, texts))})", *end)
+        has_tags = argument.values is Values.TAGS and kinds is not None and bool(kinds & {"array", "object"})
+        if argument.end and (has_tags or is_text) and not listed:
+            for quote, unquote in argument.quotes:
+                quoted = self._until(self._symbols(unquote))
+                return self._rule(*begin, f"({self._text(quote)} {quoted} | UNQUOTED?)", *end)
+            return self._rule(*begin, self._until(end))
+        choices = [schema_rule(raw, owner)]
+        if argument.values is Values.PYTHON and not listed:
+            choices += [_WORDS[kind] for kind in sorted(_WORDS.keys() & (kinds or ()))] + ["QUOTED"] * is_text
+        choices += [json.dumps(repr(one)) for one in listed if argument.values is Values.PYTHON]
+        return self._rule(*begin, f"({' | '.join(choices)})", *end)
+
+    def _bare(self, quote: str, unquote: str, raw: Any, schema: Schema, depth: int = 0) -> str:
+        """Return the symbols of a value whose keys have no quotes and whose strings have the format's own."""
+        if isinstance(raw, dict) and isinstance(raw.get("enum"), list) and raw["enum"]:
+            texts = (f"{quote}{one}{unquote}" if isinstance(one, str) else json.dumps(one) for one in raw["enum"])
+            return f"({' | '.join(map(self._text, texts))})"
+        kinds = sorted(schema.kinds or ("any",)) if depth <= _DEEPEST_BARE else ["any"]
+        string = f"{self._text(quote)} {self._until(self._symbols(unquote))}"
+        choices = []
+        for kind in kinds:
+            if kind == "object" and schema.properties:
+                pairs = {
+                    key: self._rule(json.dumps(f"{key}:"), self._bare(quote, unquote, one, schema.of(key), depth + 1))
+                    for key, one in schema.properties.items()
+                }
+                choices.append(f'"{{" {self._sequence(pairs, (), chr(34) + "," + chr(34), "")} "}}"')
+            elif kind == "array":
+                item = self._rule(self._bare(quote, unquote, {}, schema.items, depth + 1))
+                choices.append(f'"[" ({item} ("," {item})*)? "]"')
+            elif kind in ("integer", "number", "boolean", "null"):
+                choices.append(schema_rule({"type": kind}))
+            else:
+                choices.append(string if kind == "string" else self._free(string))
+        return f"({' | '.join(choices)})"
+
+    def _free(self, string: str) -> str:
+        """Return the rule of any value with bare keys."""
+        name = f"rule-{len(self._rules)}"
+        pair, simple = f'KEY ":" {name}', f'{string} | NUMBER | "true" | "false" | "null"'
+        return self._rule(f'{simple} | "{{" ({pair} ("," {pair})*)? "}}" | "[" ({name} ("," {name})*)? "]"')
+
+    def _sequence(self, items: Mapping[str, str], required: Any, separator: str, other: str) -> str:
+        """Return the symbols of items in their order; those that are not required may be left out."""
+        if not items:
+            return f"({other} ({separator} {other})*)?" if other else ""
+        needed = [key in required if isinstance(required, (list, tuple)) else False for key in items]
+        beginnings: list[str] = []
+        rest = self._rule(f"({separator} {other})*" if other else "")
+        for item, is_needed in reversed(list(zip(items.values(), needed, strict=True))):
+            beginnings = [f"{item} {rest}", *([] if is_needed else beginnings)]
+            rest = self._rule(f"{separator} {item}" if is_needed else f"({separator} {item})?", rest)
+        return f"({' | '.join(beginnings)}){'' if any(needed) else '?'}"

@@ -1,0 +1,250 @@
+"""Grammars of tool calls take what a family's template writes, and nothing that its tools do not take."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import UsageError
+from app.engine.text.call_formats import FORMATS, HERMES, Argument, CallFormat, Values
+from app.engine.text.tool_calls import ToolCallScanner
+from app.engine.types import SamplingParams
+from app.llama import matcher
+from app.llama.call_grammar import call_grammar, call_guidance
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
+
+pytestmark = pytest.mark.native
+
+
+def tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": [*required]}
+    return {"type": "function", "function": {"name": name, "description": "Look up.", "parameters": schema}}
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+DEEP = {"type": "object", "properties": {"list": {"type": "array", "items": TEXT}}, "required": ["list"]}
+MORE = {"kind": {"enum": ["x", "y"]}, "deep": DEEP, "on": {"type": "boolean"}}
+LOOK_UP = tool("look_up", ("text", "count"), text=TEXT, count=NUMBER, **MORE)
+OTHER = {"type": "function", "function": {"name": "other", "parameters": {}}}
+TOOLS = [OTHER, LOOK_UP]
+HTML = "<h1 class=\"a\">{b} 'c'</h1>\n</div>"
+ARGUMENTS = {"text": "Rome", "count": 3}
+
+
+def by_name(name: str) -> CallFormat:
+    return next(form for form in FORMATS if form.name == name)
+
+
+def value(argument: Argument, one: Any) -> str:
+    """Return an argument in the notation of a format."""
+    if isinstance(one, str):
+        if argument.values is Values.PYTHON and not argument.end:
+            one = one.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        begin, end = argument.quotes[0] if argument.quotes else ("", "")
+        return f"{begin}{one}{end}"
+    if argument.values is Values.BARE and isinstance(one, dict):
+        return f"{{{','.join(f'{key}:{value(argument, inner)}' for key, inner in one.items())}}}"
+    if argument.values is Values.BARE and isinstance(one, list):
+        return f"[{','.join(value(argument, inner) for inner in one)}]"
+    return json.dumps(one)
+
+
+def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
+    """Return calls as the row of a format says."""
+    texts = []
+    for name, arguments in calls:
+        text, argument = json.dumps(arguments), form.argument
+        if argument is not None:
+            kinds = {str: "string", bool: "boolean", int: "integer", dict: "object"}
+            text = argument.between.join(
+                f"{argument.begin}{value(argument, one)}{argument.end}".replace("$KEY", key)
+                .replace("$TYPE", kinds[type(one)])
+                .replace("$TEXT", "true" if isinstance(one, str) else "false")
+                for key, one in arguments.items()
+            )
+        call = form.call.replace("$NAME", name).replace("$JSON", json.dumps(name)).replace("$ID", "12")
+        texts.append(call.replace("$ARGUMENTS", text))
+    return form.calls.replace("$CALLS", form.between.join(texts))
+
+
+def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: bool) -> bool:
+    """Return whether an answer is allowed that ends with a text."""
+    lark = call_grammar(form, json.dumps(tools or TOOLS), **more)
+    native = matcher._new_matcher(matcher._byte_tokenizer(), lark)
+    assert not native.is_error(), native.get_error()
+    data = list(text.encode())
+    return native.try_consume_tokens(data) == len(data) and native.is_accepting()
+
+
+def begins(form: CallFormat) -> bool:
+    """Return whether a mark begins the calls of a format."""
+    return bool(call_grammar(form, json.dumps(TOOLS)))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("must_call", [True, False], ids=["required", "optional"])
+def test_a_grammar_follows_the_format_and_the_schema(form: CallFormat, must_call: bool) -> None:
+    if not must_call and not begins(form):
+        assert form.name in ("functionary-v3.2", "command-r-plus", "llama3")
+        return
+    text = ("" if must_call else "Let me look. ") + written(form, ("look_up", ARGUMENTS))
+    assert takes(form, text, must_call=must_call)
+    assert not takes(form, text.replace("look_up", "look_at"), must_call=must_call)
+    assert not takes(form, text.replace("count", "town"), must_call=must_call)
+    assert not takes(form, text.replace("3", "three"), must_call=must_call)
+    assert takes(form, "No call.", must_call=must_call) is not must_call
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_every_argument_is_written_in_the_notation_of_the_format(form: CallFormat) -> None:
+    more = {**ARGUMENTS, "kind": "y", "deep": {"list": ["a", "b"]}, "on": True}
+    assert takes(form, written(form, ("look_up", more)), must_call=True)
+    assert not takes(form, written(form, ("look_up", {**more, "kind": "z"})), must_call=True)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_an_argument_may_be_any_text(form: CallFormat) -> None:
+    assert takes(form, written(form, ("look_up", {**ARGUMENTS, "text": HTML})), must_call=True)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_an_answer_has_one_call_if_asked(form: CallFormat) -> None:
+    call = ("look_up", ARGUMENTS)
+    assert takes(form, written(form, call), must_call=True, one_call=True)
+    assert not takes(form, written(form, call, call), must_call=True, one_call=True)
+    assert takes(form, written(form, call, call), must_call=True)
+
+
+@pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("lfm2"), by_name("gemma4")])
+def test_arguments_that_are_not_required_may_be_left_out(form: CallFormat) -> None:
+    tools = [tool("f", ("b",), a=NUMBER, b=NUMBER, c=NUMBER)]
+    for keys in ("abc", "ab", "bc", "b"):
+        assert takes(form, written(form, ("f", dict.fromkeys(keys, 1))), tools, must_call=True), keys
+    for keys in ("ac", "a", ""):
+        assert not takes(form, written(form, ("f", dict.fromkeys(keys, 1))), tools, must_call=True), keys
+    assert takes(form, written(form, ("f", {})), [tool("f", a=NUMBER)], must_call=True)
+
+
+def test_white_space_between_the_parts_of_a_call_is_free() -> None:
+    assert takes(HERMES, '<tool_call>{"name":"other","arguments":{}}</tool_call>', must_call=True)
+    assert takes(by_name("qwen-xml"), "<tool_call><function=other></function></tool_call>\n", must_call=True)
+
+
+GEMMA_VALUES = {
+    'a:<|"|>1 < 2 && "x" <b>|<|"|>': True,
+    'a:<|"|>Rome<|"|>,n:-3,list:[{k:0.5},{k:2}],more:{x:[true,null],y:<|"|>z<|"|>}': True,
+    'a:<|"|>x<|"|>,mood:<|"|>🙂<|"|>': True,
+    "n:20": False,
+    'a:<|"|>x<|"|>,n:0.5': False,
+    'a:<|"|>x<|"|>,list:[1]': False,
+    "a:Rome": False,
+    "": False,
+}
+"""Arguments of a call, and whether the grammar of Gemma's calls allows them."""
+
+
+@pytest.mark.parametrize("arguments", GEMMA_VALUES)
+def test_arguments_of_gemma_have_bare_keys_and_marked_strings(arguments: str) -> None:
+    item = {"type": "object", "properties": {"k": {"type": "number"}}}
+    properties = {"a": TEXT, "n": NUMBER, "list": {"type": "array", "items": item}, "more": {"type": "object"}}
+    tools = [tool("f", ("a",), **properties, mood={"enum": ["🙂", 2]})]
+    text = f"<|tool_call>call:f{{{arguments}}}<tool_call|>"
+    assert takes(by_name("gemma4"), text, tools, must_call=True) is GEMMA_VALUES[arguments]
+
+
+@pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3")])
+def test_references_stay_within_their_tool(form: CallFormat) -> None:
+    tools = [tool(name, ("x",), x={"$ref": "#/$defs/X"}) for name in "fg"]
+    for one, value in zip(tools, "ab", strict=True):
+        one["function"]["parameters"]["$defs"] = {"X": {"type": "object", "properties": {"k": {"const": value}}}}
+    for name, value, is_right in (("f", "a", True), ("g", "b", True), ("g", "a", False)):
+        assert takes(form, written(form, (name, {"x": {"k": value}})), tools, must_call=True) is is_right
+
+
+WRONG = tool("wrong", x={"type": "array", "items": {"pattern": "^(?!a)"}})
+
+
+@pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3")])
+def test_a_schema_that_cannot_be_enforced_frees_only_its_tool(form: CallFormat) -> None:
+    call = written(form, ("wrong", {"any": {"thing": [1]}})) + written(form, ("look_up", ARGUMENTS))
+    both = [LOOK_UP, WRONG]
+    assert takes(form, call.replace("</function_calls><function_calls>", "\n"), both)
+    assert not takes(form, call.replace("count", "town"), both)
+    with pytest.raises(UsageError, match=r'The tool "wrong"( at properties.x)? cannot be enforced: pattern at .*items'):
+        takes(form, call, both, must_call=True)
+
+
+# With a model's own tokens
+
+
+@pytest.fixture(scope="module")
+def pair(demo_target: Path) -> Iterator[NativePair]:
+    loaded = NativePair(PairParams(demo_target, None, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    yield loaded
+    loaded.close()
+
+
+def test_a_required_call_is_written(pair: NativePair) -> None:
+    question = (Message(Role.USER, "Name a city and a number."),)
+    request = AnswerRequest(question, SamplingParams(temperature=0), max_tokens=80, tools=(LOOK_UP,), must_call=True)
+    *_, last = answer(pair, 1, replace(request, one_call=True))
+    assert isinstance(last, Finished)
+    scanner = ToolCallScanner(("look_up",))
+    assert scanner.push(last.text) == ""
+    _, (call,) = scanner.end()
+    assert call.name == "look_up"
+    assert {"text", "count"} <= json.loads(call.arguments).keys()
+
+
+def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
+    sampler = pair.new_sampler(SamplingParams(temperature=0), pair.call_guidance([LOOK_UP], must_call=False))
+    text = [*pair.tokenize("Let me look. "), *pair._model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
+    name = list(pair.tokenize('"name": "look_up", "arguments": {"text": "a'))
+    assert sampler.n_allowed([*text, *name]) == len(text) + len(name)
+    assert sampler.n_allowed([*text, *pair.tokenize('"title": 1')]) < len(text) + 3
+    assert sampler.n_allowed(text[:3]) == 3, "looking at a draft moves nothing"
+    sampler.close()
+
+
+@pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])
+@pytest.mark.parametrize("must_call", [True, False], ids=["required", "optional"])
+def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_call: bool) -> None:
+    form = by_name(name)
+    text = written(form, ("look_up", {**ARGUMENTS, "text": HTML}))
+    source = " ".join((form.call, form.calls, *(form.argument.texts if form.argument is not None else ())))
+    marks = sorted(set(control_texts(source)))
+    tokens, types = [*SPECIALS, *marks, *byte_letters()], [CONTROL] * (len(SPECIALS) + len(marks)) + [NORMAL] * 256
+    file = tiny(
+        tokenizer__ggml__tokens=Array(STRING, tokens),
+        tokenizer__ggml__token_type=Array(I32, types),
+        tokenizer__chat_template="{{ messages }} tools " + " ".join(form.signs),
+    )
+    loaded = NativePair(PairParams(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    model = loaded._model
+    guidance = call_guidance(model, TOOLS, must_call=must_call)
+    for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
+        answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)
+        sampler = loaded.new_sampler(SamplingParams(temperature=0), guidance)
+        expected = [*answered, 0] if not model.is_end(answered[-1]) else answered
+        assert (sampler.n_allowed(expected) == len(expected)) is is_right, one
+        sampler.close()
+    loaded.close()
+
+
+def control_texts(source: str) -> list[str]:
+    """Return the texts in a format that could be control tokens."""
+    return re.findall(r"<[|｜]?[\w▁/]+[|｜]?>|\[[A-Z_]+\]|<\|\"\|>", source)
