@@ -9,7 +9,7 @@ Imports run downward only; the contracts in pyproject.toml enforce it.
     session        one chat as a state machine: conversation, running answer, settings, storage; no screen, no thread
     compare        speed comparisons: races, verdicts, suites, reports
     worker         one thread (or child process) that owns every native handle; commands in, frozen events out
-    llama          the only importer of llama_cpp and ctypes: models, contexts, samplers, templates, memory fitting
+    llama          the only importer of llama_cpp, llguidance and ctypes: models, samplers, grammars, templates, fitting
     hardware       CPUs, GPUs, memory and builds of this machine, and what `tandem doctor` checks
     models         find, check, size and install models; models.hub is the only importer of huggingface_hub
     conversations  messages as a tree, the SQLite store, search, import and export

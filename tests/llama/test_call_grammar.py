@@ -14,7 +14,6 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.text.call_formats import FORMATS, HERMES, Argument, CallFormat, Values
-from app.engine.text.tool_calls import ToolCallScanner
 from app.engine.types import SamplingParams
 from app.llama import matcher
 from app.llama.call_grammar import call_grammar, call_guidance
@@ -24,6 +23,7 @@ from app.llama.params import PairParams
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
@@ -110,15 +110,12 @@ def test_a_grammar_follows_the_format_and_the_schema(form: CallFormat, must_call
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_every_argument_is_written_in_the_notation_of_the_format(form: CallFormat) -> None:
-    more = {**ARGUMENTS, "kind": "y", "deep": {"list": ["a", "b"]}, "on": True}
-    assert takes(form, written(form, ("look_up", more)), must_call=True)
+def test_a_grammar_takes_every_argument_and_a_reader_reads_it(form: CallFormat) -> None:
+    more = {**ARGUMENTS, "text": HTML, "kind": "y", "deep": {"list": ["a", "b"]}, "on": True}
+    text = written(form, ("look_up", more))
+    assert takes(form, text, must_call=True)
+    assert read(text, TOOLS).values == [("look_up", more)]
     assert not takes(form, written(form, ("look_up", {**more, "kind": "z"})), must_call=True)
-
-
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_an_argument_may_be_any_text(form: CallFormat) -> None:
-    assert takes(form, written(form, ("look_up", {**ARGUMENTS, "text": HTML})), must_call=True)
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -203,11 +200,10 @@ def test_a_required_call_is_written(pair: NativePair) -> None:
     request = AnswerRequest(question, SamplingParams(temperature=0), max_tokens=80, tools=(LOOK_UP,), must_call=True)
     *_, last = answer(pair, 1, replace(request, one_call=True))
     assert isinstance(last, Finished)
-    scanner = ToolCallScanner(("look_up",))
-    assert scanner.push(last.text) == ""
-    _, (call,) = scanner.end()
-    assert call.name == "look_up"
-    assert {"text", "count"} <= json.loads(call.arguments).keys()
+    found = read(last.text, (LOOK_UP,))
+    ((name, arguments),) = found.values
+    assert (found.text, name) == ("", "look_up")
+    assert {"text", "count"} <= arguments.keys()
 
 
 def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
