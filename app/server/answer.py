@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, Ca
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-from app.server.conversation import new_call_id
+from app.server.conversation import custom_input, new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
 from app.worker.events import Event, Failed, Finished, PromptProgress, Step, TokenProbability
@@ -129,10 +129,17 @@ class Answer:
 
 
 class PartReader:
-    """Turn the events of a request into parts, with calls of its tools."""
+    """Turn the events of a request into parts, with calls of its tools.
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
+    Args:
+        tools: As in OpenAI's chat API.
+        custom: Names of tools that take any text: the parts of their calls have that text instead of arguments.
+    """
+
+    def __init__(self, tools: Sequence[Mapping[str, Any]] = (), custom: Collection[str] = ()) -> None:
         self._reader = CallReader(tools) if tools else None
+        self._custom = custom
+        self._arguments = ""
         self._calls: list[ToolCall] = []
         self._is_cut = False
 
@@ -169,10 +176,15 @@ class PartReader:
                 self._calls.append(ToolCall(name, "", new_call_id()))
                 return CallPart(len(self._calls) - 1, self._calls[-1], begins=True)
             case CallArguments(text):
+                if self._calls[-1].name in self._custom:
+                    # Its text is known when its JSON is complete.
+                    self._arguments, text = self._arguments + text, ""
                 return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=text))
             case CallEnd(is_cut):
                 self._is_cut = is_cut
-                return CallPart(len(self._calls) - 1, self._calls[-1], ends=not is_cut)
+                arguments, self._arguments = self._arguments, ""
+                call = replace(self._calls[-1], arguments=custom_input(arguments) if arguments else "")
+                return CallPart(len(self._calls) - 1, call, ends=not is_cut)
 
     def _end(self, event: Finished) -> list[Part]:
         # A stop string can cut a call too.

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import AppError
 from app.server.answer import End, Part, PartReader, Prompt, parts_of, whole_answer
+from app.server.conversation import custom_names
 from app.server.engine_queue import EngineQueue
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields
@@ -20,8 +21,8 @@ from app.server.service import Handler, Service, body_of, watched
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
-Reader: TypeAlias = Callable[[Fields, ChatSettings], tuple[Sequence[AnswerRequest], tuple[str, ...]]]
-"""Reads the answers that a request asks for, and the names of its tools."""
+Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
+"""Reads the answers that a request asks for."""
 Make: TypeAlias = Callable[[Names, Fields, Service, int, AnswerRequest], Format]
 """Makes the format of an answer, given its number in the request and the request of the engine."""
 
@@ -36,17 +37,17 @@ def answering(prefix: str, read: Reader, make: Make) -> Handler:
 
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
-        asked, tools = read(fields, service.settings)
+        asked, custom = read(fields, service.settings), custom_names(fields)
         names = Names(prefix, service.model)
         formats = [make(names, fields, service, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):
-            return await _streamed(request, service.queue, asked, tools, formats)
+            return await _streamed(request, service.queue, asked, custom, formats)
         values = []
         # One after another: other clients have their turns in between.
         for one, format_ in zip(asked, formats, strict=True):
             ticket = service.queue.submit(one)
             with watched(request, service.queue, ticket):
-                values.append(format_.whole(await whole_answer(ticket, PartReader(one.tools))))
+                values.append(format_.whole(await whole_answer(ticket, PartReader(one.tools, custom))))
         return JSONResponse(formats[0].joined(values))
 
     return handler
@@ -56,14 +57,14 @@ async def _streamed(
     request: Request,
     queue: EngineQueue,
     asked: Sequence[AnswerRequest],
-    tools: tuple[str, ...],
+    custom: frozenset[str],
     formats: Sequence[Format],
 ) -> Response:
     ticket = queue.submit(asked[0])
     with ExitStack() as stack:
         stack.enter_context(watched(request, queue, ticket))
         # A prompt that is refused gets a status; only later failures are events.
-        parts = parts_of(ticket, PartReader(asked[0].tools))
+        parts = parts_of(ticket, PartReader(asked[0].tools, custom))
         first = await anext(parts)
         first_watch = stack.pop_all()
 
@@ -76,7 +77,7 @@ async def _streamed(
             for one, format_ in zip(asked[1:], formats[1:], strict=True):
                 later = queue.submit(one)
                 with watched(request, queue, later):
-                    more = parts_of(later, PartReader(one.tools))
+                    more = parts_of(later, PartReader(one.tools, custom))
                     async for text in _events(format_, await anext(more), more, ends):
                         yield text
             yield "".join(formats[0].closing(ends))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -14,30 +14,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.server import about, tokens
-from app.server.answering import Reader, answering, failure
+from app.server.answering import answering, failure
 from app.server.chat import ChatFormat, read_choices
 from app.server.completions import TextFormat, read_completions
 from app.server.errors import RequestError, error_body
-from app.server.fields import Fields
 from app.server.messages import AnthropicFormat, read_anthropic
 from app.server.native import NativeFormat, read_infill, read_native
 from app.server.responses import ResponseFormat, read_response
 from app.server.service import Handler, Service
-from app.session.chat_settings import ChatSettings
-from app.worker.request import AnswerRequest
 
 _LONGEST_PATH = 60
 """Characters of an unknown path in the log."""
-
-
-def _one(read: Callable[[Fields, ChatSettings], tuple[AnswerRequest, tuple[str, ...]]]) -> Reader:
-    """Return the reader of an API whose requests ask for one answer."""
-
-    def read_one(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
-        request, names = read(fields, settings)
-        return [request], names
-
-    return read_one
 
 
 _CHAT = answering(
@@ -50,8 +37,10 @@ _CHAT = answering(
 _COMPLETIONS = answering(
     "cmpl-", read_completions, lambda names, fields, _, number, asked: TextFormat(names, fields, number, asked)
 )
-_RESPONSES = answering("resp_", _one(read_response), lambda names, fields, *_: ResponseFormat(names, fields))
-_MESSAGES = answering("msg_", _one(read_anthropic), lambda names, *_: AnthropicFormat(names))
+_RESPONSES = answering(
+    "resp_", lambda *asked: [read_response(*asked)], lambda names, fields, *_: ResponseFormat(names, fields)
+)
+_MESSAGES = answering("msg_", lambda *asked: [read_anthropic(*asked)], lambda names, *_: AnthropicFormat(names))
 _NATIVE, _INFILL = (
     answering("", read, lambda names, fields, _, number, asked: NativeFormat(names, fields, number, asked))
     for read in (read_native, read_infill)

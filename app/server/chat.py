@@ -14,6 +14,7 @@ from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.conversation import (
     Conversation,
+    custom_names,
     read_custom_tool,
     read_messages,
     read_tool,
@@ -43,8 +44,8 @@ _LEAST = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
 
-def read_chat(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
-    """Return the request and the names of its tools."""
+def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+    """Return the request of the engine."""
     if fields.flag("add_generation_prompt") and fields.flag("continue_final_message"):
         raise RequestError("Send add_generation_prompt or continue_final_message, not both.")
     conversation = read_conversation(fields)
@@ -54,19 +55,19 @@ def read_chat(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tu
         read_guidance(fields, fields.object("response_format")),
         read_thinking(fields, fields.text("reasoning_effort"), settings.thinking),
     )
-    return with_answer_fields(request, fields, settings, "max_completion_tokens", "max_tokens", "n_predict"), (
-        conversation.tool_names
-    )
+    return with_answer_fields(request, fields, settings, "max_completion_tokens", "max_tokens", "n_predict")
 
 
-def with_answer_fields(request: AnswerRequest, fields: Fields, settings: ChatSettings, *lengths: str) -> AnswerRequest:
-    """Return a request with sampling, drafting, limits and probabilities; `lengths` name the longest answer."""
+def with_answer_fields(
+    request: AnswerRequest, fields: Fields, settings: ChatSettings, *lengths: str, stop: str = "stop"
+) -> AnswerRequest:
+    """Return a request with sampling, drafting, limits and probabilities; `lengths` and `stop` name fields."""
     return replace(
         request,
         sampling=read_sampling(fields, settings.sampling),
         drafting=read_drafting(fields, settings.drafting),
         max_tokens=read_max_tokens(fields, *lengths, default=settings.max_tokens),
-        stops=read_stops(fields) or settings.stops,
+        stops=read_stops(fields, stop) or settings.stops,
         n_top=read_n_top(fields),
         max_predict_ms=fields.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in fields or fields.flag("cache_prompt"),
@@ -80,10 +81,9 @@ def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:
     return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
 
 
-def read_choices(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
-    """Return the requests for all answers, and the names of the tools."""
-    request, tools = read_chat(fields, settings)
-    return repeated(request, read_n_choices(fields)), tools
+def read_choices(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+    """Return the requests for all answers."""
+    return repeated(read_chat(fields, settings), read_n_choices(fields))
 
 
 def read_conversation(fields: Fields) -> Conversation:
@@ -116,6 +116,7 @@ class CompletionFormat(Format):
         self._include_usage = (fields.object("stream_options") or Fields({})).flag("include_usage")
         self._shows_progress = fields.flag("return_progress")
         self._shows_timings = fields.flag("timings_per_token")
+        self._custom = custom_names(fields)
         self._index = index
         self._report = report
 
@@ -167,7 +168,7 @@ class ChatFormat(CompletionFormat):
                 delta = {"reasoning_content" if reasoning else "content": text}
                 return [self._chunk(delta, probabilities=probabilities, **self._of_step(part))]
             case CallPart(index, call, begins):
-                value = as_call(call) if begins else {"function": {"arguments": call.arguments}}
+                value = self._as_call(call) if begins else self._as_text(call)
                 return [self._chunk({"tool_calls": [{"index": index, **value}]})] if begins or call.arguments else []
             case End():
                 return [self._chunk({}, part.reason, **self._numbers(part))]
@@ -178,12 +179,20 @@ class ChatFormat(CompletionFormat):
         if answer.reasoning:
             message["reasoning_content"] = answer.reasoning.strip()
         if answer.calls:
-            message["tool_calls"] = [as_call(call) for call in answer.calls]
+            message["tool_calls"] = [self._as_call(call) for call in answer.calls]
         choice = {"index": self._index, "message": message, "finish_reason": answer.end.reason, "logprobs": None}
         if answer.probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in answer.probabilities]}
         end = answer.end
         return {**self._head("chat.completion"), "choices": [choice], "usage": end.usage, **self._numbers(end)}
+
+    def _as_call(self, call: ToolCall) -> dict[str, Any]:
+        ((kind, text),) = self._as_text(call).items()
+        return {"id": call.id, "type": kind, kind: {"name": call.name, **text}}
+
+    def _as_text(self, call: ToolCall) -> dict[str, dict[str, str]]:
+        is_custom = call.name in self._custom
+        return {"custom": {"input": call.arguments}} if is_custom else {"function": {"arguments": call.arguments}}
 
     def _chunk(
         self,
@@ -197,11 +206,6 @@ class ChatFormat(CompletionFormat):
         if probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in probabilities]}
         return sse({**self._head("chat.completion.chunk"), "choices": [choice], **more})
-
-
-def as_call(call: ToolCall) -> dict[str, Any]:
-    """Return a call as the chat API writes it."""
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def as_logprob(one: TokenProbability) -> dict[str, Any]:

@@ -18,8 +18,8 @@ _FORMS = "a string, an array of token ids, or an array of strings and such array
 _MOST_PROMPTS = 256
 
 
-def read_completions(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
-    """Return the requests that continue each prompt `n` times, and no tools."""
+def read_completions(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+    """Return the requests that continue each prompt `n` times."""
     n, prompts = read_n_choices(fields), read_prompts(fields)
     if (fields.whole("best_of", 1, n) or n) > n:
         refuse("best_of", fields.raw("best_of"), str(n))
@@ -28,7 +28,7 @@ def read_completions(fields: Fields, settings: ChatSettings) -> tuple[list[Answe
     if fields.flag("echo") and fields.raw("logprobs") not in (None, False):
         raise RequestError("The probabilities of a prompt are not available.", "Leave out echo or logprobs.")
     asked = [plain_request(prompt, fields, settings, "max_tokens", "n_predict") for prompt in prompts]
-    return [one for request in asked for one in repeated(request, n)], ()
+    return [one for request in asked for one in repeated(request, n)]
 
 
 def plain_request(prompt: PlainPrompt, fields: Fields, settings: ChatSettings, *lengths: str) -> AnswerRequest:

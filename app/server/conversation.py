@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,10 +41,6 @@ class Conversation:
     tools: tuple[Mapping[str, Any], ...] = ()
     must_call: bool = False
     one_call: bool = False
-
-    @property
-    def tool_names(self) -> tuple[str, ...]:
-        return tuple(tool["function"]["name"] for tool in self.tools)
 
 
 def new_call_id() -> str:
@@ -124,13 +121,20 @@ def custom_call(fields: Fields, call_id: str) -> ToolCall:
     return ToolCall(fields.text("name"), arguments, call_id or new_call_id())
 
 
-def custom_input(call: ToolCall) -> str:
-    """Return the input in a call of a custom tool; a cut call has none that can be read."""
-    try:
-        value = json.loads(call.arguments)[CUSTOM_INPUT]
-    except (ValueError, KeyError, TypeError):
-        return call.arguments
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def custom_names(fields: Fields) -> frozenset[str]:
+    """Return the names of the custom tools in a request."""
+    # Anthropic calls its functions custom.
+    tools = [one for one in fields.objects("tools") if one.text("type") == "custom" and "input_schema" not in one]
+    return frozenset((one.object("custom") or one).text("name") for one in tools)
+
+
+def custom_input(arguments: str) -> str:
+    """Return the input in the arguments of a call of a custom tool; of a cut call as much as there is."""
+    for end in ("", '"}', "}"):
+        with suppress(ValueError, KeyError, TypeError):
+            value = json.loads(arguments + end, strict=False)[CUSTOM_INPUT]
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ""
 
 
 def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:

@@ -13,6 +13,7 @@ from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
 from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.chat import with_answer_fields
 from app.server.content import content_text, part_text, result_text
 from app.server.conversation import (
     Conversation,
@@ -23,16 +24,7 @@ from app.server.conversation import (
     with_tools,
 )
 from app.server.errors import RequestError
-from app.server.fields import (
-    Fields,
-    read_drafting,
-    read_guidance,
-    read_max_tokens,
-    read_sampling,
-    read_stops,
-    read_thinking,
-    refuse,
-)
+from app.server.fields import Fields, read_guidance, read_thinking, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
@@ -43,8 +35,8 @@ _BETWEEN = re.compile(r"[\s,:]*")
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
-def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
-    """Return the request and the names of its tools."""
+def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+    """Return the request of the engine."""
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
     conversation = _read_conversation(fields)
@@ -54,14 +46,8 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerReques
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
     thinking = read_thinking(fields, output.text("effort"), thinking)
     request = request_for(conversation, settings, read_guidance(fields, output.object("format")), thinking)
-    request = replace(
-        request,
-        sampling=read_sampling(fields, settings.sampling),
-        drafting=read_drafting(fields, settings.drafting),
-        max_tokens=read_max_tokens(fields, "max_tokens"),
-        stops=read_stops(fields, "stop_sequences") or settings.stops,
-    )
-    return request, conversation.tool_names
+    request = with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
+    return replace(request, n_top=None)
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:

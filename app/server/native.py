@@ -20,14 +20,14 @@ from app.worker.request import AnswerRequest
 _LENGTHS = ("n_predict", "max_tokens")
 
 
-def read_native(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
-    """Return the requests of `/completion`, and no tools."""
+def read_native(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+    """Return the requests of `/completion`."""
     requests = [plain_request(prompt, fields, settings, *_LENGTHS) for prompt in read_prompts(fields)]
     return _with_choices(requests, fields)
 
 
-def read_infill(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequest], tuple[str, ...]]:
-    """Return the requests of `/infill`, and no tools."""
+def read_infill(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+    """Return the requests of `/infill`."""
     for name in ("input_prefix", "input_suffix"):
         if name not in fields:
             refuse(name, None, "a string")
@@ -40,13 +40,13 @@ def read_infill(fields: Fields, settings: ChatSettings) -> tuple[list[AnswerRequ
     return _with_choices([plain_request(gap, fields, settings, *_LENGTHS)], fields)
 
 
-def _with_choices(requests: list[AnswerRequest], fields: Fields) -> tuple[list[AnswerRequest], tuple[str, ...]]:
+def _with_choices(requests: list[AnswerRequest], fields: Fields) -> list[AnswerRequest]:
     n_top = fields.whole("n_probs", 0, MOST_TOP)
     if n_top and fields.flag("post_sampling_probs"):
         raise RequestError("Only probabilities before sampling are available.", param="post_sampling_probs")
     with_top = [replace(request, n_top=n_top) if n_top else request for request in requests]
     n = read_n_choices(fields, "n_cmpl")
-    return [one for request in with_top for one in repeated(request, n)], ()
+    return [one for request in with_top for one in repeated(request, n)]
 
 
 class NativeFormat(Format):

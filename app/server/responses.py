@@ -16,6 +16,7 @@ from app.server.conversation import (
     Conversation,
     arguments_of,
     custom_call,
+    custom_names,
     new_call_id,
     read_custom_tool,
     read_tool,
@@ -56,10 +57,15 @@ _FIXED: dict[str, Any] = {
     "user": None,
 }
 """Fields of services that this server does not offer."""
+_CALLS = {
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
+"""Events and text field of each kind of call."""
 
 
-def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
-    """Return the request and the names of its tools."""
+def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+    """Return the request of the engine."""
     if "previous_response_id" in fields or "conversation" in fields:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
     if fields.flag("background"):
@@ -68,9 +74,7 @@ def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest
     reasoning, text = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
     thinking = read_thinking(fields, reasoning.text("effort"), settings.thinking)
     request = request_for(conversation, settings, read_guidance(fields, text.object("format")), thinking)
-    return replace(with_answer_fields(request, fields, settings, "max_output_tokens"), n_top=None), (
-        conversation.tool_names
-    )
+    return replace(with_answer_fields(request, fields, settings, "max_output_tokens"), n_top=None)
 
 
 def _read_conversation(fields: Fields) -> Conversation:
@@ -179,8 +183,9 @@ class ResponseFormat(Format):
             out.append(self._of_part("response.output_text.done", done, text=text, logprobs=[]))
             out.append(self._of_part("response.content_part.done", done, part=_text_part(text)))
         else:
-            named = {"item_id": done["id"], "name": done["name"], "arguments": text}
-            out.append(self._of_item("response.function_call_arguments.done", **named))
+            event, key = _CALLS[item["type"]]
+            named = {"item_id": done["id"], "name": done["name"], key: text}
+            out.append(self._of_item(f"response.{event}.done", **named))
         out.append(self._of_item("response.output_item.done", item=done))
         self._items.append(done)
         return out
@@ -193,8 +198,8 @@ class ResponseFormat(Format):
             out.append(self._of_item("response.output_item.added", item=self._open))
         if self._open is not None and (text := part.call.arguments):
             self._text += text
-            delta = {"item_id": self._open["id"], "delta": text}
-            out.append(self._of_item("response.function_call_arguments.delta", **delta))
+            event, _ = _CALLS[self._open["type"]]
+            out.append(self._of_item(f"response.{event}.delta", item_id=self._open["id"], delta=text))
         return [*out, *(self._close() if part.ends else [])]
 
     def _end(self, end: End) -> list[str]:
@@ -218,13 +223,13 @@ class ResponseFormat(Format):
         return {**item, "content": [], **({"summary": []} if kind == "reasoning" else {"role": "assistant"})}
 
     def _call_item(self, call: ToolCall) -> dict[str, Any]:
-        named = {"call_id": call.id, "name": call.name, "arguments": ""}
-        id_ = f"fc_{self._names.token}_{len(self._items)}"
-        return {"id": id_, "type": "function_call", "status": "in_progress", **named}
+        kind = "custom_tool_call" if call.name in custom_names(self._fields) else "function_call"
+        named = {"call_id": call.id, "name": call.name, _CALLS[kind][1]: ""}
+        return {"id": f"fc_{self._names.token}_{len(self._items)}", "type": kind, "status": "in_progress", **named}
 
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
-        if item["type"] == "function_call":
-            return {**item, "status": "completed", "arguments": text}
+        if item["type"] in _CALLS:
+            return {**item, "status": "completed", _CALLS[item["type"]][1]: text}
         part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
         return {**item, "status": "completed", "content": [part]}
 

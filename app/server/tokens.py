@@ -53,5 +53,5 @@ async def detokenize(request: Request, service: Service) -> Response:
 
 async def apply_template(request: Request, service: Service) -> Response:
     """Return the prompt of a chat request as text, as llama-server does."""
-    asked, _ = read_chat(await body_of(request), service.settings)
+    asked = read_chat(await body_of(request), service.settings)
     return JSONResponse({"prompt": await result_of(request, service.queue, PromptText(asked))})

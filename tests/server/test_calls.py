@@ -162,3 +162,36 @@ def test_probabilities_come_with_a_call(serve: Serve) -> None:
     server = serve(WritingPair(written(FORMATS[0], [("write_file", ARGUMENTS)])))
     (choice,) = server.post("/v1/chat/completions", {**CHAT, "logprobs": True, "top_logprobs": 1})[1]["choices"]
     assert len(choice["logprobs"]["content"]) > 20
+
+
+PATCH = '*** Begin Patch\n"a" \\ b\n*** End Patch\n' + "line\n" * 10
+CUSTOM_CHAT = {**BODY, "tools": [{"type": "custom", "custom": {"name": "apply_patch"}}]}
+CUSTOM_RESPONSES = {"input": PROMPT, "tools": [{"type": "custom", "name": "apply_patch"}]}
+
+
+@FORMS
+def test_a_custom_tool_is_called_with_plain_text(serve: Serve, form: Any) -> None:
+    server = serve(WritingPair(written(form, [("apply_patch", {"input": PATCH})])))
+    (call,) = server.post("/v1/chat/completions", CUSTOM_CHAT)[1]["choices"][0]["message"]["tool_calls"]
+    assert (call["type"], call["custom"]) == ("custom", {"name": "apply_patch", "input": PATCH})
+    chunks = [data["choices"][0]["delta"] for _, data in server.stream("/v1/chat/completions", CUSTOM_CHAT)[:-1]]
+    inputs = [one["custom"]["input"] for delta in chunks for one in delta.get("tool_calls", ())]
+    assert "".join(inputs) == PATCH
+
+    (item,) = server.post("/v1/responses", CUSTOM_RESPONSES)[1]["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", PATCH)
+    events = server.stream("/v1/responses", CUSTOM_RESPONSES)
+    deltas = [data["delta"] for name, data in events if name == "response.custom_tool_call_input.delta"]
+    (done,) = (data["input"] for name, data in events if name == "response.custom_tool_call_input.done")
+    assert "".join(deltas) == done == PATCH
+    assert events[-1][1]["response"]["output"][0]["input"] == PATCH
+
+
+def test_a_cut_call_of_a_custom_tool_has_the_text_so_far(serve: Serve) -> None:
+    (form,) = (one for one in FORMATS if one.name == "hermes")
+    server = serve(WritingPair(written(form, [("apply_patch", {"input": PATCH})])))
+    (choice,) = server.post("/v1/chat/completions", {**CUSTOM_CHAT, "max_tokens": 40})[1]["choices"]
+    text = choice["message"]["tool_calls"][0]["custom"]["input"]
+    assert choice["finish_reason"] == "length"
+    assert PATCH.startswith(text)
+    assert text

@@ -20,6 +20,7 @@ from app.server.messages import read_anthropic
 from app.server.responses import read_response
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
+from app.worker.request import AnswerRequest
 
 SETTINGS = ChatSettings("Fake", sampling=SamplingParams(temperature=0.5, seed=1))
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -80,15 +81,19 @@ ANTHROPIC: dict[str, Any] = {
     ids=["chat", "responses", "messages"],
 )
 def test_every_api_reads_the_same_conversation(read: Any, body: dict[str, Any]) -> None:
-    request, tools = read(Fields(body), SETTINGS)
+    request = read(Fields(body), SETTINGS)
     assert request.messages == TALK
     assert request.tools == (TOOL,)
-    assert tools == ("weather",)
+    assert names_of(request) == ("weather",)
     assert request.sampling == SETTINGS.sampling
 
 
+def names_of(request: AnswerRequest) -> tuple[str, ...]:
+    return tuple(tool["function"]["name"] for tool in request.tools)
+
+
 def chat(*messages: dict[str, Any], **more: Any) -> Any:
-    return read_chat(Fields({"messages": list(messages), **more}), SETTINGS)[0]
+    return read_chat(Fields({"messages": list(messages), **more}), SETTINGS)
 
 
 USER = {"role": "user", "content": "hello"}
@@ -107,8 +112,8 @@ def test_system_messages_become_one_in_front() -> None:
 
 def test_the_system_prompt_of_the_settings_yields() -> None:
     settings = ChatSettings("Fake", system="Mine.")
-    with_own, _ = read_chat(Fields({"messages": [{"role": "system", "content": "Yours."}, USER]}), settings)
-    without, _ = read_chat(Fields({"messages": [USER]}), settings)
+    with_own = read_chat(Fields({"messages": [{"role": "system", "content": "Yours."}, USER]}), settings)
+    without = read_chat(Fields({"messages": [USER]}), settings)
     assert [m.content for m in with_own.messages] == ["Yours.", "hello"]
     assert [m.content for m in without.messages] == ["Mine.", "hello"]
 
@@ -133,8 +138,8 @@ def test_the_choice_of_tools(read: Any, choice: object, n_tools: int, must: bool
     first = body["tools"][0]
     function = {**first.get("function", first), "name": "other"}
     other = {**first, "function": function} if "function" in first else function
-    request, names = read(Fields({**body, "tools": [first, other], "tool_choice": choice}), SETTINGS)
-    assert (len(request.tools), len(names), request.must_call) == (n_tools, n_tools, must)
+    request = read(Fields({**body, "tools": [first, other], "tool_choice": choice}), SETTINGS)
+    assert (len(request.tools), request.must_call) == (n_tools, must)
 
 
 @pytest.mark.parametrize("choice", ["always", 0, ["auto"]])
@@ -165,10 +170,10 @@ def test_a_schema_may_be_strict(strict: bool | None) -> None:
 def test_a_message_has_an_effort_and_a_schema() -> None:
     output = {"effort": "xhigh", "format": {"type": "json_schema", "schema": SCHEMA}}
     fields = {"messages": [USER], "max_tokens": 9, "thinking": {"type": "adaptive"}, "output_config": output}
-    request, _ = read_anthropic(Fields(fields), SETTINGS)
+    request = read_anthropic(Fields(fields), SETTINGS)
     assert request.guidance.schema == SCHEMA
     del output["format"]
-    request, _ = read_anthropic(Fields(fields), SETTINGS)
+    request = read_anthropic(Fields(fields), SETTINGS)
     assert request.thinking == Thinking(effort="max")
 
 
@@ -201,8 +206,8 @@ def test_a_bias_names_tokens_by_id_or_by_text() -> None:
 def test_an_api_never_ends_an_answer_that_repeats_itself() -> None:
     settings = ChatSettings("Fake", stop_on_repeat=True)
     for read, body in ((read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)):
-        assert read(Fields(body), settings)[0].stop_on_repeat is False
-    assert read_completions(Fields({"prompt": "a"}), settings)[0][0].stop_on_repeat is False
+        assert read(Fields(body), settings).stop_on_repeat is False
+    assert read_completions(Fields({"prompt": "a"}), settings)[0].stop_on_repeat is False
 
 
 def test_parts_are_joined_with_a_line_break() -> None:
@@ -210,10 +215,10 @@ def test_parts_are_joined_with_a_line_break() -> None:
     expected = "What is\nthe best book"
     assert chat({"role": "user", "content": parts}).messages[0].content == expected
     asked = {"max_tokens": 1, "messages": [{"role": "user", "content": parts}], "system": parts}
-    assert [m.content for m in read_anthropic(Fields(asked), SETTINGS)[0].messages] == [expected, expected]
+    assert [m.content for m in read_anthropic(Fields(asked), SETTINGS).messages] == [expected, expected]
     inputs = [{"type": "input_text", "text": part["text"]} for part in parts]
     response = {"input": [{"role": "user", "content": inputs}]}
-    assert read_response(Fields(response), SETTINGS)[0].messages[0].content == expected
+    assert read_response(Fields(response), SETTINGS).messages[0].content == expected
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -230,8 +235,8 @@ def test_a_conversation_may_consist_of_instructions(role: str) -> None:
     ],
 )
 def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[str, Any]) -> None:
-    assert read(Fields(body), SETTINGS)[0].one_call is False
-    assert read(Fields({**body, **more}), SETTINGS)[0].one_call is True
+    assert read(Fields(body), SETTINGS).one_call is False
+    assert read(Fields({**body, **more}), SETTINGS).one_call is True
 
 
 @pytest.mark.parametrize("read", [read_chat, read_response])
@@ -243,8 +248,8 @@ def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:
     allowed = {"mode": mode, "tools": [shown[2], shown[0]]}
     choice = {"type": "allowed_tools", **({"allowed_tools": allowed} if is_chat else allowed)}
     body = {**(CHAT if is_chat else RESPONSE), "tools": shown, "tool_choice": choice}
-    request, names = read(Fields(body), SETTINGS)
-    assert (names, request.must_call) == (("c", "a"), mode == "required")
+    request = read(Fields(body), SETTINGS)
+    assert (names_of(request), request.must_call) == (("c", "a"), mode == "required")
 
 
 PATCH = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: X"}}
@@ -260,8 +265,8 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
         "tools": [PATCH],
         "tool_choice": {"type": "custom", "name": "patch"},
     }
-    request, names = read_response(Fields(asked), SETTINGS)
-    assert (names, request.must_call) == (("patch",), True)
+    request = read_response(Fields(asked), SETTINGS)
+    assert (names_of(request), request.must_call) == (("patch",), True)
     parameters = request.tools[0]["function"]["parameters"]
     assert parameters["required"] == ["input"]
     assert "lark grammar: start: X" in parameters["properties"]["input"]["description"]
@@ -299,7 +304,7 @@ ENCODED = base64.b64encode("Grüße".encode()).decode()
 def test_results_of_tools_are_read_as_text(content: object, text: str) -> None:
     results = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call00001", "content": content}]}
     body = {**ANTHROPIC, "messages": [*ANTHROPIC["messages"][:2], results]}
-    assert read_anthropic(Fields(body), SETTINGS)[0].messages[-1].content == text
+    assert read_anthropic(Fields(body), SETTINGS).messages[-1].content == text
 
 
 def test_an_image_that_a_tool_returns_leaves_every_api_going() -> None:
@@ -307,7 +312,7 @@ def test_an_image_that_a_tool_returns_leaves_every_api_going() -> None:
     result = {"role": "tool", "tool_call_id": "call00001", "content": [image]}
     assert "image_url left out" in chat(*CHAT["messages"][:3], result, tools=[TOOL]).messages[-1].content
     output = {"type": "function_call_output", "call_id": "call00001", "output": [{"type": "input_image"}]}
-    request, _ = read_response(Fields({**RESPONSE, "input": [*RESPONSE["input"][:2], output]}), SETTINGS)
+    request = read_response(Fields({**RESPONSE, "input": [*RESPONSE["input"][:2], output]}), SETTINGS)
     assert "input_image left out" in request.messages[-1].content
 
 
@@ -331,7 +336,7 @@ def test_the_limits_of_an_answer() -> None:
 
 
 def test_several_answers_have_seeds_of_their_own() -> None:
-    requests, _ = read_choices(Fields({"messages": [USER], "n": 3, "seed": 0xFFFFFFFE}), SETTINGS)
+    requests = read_choices(Fields({"messages": [USER], "n": 3, "seed": 0xFFFFFFFE}), SETTINGS)
     assert [request.sampling.seed for request in requests] == [0xFFFFFFFE, 0, 1]
 
 
@@ -339,5 +344,5 @@ def test_what_text_completions_cannot_do_is_refused() -> None:
     for wrong in ({"best_of": 2}, {"echo": True, "logprobs": 1}):
         with pytest.raises(RequestError):
             read_completions(Fields({"prompt": "a", **wrong}), SETTINGS)
-    (request,), _ = read_completions(Fields({"prompt": "a", "suffix": "b", "best_of": 1}), SETTINGS)
+    (request,) = read_completions(Fields({"prompt": "a", "suffix": "b", "best_of": 1}), SETTINGS)
     assert request.text == Infill("a", "b")
