@@ -14,7 +14,7 @@ from typing import Any
 
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu, version_key
-from app.hardware.installation import Extra, Installation
+from app.hardware.installation import Installation
 from app.hardware.load_failure import LoadFailure
 from app.hardware.machine import Machine
 
@@ -54,12 +54,12 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A backend of builds.toml, as a wheel or, without one, built here; with a note and an extra that it requires."""
+    """A backend of builds.toml, as a wheel or, without one, built here; with a note and packages that it requires."""
 
     backend: str
     wheel: dict[str, Any] | None = None
     note: str = ""
-    extra: Extra | None = None
+    packages: tuple[str, ...] = ()
 
 
 @cache
@@ -84,14 +84,14 @@ def advice(
     if machine.translated:
         return None
     found = _better_build(machine, build, devices, here, failure)
-    extra = _extra(failure.cuda) if failure is not None and failure.cuda is not None else None
-    if extra is None or found is None or all(gpu.vendor != "nvidia" for gpu in machine.gpus):
+    packages = _cuda_packages(failure.cuda) if failure is not None and failure.cuda is not None else ()
+    if not packages or found is None or all(gpu.vendor != "nvidia" for gpu in machine.gpus):
         return found
     return replace(
         found,
         backend=_title("cuda"),
         reason="Install the libraries:",
-        command=here.extra_command(extra),
+        command=here.add_command(*packages),
         other=found.command,
         other_needs="Or another build",
     )
@@ -130,6 +130,15 @@ def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> s
     """Return how to get a llama.cpp that runs on this machine, in one line."""
     found = advice(machine, None, (), here, failure)
     return f"{found.reason} {found.command}" if found is not None else failure.fix or "See tandem doctor."
+
+
+def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str:
+    """Return how to use a GPU that is not among the devices, as a sentence with a command; "" without such a GPU."""
+    unused = missed(machine.gpus, devices)
+    found = advice(replace(machine, gpus=tuple(unused)), None, (), here) if unused else None
+    if found is None or found.backend == _title("cpu"):
+        return ""
+    return f" For the {unused[0].name}, install another build: {found.command}"
 
 
 def rpc_command(backends: Sequence[str], here: Installation) -> str:
@@ -217,15 +226,14 @@ def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[_Choice]) -> list[_Choi
     # Windows keeps CUDA 13's libraries where llama-cpp-python does not look.
     if major in installed and not (machine.system == "windows" and major >= 13):
         return [_Choice("cuda", wheel), source, *at_once]
-    extra = _extra(major)
-    note = "" if extra else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
-    return [*at_once, _Choice("cuda", wheel, note, extra), source]
+    packages = _cuda_packages(major)
+    note = "" if packages else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
+    return [*at_once, _Choice("cuda", wheel, note, packages), source]
 
 
-def _extra(cuda: int | str) -> Extra | None:
-    """Return the extra of Tandem with the libraries of a major version of CUDA, if there is one."""
-    found = known_builds()["extras"].get(str(cuda))
-    return Extra(found["name"], tuple(found["packages"])) if found else None
+def _cuda_packages(major: int | str) -> tuple[str, ...]:
+    """Return the packages with the libraries of a major version of CUDA; () if there are none."""
+    return tuple(known_builds()["cuda_packages"].get(str(major), {}).get("packages", ()))
 
 
 def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine) -> dict[str, Any] | None:
@@ -320,4 +328,4 @@ def _command(choice: _Choice, here: Installation) -> str:
     package, version = data["package"], data["version"]
     if choice.wheel is None:
         return here.build_command(package, version, data["source"][choice.backend]["cmake"])
-    return here.wheel_command(package, version, f"{data['index']}{choice.wheel['name']}", choice.extra)
+    return here.wheel_command(package, version, f"{data['index']}{choice.wheel['name']}", *choice.packages)

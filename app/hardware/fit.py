@@ -13,7 +13,10 @@ from itertools import accumulate, pairwise
 
 from app.core.errors import UsageError
 from app.core.units import counted
+from app.hardware.builds import unused_gpu_hint
 from app.hardware.devices import Device, fast_devices
+from app.hardware.installation import installation
+from app.hardware.machine import detect
 from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS, CPU
 
@@ -148,7 +151,10 @@ def _check(request: PlacementRequest, rooms: Rooms) -> None:
     known = {room.name.lower(): room.name for room in rooms}
     for name in (*request.devices, *filter(None, (request.draft_device,))):
         if name.lower() not in known:
-            raise UsageError(f"There is no device {name} here.", f"There are: {', '.join(known.values())}; or auto.")
+            machine = detect()
+            other = unused_gpu_hint(machine, rooms, installation(machine.system))
+            there = f"There are: {', '.join(known.values())}; or auto."
+            raise UsageError(f"There is no device {name} here.", f"{there}{other}")
     n_shares, n_devices = len(request.tensor_split), len(fast_devices(rooms))
     if request.tensor_split and not request.devices and n_shares != n_devices:
         raise UsageError(

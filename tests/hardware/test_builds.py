@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.builds import Advice, advice, known_builds, missed, repair_hint
+from app.hardware.builds import Advice, advice, known_builds, missed, repair_hint, unused_gpu_hint
 from app.hardware.devices import BuildInfo, Device, Kind
 from app.hardware.gpus import Gpu
 from app.hardware.installation import Installation
@@ -328,9 +328,19 @@ def test_the_hint_of_an_error_is_the_fix_and_a_command() -> None:
     assert hint == f"Install the loader. Or install another build: {ready_made('cpu')}"
 
 
+def test_a_gpu_that_is_named_but_not_used_comes_with_the_build_for_it() -> None:
+    processor, nvidia = device("cpu", "CPU", "cpu"), device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090")
+
+    told = unused_gpu_hint(machine(RTX), (processor,), in_venv(machine()))
+    assert told == f" For the RTX 4090, install another build: {ready_made('cu124')}"
+    assert unused_gpu_hint(machine(RTX), (nvidia, processor), in_venv(machine())) == ""
+    assert unused_gpu_hint(machine(), (processor,), in_venv(machine())) == ""
+    assert unused_gpu_hint(machine(replace(RTX, driver="nouveau")), (processor,), in_venv(machine())) == ""
+
+
 def test_the_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    for extra in known_builds()["extras"].values():
-        named = [one.partition(";")[0].strip() for one in project["optional-dependencies"][extra["name"]]]
+    for extra in known_builds()["cuda_packages"].values():
+        named = [one.partition(";")[0].strip() for one in project["optional-dependencies"][extra["extra"]]]
         assert named == extra["packages"]

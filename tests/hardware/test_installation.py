@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.installation import Extra, Installation, Requirement, installation
+from app.hardware.installation import Installation, installation
 
 INDEX = "https://example.org/whl/vulkan"
-CUDA = Extra("cuda", ("nvidia-cublas-cu12",))
+CUDA = "nvidia-cublas-cu12"
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def wheel(here: Installation, extra: Extra | None = None) -> str:
-    return here.wheel_command("llama-cpp-python", "0.3.36", INDEX, extra)
+def wheel(here: Installation, *more: str) -> str:
+    return here.wheel_command("llama-cpp-python", "0.3.36", INDEX, *more)
 
 
 # Receipts of uv tool
@@ -61,12 +61,12 @@ def test_uv_tool_keeps_other_packages_and_its_python(prefix: Path) -> None:
     assert wheel(here).startswith("uv tool install tandem-chat --with 'rich>14' --python 3.13 --force ")
 
 
-def test_an_extra_of_uv_tool_keeps_the_others_and_the_index(prefix: Path) -> None:
+def test_packages_that_uv_tool_adds_leave_the_extras_and_the_index(prefix: Path) -> None:
     options = f'options = {{ index = [{{ url = "https://pypi.org", default = true }}, {{ url = "{INDEX}" }}] }}'
     here = by_uv(prefix, '{ name = "tandem-chat", extras = ["demo"] }', options)
 
-    assert here.extra_command(CUDA) == f"uv tool install 'tandem-chat[demo,cuda]' --force --index {INDEX}"
-    assert "[demo,cuda]" in wheel(here, CUDA)
+    assert here.add_command(CUDA) == f"uv tool install 'tandem-chat[demo]' --force --with {CUDA} --index {INDEX}"
+    assert f" --with {CUDA} " in wheel(here, CUDA)
 
 
 # Metadata of pipx
@@ -83,20 +83,26 @@ def by_pipx(prefix: Path, wanted: str, system: str = "linux", **changes: object)
     [
         ("tandem-chat", "tandem-chat"),
         ("tandem-chat[demo]==0.2", "'tandem-chat[demo]==0.2'"),
-        ("git+https://example.org/t@main", "'tandem-chat @ git+https://example.org/t@main'"),
+        ("git+https://example.org/t@main", "git+https://example.org/t@main"),
         ("tandem-chat[demo] @ git+https://example.org/t", "'tandem-chat[demo] @ git+https://example.org/t'"),
     ],
 )
 def test_pipx_installs_again_what_its_metadata_names(prefix: Path, wanted: str, words: str) -> None:
     arguments = f"'--pip-args=--extra-index-url {INDEX} --only-binary llama-cpp-python'"
 
-    assert wheel(by_pipx(prefix, wanted)) == f"pipx install --force {words} {arguments}"
+    assert wheel(by_pipx(prefix, wanted)) == f"pipx install {words} --force {arguments}"
 
 
 def test_pipx_keeps_extras_of_a_folder_its_suffix_and_edits(prefix: Path) -> None:
     here = by_pipx(prefix, f"{prefix}[demo]", suffix="-x", pip_args=["--editable"])
 
-    assert wheel(here, CUDA).startswith(f"pipx install --force '{prefix}[demo,cuda]' --editable --suffix=-x ")
+    assert wheel(here).startswith(f"pipx install '{prefix}[demo]' --editable --suffix=-x --force ")
+
+
+def test_pipx_adds_packages_with_a_second_command(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/pipx/venvs/tandem-chat-x/bin/python")
+
+    assert wheel(by_pipx(prefix, "tandem-chat"), CUDA).endswith(f"'; pipx inject --force tandem-chat-x {CUDA}")
 
 
 # Environments without a receipt, and with one that does not help
@@ -132,7 +138,7 @@ def test_a_python_of_the_system_is_told_and_forced(
     here = installation("linux")
 
     assert ("--break-system-packages" in wheel(here)) is not is_venv
-    assert (here.note is None) is is_venv
+    assert (here.note == "") is is_venv
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_a_folder_that_is_gone_leaves_pip(prefix: Path) -> None:
 
 
 def test_commands_for_powershell_are_quoted(prefix: Path) -> None:
-    here = Installation("uv tool", "", "windows", Requirement(r"C:\My clone", ("demo",)))
+    here = Installation("uv tool", "", "windows", (r"C:\My clone[demo]",))
 
     assert r'install "C:\My clone[demo]" --force' in wheel(here)
     assert here.build_command("llama-cpp-python", "0.3.36", "-DX=on").startswith('$env:CMAKE_ARGS = "-DX=on"; uv tool ')

@@ -54,10 +54,10 @@ def main():
         names = sorted(one.name for one in importlib.metadata.distributions())
         return print(llama_cpp.BUILD, *names, sep="\\n")
     sys.path.insert(0, {checkout!r})
-    from app.hardware.installation import Extra, installation
+    from app.hardware.installation import installation
     here, (action, *values) = installation("linux"), sys.argv[1:]
-    if action == "extra":
-        return print(here.extra_command(Extra(values[0], tuple(values[1:]))))
+    if action == "add":
+        return print(here.add_command(*values))
     print(getattr(here, action + "_command")({package!r}, {version!r}, *values))
 """
 

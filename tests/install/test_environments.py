@@ -126,9 +126,9 @@ def test_a_build_in_a_cache_with_other_options_is_not_used(install: Callable[[st
 
 
 @pytest.mark.parametrize("name", ["uv tool", "uv venv"])
-def test_an_extra_is_added_and_llama_cpp_stays(install: Callable[[str], Installed], name: str) -> None:
+def test_packages_are_added_and_llama_cpp_stays(install: Callable[[str], Installed], name: str) -> None:
     tandem = install(name)
-    tandem.user.out(tandem.command("extra cuda nvidia-cuda-runtime-cu12 nvidia-cublas-cu12"))
+    tandem.user.out(tandem.command("add nvidia-cuda-runtime-cu12 nvidia-cublas-cu12"))
 
     assert {"nvidia-cublas-cu12", "nvidia-cuda-runtime-cu12"} < {*tandem.user.out(tandem.how.tandem).splitlines()}
     assert tandem.build == "cpu"
