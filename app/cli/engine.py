@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from app.core.program import ExitStatus
 
 _POLL_S = 0.2
+_abort_listeners: list[Callable[[str], None]] = []
+"""Registered once llama.cpp is loaded, in a child process of `serve_child`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,15 @@ class PairLoader:
 
     def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
         # These imports take long; only the worker needs them.
-        from app.cli.loading import load
+        from app.llama.start_check import check_start
 
+        # The import of llama.cpp would do the same, but the user could not stop it.
+        check_start(cancel.is_set)
+        from app.cli.loading import load
+        from app.llama.library import on_abort
+
+        for listener in _abort_listeners:
+            on_abort(listener)
         return load(self.options, cancel, progress)
 
 
@@ -58,10 +67,9 @@ def received(events: queue.SimpleQueue[Event]) -> Event:
 
 def serve_child() -> None:
     """Run the isolated engine's child process; does not return."""
-    from app.llama.library import on_abort
     from app.worker.engine_process import serve
 
-    serve(CancelFlag(), on_abort)
+    serve(CancelFlag(), _abort_listeners.append)
 
 
 def hint_after(loader: Loader, status: ExitStatus) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 
 from app.core import atomic
-from app.core.errors import AppError
 from app.core.paths import cache_dir
 from app.llama.installed import files_identity
 
@@ -24,11 +24,12 @@ _DEADLINE_S = 90.0
 _MOST = 20
 
 
-def check_start() -> None:
+def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     """Start the installed llama.cpp in a child process, unless these files survived it before.
 
     Raises:
         LibraryError: It cannot be loaded, crashes or hangs.
+        Interrupted: `cancelled` returned True.
     """
     identity = files_identity()
     if os.environ.get(STARTED) == identity:
@@ -40,8 +41,8 @@ def check_start() -> None:
     if identity in known:
         return
     try:
-        _try()
-    except AppError:
+        _try(cancelled)
+    except BaseException:
         del os.environ[STARTED]
         raise
     try:
@@ -51,13 +52,13 @@ def check_start() -> None:
         log.warning("that llama.cpp starts cannot be remembered: %s", error)
 
 
-def _try() -> None:
+def _try(cancelled: Callable[[], bool]) -> None:
     # Later starts need neither.
     from app.llama.child import ChildError, ask
     from app.llama.start_failure import child_failure
 
     try:
-        ask("throughput.try_cpu", seconds=_DEADLINE_S)
+        ask("throughput.try_cpu", seconds=_DEADLINE_S, cancelled=cancelled)
     except ChildError as error:
         if error.crashed:
             raise child_failure(error.status, _DEADLINE_S) from error

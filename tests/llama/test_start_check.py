@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import Interrupted
 from app.core.program import python_environment
 from app.hardware.load_failure import LibraryError
 from app.llama import start_check
@@ -55,6 +56,15 @@ def test_a_hang_ends_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @needs_compiler
+def test_the_user_can_stop_a_start_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, HANGS)
+
+    with pytest.raises(Interrupted):
+        check_start(lambda: True)
+    assert STARTED not in os.environ
+
+
+@needs_compiler
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = compile_library(tmp_path / "libvulkan.so.1", HARMLESS)
     install(tmp_path, monkeypatch, HARMLESS, loader)
@@ -64,9 +74,12 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @needs_compiler
-def test_a_command_prints_the_sentence_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("flags", [[], ["--isolate"]])
+def test_a_command_prints_the_sentence_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
+) -> None:
     install(tmp_path, monkeypatch, CRASHES)
-    command = [sys.executable, "-P", "-m", "app", "run", "hi"]
+    command = [sys.executable, "-P", "-m", "app", "run", *flags, "hi"]
     done = subprocess.run(command, env=python_environment(), capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -79,7 +92,7 @@ def test_a_command_prints_the_sentence_without_a_traceback(tmp_path: Path, monke
 
 def test_files_that_started_once_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
-    monkeypatch.setattr(start_check, "_try", lambda: tried.append(True))
+    monkeypatch.setattr(start_check, "_try", lambda _: tried.append(True))
     for identity in ("old", "old", "new", "old"):
         monkeypatch.setattr(start_check, "files_identity", lambda identity=identity: identity)
         monkeypatch.delenv(STARTED, raising=False)
@@ -92,7 +105,7 @@ def test_the_installed_build_starts_and_its_children_do_not_try_again(monkeypatc
     check_start()
 
     monkeypatch.setattr(start_check, "cache_dir", lambda: Path("/nowhere"))
-    monkeypatch.setattr(start_check, "_try", lambda: pytest.fail("this process has tested these files"))
+    monkeypatch.setattr(start_check, "_try", lambda _: pytest.fail("this process has tested these files"))
     check_start()
 
 
@@ -100,7 +113,7 @@ def test_a_folder_that_cannot_be_written_costs_only_another_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file in the place of the folder")
-    monkeypatch.setattr(start_check, "_try", lambda: None)
+    monkeypatch.setattr(start_check, "_try", lambda _: None)
 
     check_start()
     assert STARTED in os.environ
