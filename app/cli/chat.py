@@ -34,7 +34,6 @@ from app.models.catalog import Pair
 from app.models.pair_summary import setup_command
 from app.models.recommend import Room
 from app.models.registry import SetUp
-from app.models.source import HubModel
 from app.session.answering import Engine
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
@@ -238,7 +237,7 @@ class Opener:
             options = None
         if options is None:
             return FitOption(offer)
-        if options.files is None and any(isinstance(source, HubModel) for source in options.pair.sources):
+        if options.files is None and not all(map(is_here, options.pair.sources)):
             download = setup_command(options.pair, by_name="--pair" in offer.flags)
             return FitOption(offer, command=download)
         return FitOption(offer, lambda: self.take(offer.flags))

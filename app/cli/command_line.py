@@ -209,6 +209,7 @@ _SETUP = Command(
         ),
         Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
         _YES,
+        switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
         switch("--no-trial", help="do not load the pair after the download"),
         switch("--no-default", help="keep the default pair"),
         _JSON,

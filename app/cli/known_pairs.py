@@ -65,24 +65,15 @@ def demo_is_installed() -> bool:
 
 def is_here(source: ModelSource) -> bool:
     """Return whether a model is on this machine."""
-    # Not needed for the first frame.
-    from app.models.hub.cache import cached_file
-
-    match source:
-        case LocalModel(path):
-            return is_file(path)
-        case DemoModel():
-            return demo_is_installed()
-        case HubModel():
-            return cached_file(source) is not None
+    if isinstance(source, DemoModel):
+        return demo_is_installed()
+    path = local_file(source, draft=True)
+    return path is not None and is_file(path)
 
 
 def file_here(source: ModelSource) -> Path:
     """Return the file of a model on this machine. Raises PairError."""
-    # Not needed for the first frame.
-    from app.models.hub.cache import cached_file
-
-    path = cached_file(source) if isinstance(source, HubModel) else local_file(source)
+    path = local_file(source)
     for files in registry().read().pairs.values():
         for other, model in zip(files.pair.sources, files.models, strict=False):
             path = path or (model.path if other == source else None)
@@ -180,11 +171,15 @@ def _target_header(pair: Pair, files: SetUp | None) -> GgufHeader | None:
         return None
 
 
-def local_file(source: ModelSource) -> Path | None:
-    """Return the file of a model, or None before the download."""
+def local_file(source: ModelSource, *, draft: bool = False) -> Path | None:
+    """Return the file of a model, or None before the download; `draft` decides which one if several are here."""
+    # Not needed for the first frame.
+    from app.models.hub.cache import cached_file
+
     match source:
         case LocalModel(path):
             return path
         case DemoModel(part):
             return demo_file(part)
-    return None
+        case HubModel():
+            return cached_file(source, draft=draft)

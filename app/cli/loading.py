@@ -119,7 +119,11 @@ def asked_here(
     draft: Path | None = None
     if pair.draft is not None:
         try:
-            draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+            draft = (
+                files.draft.path
+                if files is not None and files.draft is not None
+                else _file(pair.draft, pair, draft=True)
+            )
         except ModelLoadError as error:
             notices += (without_draft(error),)
     params = replace(options.params, target=target, draft=draft, memory_dir=memory_dir(), notices=notices)
@@ -156,8 +160,8 @@ def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
     )
 
 
-def _file(source: ModelSource, pair: Pair) -> Path:
-    if (path := local_file(source)) is None:
+def _file(source: ModelSource, pair: Pair, *, draft: bool = False) -> Path:
+    if (path := local_file(source, draft=draft)) is None:
         fix = setup_command(pair, by_name=pair.name != FILES)
         raise PairError(f"{source} is not on this machine yet.", f"Download it: {fix}")
     return path

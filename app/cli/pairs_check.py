@@ -15,8 +15,9 @@ from typing import Any
 from app.cli.known_pairs import catalog, demo_file, file_here, registry
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
-from app.core.errors import AppError, HubError, Interrupted, PairError, UsageError
+from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable
+from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.engine.types import SOURCE_NAMES
 from app.models.catalog import Pair
@@ -66,11 +67,16 @@ def check_models(args: argparse.Namespace) -> int:
     n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
     target, draft, is_pair = _sources(args.target, getattr(args, "draft", None))
     warnings: list[str] = []
-    with _reading() as (watch, _):
-        model, facts = _found(target, watch)
-        found = _found(draft, watch, draft=True) if draft is not None else None
-        if found is None and not is_pair:
-            found = own_draft(model, facts, watch, warnings)
+    try:
+        with _reading() as (watch, _):
+            model, facts = _found(target, watch)
+            found = _found(draft, watch, draft=True) if draft is not None else None
+            if found is None and not is_pair:
+                found = own_draft(model, facts, watch, warnings)
+    except FileChangedError as error:
+        if not is_pair:
+            raise
+        raise current_file_offered(error, args.target) from error
     check = check_pair(facts, found[1] if found is not None else None)
     check = replace(check, warnings=(*check.warnings, *warnings))
     if "json" in args:
@@ -79,6 +85,12 @@ def check_models(args: argparse.Namespace) -> int:
         more = [printable(remedy_text(check.remedy, target))] if check.remedy is not None else []
         print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
+
+
+def current_file_offered(error: FileChangedError, name: str) -> FileChangedError:
+    """Return the error for a pair, with the command that uses what the repository holds now."""
+    fix = command(["tandem", "setup", name, "--latest"])
+    return FileChangedError(error.message, f"To use the current file, without a checksum: {fix}")
 
 
 def find_models(args: argparse.Namespace) -> int:

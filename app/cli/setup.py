@@ -11,11 +11,20 @@ from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_instal
 from app.cli.measured_pairs import measured_room
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
-from app.cli.pairs_check import LABEL, check_lines
+from app.cli.pairs_check import LABEL, check_lines, current_file_offered
 from app.cli.report import pace
 from app.cli.streams import cancel_on_interrupt
 from app.conversations.message import Message, Role
-from app.core.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, PairError, UsageError
+from app.core.errors import (
+    INTERRUPTED,
+    AppError,
+    CacheError,
+    FileChangedError,
+    HubError,
+    Interrupted,
+    PairError,
+    UsageError,
+)
 from app.core.printable import printable
 from app.core.shell import command, quoted
 from app.core.units import gigabytes
@@ -71,6 +80,8 @@ def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Return the pair to set up: named, given by its models, or proposed."""
     given = vars(args)
     name = given.get("pair")
+    if "latest" in given and name is None:
+        raise UsageError("--latest needs the name of a pair.", "For models that you name, leave it out.")
     if "target" in given or "draft" in given:
         if name is not None:
             raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
@@ -161,7 +172,7 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
     steps = Setup(registry(), demo_file)
     status.show(f"Looking at {pair.title}")
     with cancel_on_interrupt(steps.cancel):
-        prepared = steps.prepare(pair, status.show, finds_draft="target" in args and "draft" not in args)
+        prepared = _prepared(steps, pair, args, status)
     if "target" in args:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen="name" in args))
     lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all(), problems=False)
@@ -175,6 +186,22 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
         if "yes" not in args and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
     return _install(steps, prepared, args, status)
+
+
+def _prepared(steps: Setup, pair: Pair, args: argparse.Namespace, status: ProgressLine) -> Prepared:
+    """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
+    latest = "latest" in args
+    try:
+        return steps.prepare(pair, status.show, finds_draft="target" in args and "draft" not in args, latest=latest)
+    except FileChangedError as error:
+        if latest or "target" in args:
+            raise
+        if "yes" not in args and status.can_ask:
+            status.say(error.message)
+            reply = status.ask("Use the current file instead, without a checksum? [y/N] ")
+            if reply in ("y", "yes"):
+                return steps.prepare(pair, status.show, latest=True)
+        raise current_file_offered(error, pair.name) from error
 
 
 def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str]:

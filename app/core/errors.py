@@ -65,6 +65,18 @@ class HubTimeoutError(HubError):
     """A Hugging Face request reached its deadline; another attempt would wait as long."""
 
 
+class NoRepositoryError(HubError):
+    """Hugging Face has no such repository, or does not show it."""
+
+
+class FileChangedError(HubError):
+    """The file that a pair names is gone from Hugging Face, or another one has taken its place."""
+
+
+class NoRevisionError(FileChangedError):
+    """A repository has no such branch, tag or commit."""
+
+
 class CacheError(HubError):
     """The folder of downloads cannot be read or written, or its disk is full."""
 

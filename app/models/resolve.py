@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from app.core import regular_file
-from app.core.errors import AppError, DamagedFileError, HubError, HubTimeoutError, PairError
+from app.core.errors import (
+    AppError,
+    DamagedFileError,
+    HubError,
+    HubTimeoutError,
+    NoRepositoryError,
+    NoRevisionError,
+    PairError,
+)
 from app.models.compatibility import check_pair
 from app.models.gguf import (
     MAX_HEADER_BYTES,
@@ -22,11 +30,11 @@ from app.models.gguf import (
 )
 from app.models.hub import cache, choose
 from app.models.hub.client import repository, stream_from
-from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, interruptible_lookup
+from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, host, interruptible_lookup
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import part_of, parts_here
 from app.models.progress import Watcher
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.models.source import DEFAULT_REVISION, DemoModel, HubModel, LocalModel, ModelSource
 
 DemoFile = Callable[[str], Path]
 """Returns the path of the demo's target or draft; creates it if missing."""
@@ -43,6 +51,7 @@ class Resolved:
         size: Bytes of all parts.
         gated: Its terms must be accepted first.
         beside: Draft layers in the same repository, the preferred first.
+        moved_to: New name of the repository, if it has one.
     """
 
     source: ModelSource
@@ -52,6 +61,7 @@ class Resolved:
     license: str = ""
     gated: bool = False
     beside: tuple[HubModel, ...] = ()
+    moved_to: str | None = None
 
     @property
     def name(self) -> str:
@@ -82,22 +92,44 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
 
 def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
     # A downloaded file is used if Hugging Face does not answer, or holds another file now.
-    here = cache.cached_file(source)
+    here = cache.cached_model(source, draft=draft)
     ask = partial(repository, source.repo, source.revision)
     try:
         listed = interruptible_lookup(ask, watcher, LOOKUP_S if here is None else CACHED_S)
         files = choose.choose(source, listed.files, draft=draft).files
-    except HubError:
-        if here is None or source.file is None:
-            raise
-        # .../snapshots/<commit>/<file in the repository>
-        commit, size = here.parents[source.file.count("/")].name, here.stat().st_size
-        return Resolved(source, (choose.RemoteFile(source.file, size, source.sha256, source.repo, commit),), here, size)
+    except HubError as error:
+        if here is not None:
+            return Resolved(source, here[1], here[0], sum(file.size for file in here[1]))
+        if isinstance(error, NoRevisionError) and source.sha256 is not None and source.revision != DEFAULT_REVISION:
+            # Its checksum tells whether the file of another commit is the same.
+            return _on_hub(replace(source, revision=DEFAULT_REVISION), watcher, draft=draft)
+        if isinstance(error, NoRepositoryError) and source.is_pinned:
+            gone = f"{source.repo} is gone from {host()}, or it is private now."
+            raise NoRepositoryError(gone, "Choose another pair: tandem pairs list") from error
+        raise
     paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
     path, size = paths[0] if all(paths) else None, sum(file.size for file in files)
     layers = choose.draft_layers(listed.files)
     beside = tuple(HubModel(source.repo, file=found.name, revision=source.revision) for found in layers)
-    return Resolved(source, files, path, size, listed.license, listed.gated, beside)
+    moved_to = listed.name if listed.name.lower() != source.repo.lower() else None
+    return Resolved(source, files, path, size, listed.license, listed.gated, beside, moved_to)
+
+
+def current(source: ModelSource, watcher: Watcher) -> ModelSource:
+    """Return what a repository holds now in place of a file that a catalog names, without a checksum if it changed.
+
+    Raises:
+        HubError: It holds nothing in its place, or cannot be asked.
+        Interrupted: Canceled.
+    """
+    if not isinstance(source, HubModel) or not source.is_pinned:
+        return source
+    listed = interruptible_lookup(partial(repository, source.repo, DEFAULT_REVISION), watcher, LOOKUP_S)
+    found = choose.successor(source, listed.files)
+    is_same = found.files[0].sha256 == source.sha256 if source.sha256 is not None else found.size == source.size
+    if found.name == source.file and is_same:
+        return replace(source, revision=DEFAULT_REVISION)
+    return HubModel(source.repo, file=found.name)
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:

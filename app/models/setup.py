@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from app.core.errors import CacheError, Interrupted, ModelLoadError, PairError
+from app.core.errors import CacheError, HubError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
 from app.core.program import in_background
+from app.core.shell import command
 from app.core.units import MAX_SIZE, gigabytes
 from app.engine.types import SOURCE_NAMES
 from app.models.catalog import Pair
@@ -24,8 +26,8 @@ from app.models.memory_estimate import longest_trained
 from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
 from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
 from app.models.registry import ModelOnDisk, Registry, SetUp
-from app.models.resolve import DemoFile, Resolved, facts_of, own_draft, resolve
-from app.models.source import HubModel, ModelSource
+from app.models.resolve import DemoFile, Resolved, current, facts_of, own_draft, resolve
+from app.models.source import DEFAULT_REVISION, HubModel, ModelSource
 
 _POLL_S = 0.2
 _STOP_S = 0.5
@@ -84,30 +86,43 @@ class Setup:
         return self._stop.is_set()
 
     def prepare(
-        self, pair: Pair, on_status: Callable[[str], None] = lambda _: None, *, finds_draft: bool = False
+        self,
+        pair: Pair,
+        on_status: Callable[[str], None] = lambda _: None,
+        *,
+        finds_draft: bool = False,
+        latest: bool = False,
     ) -> Prepared:
         """Find both models and read their headers, with status texts; a few megabytes are downloaded.
 
-        Files that are here are hashed; damaged ones are deleted, to be downloaded again. `finds_draft` adds draft
-        layers from the target's repository to a pair without a draft.
+        Files that are here are hashed; damaged ones are deleted, to be downloaded again.
+
+        Args:
+            finds_draft: Add draft layers from the target's repository to a pair without a draft.
+            latest: Use what the repositories hold now in place of the files that the catalog names.
 
         Raises:
-            AppError: A model is not available or invalid.
+            AppError: A model is not available or invalid; `FileChangedError` if `latest` may help.
             Interrupted: Canceled.
         """
         warnings: list[str] = []
-        models = [self._found(pair.target, on_status, warnings)]
-        try:
-            if pair.draft is not None:
-                models.append(self._found(pair.draft, on_status, warnings, draft=True))
-        except ModelLoadError as error:
-            warnings.append(without_draft(error))
 
         def watch(subject: str) -> HeaderWatcher:
             watcher = HeaderWatcher(subject, on_status, self._stop)
             watcher.check_cancelled()
             return watcher
 
+        if latest:
+            pair, sources = _with_latest(pair, watch, warnings)
+        else:
+            sources = pair.sources
+        models = [self._found(sources[0], on_status, warnings)]
+        try:
+            if pair.draft is not None:
+                models.append(self._found(sources[1], on_status, warnings, draft=True))
+        except ModelLoadError as error:
+            warnings.append(without_draft(error))
+        warnings += _changes(pair.name, models, watch)
         facts = [facts_of(model, watch(model.name)) for model in models]
         if finds_draft and pair.draft is None and (found := own_draft(models[0], facts[0], watch, warnings)):
             draft, draft_facts = found
@@ -166,7 +181,9 @@ class Setup:
     def refuse(self, prepared: Prepared) -> None:
         """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
         if prepared.check.remedy is not None:
-            raise PairError(prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.pair.target))
+            raise PairError(
+                prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.models[0][1].source)
+            )
         if not has_room(prepared.download_bytes, prepared.free_bytes):
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {cache.folder()}, "
@@ -209,6 +226,38 @@ class Setup:
                 # Stored at once: the next download may fail.
                 self._registry.claim(paths[-1])
         return paths[0]
+
+
+def _with_latest(
+    pair: Pair, watch: Callable[[str], HeaderWatcher], warnings: list[str]
+) -> tuple[Pair, tuple[ModelSource, ...]]:
+    """Return the pair without sizes and checksums of files that changed, and what its repositories hold now."""
+    sources = tuple(current(source, watch(str(source))) for source in pair.sources)
+    named = list(pair.sources)
+    for at, (was, now) in enumerate(zip(pair.sources, sources, strict=True)):
+        if isinstance(was, HubModel) and isinstance(now, HubModel) and was.is_pinned and not now.is_pinned:
+            # It stays the file of this entry, which may be used until the catalog names another one.
+            named[at] = replace(was, size=None, sha256=None)
+            warnings.append(f"{now.file} of {now.repo} is used as it is now; the catalog has no checksum of it.")
+    return replace(pair, target=named[0], draft=named[1] if len(named) > 1 else None), sources
+
+
+def _changes(name: str, models: list[Resolved], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
+    """Yield what changed on Hugging Face since the catalog named the files that are to be downloaded."""
+    for model in models:
+        if model.moved_to is not None:
+            yield f"{model.source} was renamed to {model.moved_to}; Hugging Face forwards the old name."
+        source = model.source
+        if not isinstance(source, HubModel) or model.path is not None or source.revision == DEFAULT_REVISION:
+            continue
+        with suppress(HubError):
+            now = current(source, watch(f"the newest {source.file}"))
+            if isinstance(now, HubModel) and source.is_pinned and not now.is_pinned:
+                latest = command(["tandem", "setup", name, "--latest"])
+                yield (
+                    f"{source.repo} has another {source.file} now; the one of revision {source.revision[:7]} is used, "
+                    f"which is still there. For the current one: {latest}"
+                )
 
 
 def _missing_bytes(models: list[Resolved]) -> int:

@@ -44,6 +44,11 @@ class HubModel:
         if self.quant is not None:
             object.__setattr__(self, "quant", self.quant.upper())
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a catalog names the size or the checksum of its file."""
+        return self.size is not None or self.sha256 is not None
+
     def __str__(self) -> str:
         name = self.file or self.quant
         where = self.repo if self.revision == DEFAULT_REVISION else f"{self.repo}@{self.revision}"

@@ -18,9 +18,8 @@ from app.core import atomic
 from app.core.errors import CacheError, HubError
 from app.core.regular_file import is_file, status
 from app.models.catalog import Pair
-from app.models.hub.choose import RemoteFile, safe_name
-from app.models.model_names import part_of
-from app.models.source import HubModel, home_expanded
+from app.models.hub.choose import RemoteFile, choose, safe_name
+from app.models.source import DEFAULT_REVISION, HubModel, home_expanded
 
 PARTIAL = ".incomplete"
 """Suffix of a file that is not downloaded completely."""
@@ -95,9 +94,7 @@ def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None
         return None
     here = _repo_folder(repo)
     with suppress(OSError, ValueError):
-        reference = here / "refs" / revision
-        commit = reference.read_text().strip() if is_file(reference) else revision
-        found = here / "snapshots" / commit / path
+        found = here / "snapshots" / _commit(here, revision) / path
         if size in (None, status(found).st_size):
             return found
     return None
@@ -112,15 +109,45 @@ def sha256_of(named: Path) -> str | None:
     return content if _SHA256.fullmatch(content) else None
 
 
-def cached_file(source: HubModel) -> Path | None:
-    """Return the file of a source that can be used without Hugging Face; None for a split model."""
-    # A catalog may hold any name.
-    if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
+def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[RemoteFile, ...]] | None:
+    """Return the path to load of a model that can be used without Hugging Face, and its files; None if it is not here.
+
+    Any program may have downloaded it. A file of another commit counts if no commit is named, or by its checksum.
+    """
+    if ".." in source.revision.split("/"):
         return None
-    # People may round its size.
-    found = cached(source.repo, source.revision, source.file, None)
-    is_known = found is None or source.sha256 is None or sha256_of(found) in (None, source.sha256)
-    return found if is_known else None
+    here = _repo_folder(source.repo)
+    with suppress(OSError, ValueError):
+        commit = _commit(here, source.revision)
+        snapshots = sorted((here / "snapshots").iterdir(), key=lambda one: (one.name == commit, one.stat().st_mtime))
+        for snapshot in reversed(snapshots):
+            # A source that is not found, or not clear, in one snapshot may be in the next.
+            with suppress(HubError):
+                found = choose(source, _files_of(source.repo, snapshot), draft=draft).files
+                is_same = source.sha256 is not None and sha256_of(snapshot / found[0].path) == source.sha256
+                if is_same or commit == snapshot.name or source.revision == DEFAULT_REVISION:
+                    return snapshot / found[0].path, found
+    return None
+
+
+def _commit(here: Path, revision: str) -> str:
+    """Return the commit of a branch or tag as noted in a repository's folder; a commit stays itself."""
+    reference = here / "refs" / revision
+    return reference.read_text().strip() if is_file(reference) else revision
+
+
+def _files_of(repo: str, snapshot: Path) -> list[RemoteFile]:
+    paths = [path for path in snapshot.rglob("*") if is_file(path)]
+    return [
+        RemoteFile(path.relative_to(snapshot).as_posix(), status(path).st_size, sha256_of(path), repo, snapshot.name)
+        for path in paths
+    ]
+
+
+def cached_file(source: HubModel, *, draft: bool = False) -> Path | None:
+    """Return the path to load of a model that can be used without Hugging Face."""
+    found = cached_model(source, draft=draft)
+    return found[0] if found is not None else None
 
 
 def bytes_to_download(pair: Pair) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.atomic import is_valid_name
-from app.core.errors import HubError
+from app.core.errors import FileChangedError, HubError
 from app.models.model_names import part_of, plain, quantization
-from app.models.source import HubModel
+from app.models.source import DEFAULT_REVISION, HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
 _HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash2?|dspark)([/._-]|$)|(^|/)mtp[/._-]", re.IGNORECASE)
@@ -21,6 +21,7 @@ DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
+_REPLACED = "Its authors may have replaced it. To use the current file: tandem setup NAME --latest"
 _SHOWN = 12
 _COMPARED = 200
 """Names that are compared for the nearest one; each takes a millisecond."""
@@ -67,6 +68,11 @@ class ModelFiles:
         """The file to load."""
         return self.files[0].path
 
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
 
 def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[ModelFiles]:
     """Return the complete models among a repository's files, without projectors, adapters and incomplete splits.
@@ -87,7 +93,7 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
         # Counted first: a name may claim 99,999 parts, and as many names may.
         if len(found) == n and sorted(found) == list(range(1, n + 1))
     )
-    return sorted(models, key=lambda model: (sum(file.size for file in model.files), model.name))
+    return sorted(models, key=lambda model: (model.size, model.name))
 
 
 def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
@@ -112,7 +118,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
     If none is named, `draft` decides which quantization is preferred.
 
     Raises:
-        HubError: There is none, or more than one, or its checksum is not the known one.
+        HubError: There is none, or more than one; `FileChangedError` if it is not the file that a catalog means.
     """
     # A repository of draft layers holds nothing else.
     models = models_in(files) or (models_in(files, heads=True) if draft else [])
@@ -127,17 +133,47 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
         found = _by_quant(source, source.quant, models)
     else:
         found = _preferred(source, models, (*DRAFT_PREFERENCE, *PREFERENCE) if draft else PREFERENCE)
+    _check_size(source, found)
     (file, *more), known = found.files, source.sha256
     if known is None or more:
         return found
     if file.sha256 not in (None, known):
-        raise HubError(
+        raise FileChangedError(
             f"{file.path} of {source.repo} is not the file that this pair was made with: "
             f"its SHA-256 is {file.sha256}, not {known}.",
-            "Its authors may have replaced it. If you trust what is there now, name both models instead of the "
-            "pair: tandem setup --target MODEL --draft MODEL",
+            _REPLACED,
         )
     return replace(found, files=(replace(file, sha256=known),))
+
+
+def _check_size(source: HubModel, found: ModelFiles) -> None:
+    """Compare the size at a commit where no checksum is known; elsewhere it is an estimate, which people may round."""
+    is_estimate = source.size is None or source.sha256 is not None or source.revision == DEFAULT_REVISION
+    if not is_estimate and found.size != source.size:
+        raise FileChangedError(
+            f"{found.name} of {source.repo} is not the file that this pair was made with: "
+            f"it has {found.size:,} bytes, not {source.size:,}.",
+            _REPLACED,
+        )
+
+
+def successor(source: HubModel, files: Sequence[RemoteFile]) -> ModelFiles:
+    """Return what a repository holds in place of a file: the same name, else the same quantization.
+
+    Raises:
+        HubError: There is neither, or more than one file.
+    """
+    if source.file is None:
+        return choose(source, files)
+    same = HubModel(source.repo, file=source.file)
+    try:
+        return choose(same, files)
+    except HubError:
+        quant = quantization(source.file)
+        alike = draft_layers(files) if _HEAD.search(source.file) else models_in(files)
+        if not quant or not alike:
+            raise
+        return _by_quant(replace(same, file=None, quant=quant), quant, alike)
 
 
 def _by_file(source: HubModel, path: str, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
@@ -147,7 +183,8 @@ def _by_file(source: HubModel, path: str, models: Sequence[ModelFiles], files: S
         return found[0]
     close = difflib.get_close_matches(path, [model.name for model in models[:_COMPARED]], n=3, cutoff=0.4)
     hint = f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
-    raise HubError(f"{source.repo} has no complete file {path}.", hint)
+    failure = FileChangedError if source.is_pinned else HubError
+    raise failure(f"{source.repo} has no complete file {path}.", hint)
 
 
 def _by_quant(source: HubModel, quant: str, models: Sequence[ModelFiles]) -> ModelFiles:

@@ -36,11 +36,17 @@ _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Files of a repository, without unsafe names; `gated` if its terms must be accepted first."""
+    """Files of a repository at a commit, without unsafe names.
+
+    Attributes:
+        gated: Its terms must be accepted first.
+        name: Its name today; Hugging Face forwards an earlier one.
+    """
 
     files: tuple[RemoteFile, ...]
     license: str = ""
     gated: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,13 @@ def _repository(name: str, info: Mapping[str, Any]) -> Repository:
             files.append(RemoteFile(path, size, sha256 if _SHA256.fullmatch(sha256) else None, name, commit))
     card = info.get("cardData")
     identifier = card.get("license") if isinstance(card, dict) else None
-    return Repository(tuple(files), identifier if isinstance(identifier, str) else "", bool(info.get("gated")))
+    now = info.get("id")
+    return Repository(
+        tuple(files),
+        identifier if isinstance(identifier, str) else "",
+        bool(info.get("gated")),
+        now if isinstance(now, str) and is_repository(now) else name,
+    )
 
 
 def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:

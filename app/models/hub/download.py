@@ -74,7 +74,7 @@ class Download:
         """
         file = self.file
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            fix = command(["hf", "download", file.repo, file.path])
+            fix = command(["hf", "download", file.repo, file.path, "--revision", file.commit])
             raise HubError(f"{file.path} is above 50 GB, which Hugging Face does not send over HTTP.", f"Run: {fix}")
         with translated(file.repo), self._lock():
             here = cache.complete(file)

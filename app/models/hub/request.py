@@ -20,7 +20,14 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from app.core.errors import HubError, HubTimeoutError, UnreachableError, WaitError
+from app.core.errors import (
+    HubError,
+    HubTimeoutError,
+    NoRepositoryError,
+    NoRevisionError,
+    UnreachableError,
+    WaitError,
+)
 from app.core.program import in_background
 from app.models.hub import check_named, hub_address, named_by, offline_by
 from app.models.hub.cache import disk_error
@@ -156,7 +163,7 @@ def sentence(error: BaseException, repo: str) -> HubError:
                 f"Accept them on {hub_address()}/{repo}; approval may take a while. {LOG_IN}",
             )
         case RevisionNotFoundError():
-            return HubError(f"{repo} has no such revision.", "Leave @revision out to use the newest.")
+            return NoRevisionError(f"{repo} has no such revision.", "Leave @revision out to use the newest.")
         case HfHubHTTPError() if error.response is not None:
             return _status(error.response, repo, is_missing=isinstance(error, RepositoryNotFoundError))
         case httpx2.TooManyRedirects() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
@@ -173,7 +180,7 @@ def _status(response: httpx2.Response, repo: str, *, is_missing: bool) -> HubErr
     if status == 401 and _BAD_TOKEN in response.headers.get("x-error-message", ""):
         return HubError("Hugging Face does not accept your token.", f"It may have expired. {LOG_IN}")
     if status == 401 or is_missing:
-        return HubError(
+        return NoRepositoryError(
             f"There is no repository {repo} on {host()}, or it is private.",
             f"Check the spelling. If it is private: {LOG_IN}",
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from app.core.errors import CacheError, HubError
+from app.core.errors import CacheError, FileChangedError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
 from app.models.recommend import Fit
@@ -216,7 +216,9 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
 def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
     if setup.error is not None:
         yield Content(printable(setup.error.message))
-        if setup.error.hint:
+        if isinstance(setup.error, FileChangedError):
+            yield Content.styled(f"Press {_enter()} to use the current file, without a checksum.", "bold")
+        elif setup.error.hint:
             yield Content.styled(printable(setup.error.hint), "$quiet")
     if setup.header_progress:
         yield Content.styled(printable(setup.header_progress), "$quiet")

@@ -76,12 +76,15 @@ class PairService:
             busy=busy,
         )
 
-    def set_up(self, name: str, *, confirmed: bool = False) -> None:
-        """Set a pair up, or resume; unless `confirmed`, ask before a download."""
+    def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
+        """Set a pair up, or resume; unless `confirmed`, ask before a download.
+
+        With `latest`, what the repositories hold now replaces the files of the catalog.
+        """
         before = self._setups.get(name)
         progress = before.progress if before is not None else None
         prepared = progress.prepared if progress is not None and progress.stage is Stage.CHECKED else None
-        self._start(self._pairs[name], prepared, confirmed=confirmed)
+        self._start(self._pairs[name], prepared, confirmed=confirmed, latest=latest)
 
     def cancel_setup(self, name: str) -> None:
         """Stop a setup; downloaded bytes stay."""
@@ -156,11 +159,11 @@ class PairService:
         self._machine, self._room, self._cached = inspect(self._environment, on_hub)
         self._stale = True
 
-    def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool) -> None:
+    def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool, latest: bool = False) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-        task = PairTask(self._environment, lambda: pair, self._room, prepared, confirmed=confirmed)
+        task = PairTask(self._environment, lambda: pair, self._room, prepared, confirmed=confirmed, latest=latest)
         self._setups[pair.name] = self._run(task)
 
     def _run(self, task: PairTask) -> PairTask:

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, Static
 
-from app.core.errors import AppError
+from app.core.errors import AppError, FileChangedError
 from app.core.printable import printable
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
@@ -101,6 +101,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.hint.say(f"Already running; {key('pairs.cancel', 'ctrl+x')} stops it.")
         elif not self.pairs.question and (question := question_before_setup(card, setup)):
             self.pairs.ask(question)
+        elif setup is not None and isinstance(setup.error, FileChangedError):
+            # The size of the current file comes first.
+            self._set_up(card, latest=True)
         else:
             self._set_up(card, confirmed=bool(self.pairs.question) or setup is not None)
 
@@ -168,10 +171,10 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         """Setup of the chosen pair."""
         return self.pairs.state.setups.get(self.pairs.row.name) if self.pairs.row is not None else None
 
-    def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
+    def _set_up(self, card: PairCard, *, confirmed: bool = False, latest: bool = False) -> None:
         self._awaited = card.name
         self.pairs.ask("")
-        self._service.set_up(card.name, confirmed=confirmed)
+        self._service.set_up(card.name, confirmed=confirmed, latest=latest)
         self._timer.resume()
 
     def _on_added(self, name: str | None) -> None:

@@ -77,7 +77,7 @@ class PairTask(threading.Thread):
         prepared: Result of an earlier `Setup.prepare`.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without a question.
-        finds_draft: As for `Setup.prepare`.
+        finds_draft: As for `Setup.prepare`, like `latest`.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class PairTask(threading.Thread):
         installs: bool = True,
         confirmed: bool = False,
         finds_draft: bool = False,
+        latest: bool = False,
     ) -> None:
         super().__init__(name="pair", daemon=True)
         self.progress = SetupProgress(Stage.CHECKING, prepared=prepared)
@@ -99,6 +100,7 @@ class PairTask(threading.Thread):
         self._room = room
         self._installs = installs
         self._finds_draft = finds_draft
+        self._latest = latest
         self._setup: Setup | None = None
         self._cancelled = threading.Event()
 
@@ -128,7 +130,7 @@ class PairTask(threading.Thread):
 
     def _work(self, setup: Setup) -> None:
         prepared = self.progress.prepared or setup.prepare(
-            self._pair(), self._report_headers, finds_draft=self._finds_draft
+            self._pair(), self._report_headers, finds_draft=self._finds_draft, latest=self._latest
         )
         checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=weigh(prepared.sized, self._room).summary)
         if self._installs and (self._confirmed or not prepared.download_bytes):

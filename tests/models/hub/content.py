@@ -54,6 +54,10 @@ class HubRepo:
         held |= {path: HubFile(path, content) for path, content in files.items()}
         self.commits[hashlib.sha1(f"{self.name}#{len(self.commits)}".encode()).hexdigest()] = held
 
+    def forget(self, revision: str) -> None:
+        """Remove a commit, as a rewritten history does."""
+        del self.commits[revision]
+
     def resolve(self, revision: str) -> str | None:
         """Return the commit of main or of a commit hash."""
         if revision == "main":

@@ -38,6 +38,8 @@ class Site:
 
     def __init__(self) -> None:
         self.repos: dict[str, HubRepo] = {}
+        self.renamed: dict[str, str] = {}
+        """New names of repositories by their old ones."""
         self.tokens: set[str] = set()
         self.leaks: list[Request] = []
         self._links: dict[str, HubFile] = {}
@@ -66,7 +68,18 @@ class Site:
             self.leaks.append(request)
         return _content(request, self._links[request.raw_path])
 
+    def rename(self, old: str, new: str) -> None:
+        """Give a repository another name; requests of the old one are forwarded."""
+        self.repos[new] = self.repos.pop(old)
+        self.repos[new].name = new
+        self.renamed[old] = new
+
     def _from_hub(self, request: Request) -> Answer:
+        for old, new in self.renamed.items():
+            if f"/{old}/" in request.raw_path:
+                place = request.raw_path.replace(f"/{old}/", f"/{new}/", 1)
+                query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
+                return Answer.text(307, f"Temporary Redirect. Redirecting to {place}", Location=place + query)
         if request.raw_path == "/api/models":
             return self._search(request)
         if route := _INFO.fullmatch(request.raw_path):

@@ -199,7 +199,7 @@ def test_a_file_too_large_for_http_names_the_command_that_downloads_it(
 
     with pytest.raises(HubError, match="above 50 GB") as failed:
         Watched().fetch(file)
-    assert failed.value.hint == f"Run: hf download {TARGET} {NAME}"
+    assert failed.value.hint == f"Run: hf download {TARGET} {NAME} --revision {file.commit}"
 
 
 def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> None:

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from huggingface_hub import close_session, constants
 
-from app.core.errors import AppError, HubError, UnreachableError, WaitError
+from app.core.errors import AppError, HubError, NoRepositoryError, UnreachableError, WaitError
 from app.models.hub.client import repository
 from app.models.hub.request import host, sentence, wait_asked
 from tests.models.hub.faults import BadJson, CaptivePortal, RedirectLoop, Status, rate_limited
@@ -17,7 +17,7 @@ from tests.models.hub.models import CONTENT, TARGET, Watched, publish
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
-        (Status(401, {"X-Error-Message": "User Access Token is expired"}), HubError, "or it is private"),
+        (Status(401, {"X-Error-Message": "User Access Token is expired"}), NoRepositoryError, "or it is private"),
         (Status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
         (Status(404), HubError, "does not hold what was asked for. Check the spelling"),
         (Status(451), HubError, "refused with status 451"),

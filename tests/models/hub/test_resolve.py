@@ -105,8 +105,9 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
     assert 0 < sum(patient.pauses) < 60
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
+    assert resolve(HubModel(TARGET), no_demo, Impatient()).path == path
     with pytest.raises(UnreachableError):
-        resolve(HubModel(TARGET), no_demo, Impatient())
+        resolve(HubModel(DRAFT), no_demo, Impatient())
 
 
 def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path: Path) -> None:

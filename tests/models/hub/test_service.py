@@ -421,7 +421,7 @@ def test_a_missing_default_is_reported_and_others_can_be_opened(setting: Setting
 
 def test_models_that_another_program_downloaded_are_found(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[HubModel] = []
-    monkeypatch.setattr("app.models.hub.cache.cached_file", lambda source: Path() if source in found else None)
+    monkeypatch.setattr("app.models.hub.cache.cached_file", lambda source, draft: __file__ if source in found else None)
     setting.again()
     for on_disk in (False, True):
         setting.service.refresh()
@@ -433,7 +433,7 @@ def test_models_that_another_program_downloaded_are_found(setting: Setting, monk
 
 
 def test_a_cache_that_cannot_be_read_hides_nothing(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: HubModel) -> Path:
+    def refuse(source: HubModel, draft: bool) -> Path:
         raise PermissionError
 
     monkeypatch.setattr("app.models.hub.cache.cached_file", refuse)

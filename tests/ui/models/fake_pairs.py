@@ -196,8 +196,8 @@ class FakePairs(PairService):
         self.reads += 1
         return self.now
 
-    def set_up(self, name: str, *, confirmed: bool = False) -> None:
-        self.calls.append(("set_up", name, *(["confirmed"] if confirmed else [])))
+    def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
+        self.calls.append(("set_up", name, *(["confirmed"] if confirmed else []), *(["latest"] if latest else [])))
         self.report(name, SetupProgress(Stage.CHECKING))
 
     def cancel_setup(self, name: str) -> None:

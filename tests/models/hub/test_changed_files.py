@@ -1,0 +1,223 @@
+"""Files of the catalog that changed on Hugging Face: the pinned revision, or the current file where it is offered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.cli.known_pairs import about_catalog, named_pair, newest, registry
+from app.models.hub import cache
+from app.models.hub.choose import RemoteFile
+from app.models.source import HubModel
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET, sha256
+
+FILE = "big-Q4_K_M.gguf"
+SETUP = ["setup", "mine", "--yes", "--no-trial"]
+LATEST = [*SETUP, "--latest"]
+Entry = Callable[..., HubModel]
+
+
+@pytest.fixture
+def entry(pair: LoopbackHub, home: Path) -> Entry:
+    """Write the pair "mine" into the user's catalog, pinned to what the hub has now; keywords replace values."""
+    repo = pair.repos[TARGET]
+
+    def write(**changes: Any) -> HubModel:
+        file = repo.files[FILE]
+        known = {"repo": TARGET, "file": FILE, "revision": repo.resolve("main"), "size": file.size}
+        known = {**known, "sha256": file.sha256, **changes}
+        keys = "\n".join(f"{key} = {json.dumps(value)}" for key, value in known.items() if value is not None)
+        folder = home / "config"
+        folder.mkdir(exist_ok=True)
+        table = f'[pairs.mine]\ntitle = "Mine"\n[pairs.mine.target]\n{keys}\n[pairs.mine.draft]\nrepo = "{DRAFT}"\n'
+        (folder / "models.toml").write_text(table)
+        source = newest("mine").target
+        assert isinstance(source, HubModel)
+        return source
+
+    return write
+
+
+def _change(hub: LoopbackHub, *, forget: bool) -> bytes:
+    """Commit another file, longer by a few bytes; return it."""
+    repo = hub.repos[TARGET]
+    pinned, content = repo.resolve("main"), repo.files[FILE].content + bytes(32)
+    repo.change({FILE: content})
+    if forget:
+        repo.forget(pinned or "")
+    return content
+
+
+def _content() -> bytes:
+    return registry().read().pairs["mine"].target.path.read_bytes()
+
+
+def test_the_pinned_revision_is_used_while_it_is_there(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pinned = entry().revision
+    before = pair.repos[TARGET].files[FILE].content
+    _change(pair, forget=False)
+
+    assert main(SETUP) == 0
+
+    assert _content() == before
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{TARGET} has another {FILE} now; the one of revision {pinned[:7]} is used" in said
+    assert "tandem setup mine --latest" in said
+
+
+def test_the_same_file_of_another_revision_is_used_without_a_question(pair: LoopbackHub, entry: Entry) -> None:
+    pinned = entry().revision
+    repo = pair.repos[TARGET]
+    repo.change({"README.md": b"new"})
+    repo.forget(pinned)
+
+    assert main(SETUP) == 0
+    assert sha256(_content()) == repo.files[FILE].sha256
+
+
+@pytest.mark.parametrize("known", ["hash", "size"])
+def test_a_file_that_is_gone_is_named_and_the_current_one_is_offered(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str], known: str
+) -> None:
+    entry(**({} if known == "hash" else {"sha256": None}))
+    current = _change(pair, forget=True)
+
+    assert main(SETUP) == 1
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        f"{FILE} of {TARGET} is not the file" in said if known == "hash" else f"{TARGET} has no such revision" in said
+    )
+    assert "To use the current file, without a checksum: tandem setup mine --latest" in said
+    assert "mine" not in registry().read().pairs
+
+    assert main(LATEST) == 0
+    assert _content() == current
+    pair_, files = named_pair("mine")
+    assert files is not None
+    assert files.is_of(newest("mine")), "it is the pair of this entry until the entry changes"
+    assert about_catalog(pair_) == ()
+
+
+def test_the_current_file_is_found_by_its_quantization(pair: LoopbackHub, entry: Entry) -> None:
+    entry()
+    repo = pair.repos[TARGET]
+    content = repo.files[FILE].content + bytes(32)
+    pair.add(TARGET, {"renamed/big-v2-Q4_K_M.gguf": content, "big-v2-Q8_0.gguf": content + b"\0"})
+
+    assert main(SETUP) == 1
+    assert main(LATEST) == 0
+    assert _content() == content
+
+
+def test_the_current_file_is_checked_like_every_model(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry()
+    other = next(iter(pair.repos["owner/other-GGUF"].files.values())).content
+    pair.add(TARGET, {FILE: other})
+
+    assert main(LATEST) == 1
+    said = capsys.readouterr().err
+    assert "vocabular" in said
+    assert f"tandem pairs find {TARGET}:{FILE}" in said, "and not at the revision that is gone"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"revision": "0" * 40, "sha256": None}, "has no such revision"),
+        ({"size": 7, "sha256": None}, "it has {size} bytes, not 7"),
+        ({"sha256": "0" * 64}, "its SHA-256 is {sha256}, not " + "0" * 64),
+        ({"file": "big-Q5_K_M.gguf"}, "has no complete file big-Q5_K_M.gguf"),
+        ({"repo": "owner/removed-GGUF"}, "owner/removed-GGUF is gone from"),
+    ],
+    ids=["revision", "size", "hash", "file", "repository"],
+)
+def test_a_wrong_entry_is_one_sentence_and_a_fix(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str], wrong: dict[str, Any], sentence: str
+) -> None:
+    entry(**wrong)
+    file = pair.repos[TARGET].files[FILE]
+
+    assert main(SETUP) == 1
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert sentence.format(size=f"{file.size:,}", sha256=file.sha256) in said
+    fix = "tandem pairs list" if "repo" in wrong else "tandem setup mine --latest"
+    assert fix in said
+    assert "Traceback" not in said
+
+
+def test_a_rounded_size_of_a_branch_is_an_estimate(pair: LoopbackHub, entry: Entry) -> None:
+    entry(revision="main", sha256=None, size=1_000)
+
+    assert main(SETUP) == 0
+
+
+def test_a_renamed_repository_is_named_and_used(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry()
+    pair.rename(TARGET, "newowner/big-GGUF")
+
+    assert main(SETUP) == 0
+    assert "was renamed to newowner/big-GGUF" in " ".join(capsys.readouterr().err.split())
+
+
+def test_nothing_downloaded_is_lost_when_the_file_changes(pair: LoopbackHub, entry: Entry) -> None:
+    entry()
+    file = pair.repos[TARGET].files[FILE]
+    partial = cache.partial_path(RemoteFile(FILE, file.size, file.sha256, TARGET))
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(file.content[:100])
+    current = _change(pair, forget=True)
+
+    assert main(SETUP) == 1
+    assert main(LATEST) == 0
+    assert _content() == current
+    assert partial.read_bytes() == file.content[:100]
+
+
+def test_what_is_here_answers_while_the_file_is_gone(pair: LoopbackHub, entry: Entry) -> None:
+    entry()
+    assert main(SETUP) == 0
+    before = _content()
+    _change(pair, forget=True)
+
+    assert main(SETUP) == 0
+    assert _content() == before
+
+
+@pytest.mark.parametrize(("reply", "code"), [("y", 0), ("", 1)])
+def test_a_person_is_asked_whether_to_use_the_current_file(
+    pair: LoopbackHub, entry: Entry, monkeypatch: pytest.MonkeyPatch, reply: str, code: int
+) -> None:
+    entry()
+    current = _change(pair, forget=True)
+    asked: list[str] = []
+
+    def answer(self: object, question: str) -> str:
+        asked.append(question)
+        return reply
+
+    monkeypatch.setattr("app.cli.output.ProgressLine.can_ask", property(lambda self: True))
+    monkeypatch.setattr("app.cli.output.ProgressLine.ask", answer)
+
+    assert main(["setup", "mine", "--no-trial"]) == code
+    assert asked[0].startswith("Use the current file instead, without a checksum?")
+    if code == 0:
+        assert _content() == current
+
+
+def test_latest_is_about_a_pair(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", "--target", TARGET, "--latest"]) == 2
+    assert "--latest needs the name of a pair" in capsys.readouterr().err
