@@ -231,8 +231,9 @@ _PAIRS = Group(
             "check",
             "check whether two models are compatible, from their headers",
             [
-                Argument(["target"]),
+                Argument(["target"], required=False),
                 Argument(["draft"], required=False),
+                switch("--all", help="ask Hugging Face for every file of the catalog: what is gone, changed or newer"),
                 Option(
                     *("-c", "--ctx"),
                     type=click.IntRange(1, MAX_CONTEXT),

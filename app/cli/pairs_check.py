@@ -63,7 +63,14 @@ def _found(source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool 
 
 
 def check_models(args: argparse.Namespace) -> int:
-    """Print two models and whether they are compatible; exit 1 if not."""
+    """Print two models and whether they are compatible, or the state of the catalog's files; exit 1 if they are not."""
+    if "all" in args:
+        # Asks for every file, which no other check needs.
+        from app.cli.pairs_check_all import check_all
+
+        return check_all(args)
+    if "target" not in args:
+        raise UsageError("Name what to check.", "A pair, two models, or --all for every file of the catalog.")
     n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
     target, draft, is_pair = _sources(args.target, getattr(args, "draft", None))
     warnings: list[str] = []

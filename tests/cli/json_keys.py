@@ -42,3 +42,5 @@ TIMINGS = (
 )
 """Keys of `timings` in `run`, as in llama-server. `prompt_ms` is the prefill of both models; only `tokens_per_second`
 includes the draft's prefill in the generation time."""
+CATALOG_CHECK = ("pairs", "model", "state", "detail")
+"""Keys of each file of `pairs check --all`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +18,14 @@ from app.cli.pairs_remove import delete_file
 from app.core.errors import CacheError, UnreachableError
 from app.models.catalog import Pair
 from app.models.hub import cache
+from app.models.progress import Watcher
 from app.models.registry import SetUp
+from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import EditJson
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, no_demo, publish
+from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, no_demo, publish, sha256
 
 NAME = "quants/big-Q4_K_M.gguf"
 
@@ -177,3 +180,53 @@ def test_a_damaged_file_is_not_used_offline(pair: LoopbackHub, at: int) -> None:
 
     with pytest.raises(UnreachableError):
         Setup(registry(), no_demo).prepare(MINE)
+
+
+# Files that another program downloaded
+
+
+def _left_by_another_program(hub: LoopbackHub, name: str = NAME) -> Path:
+    hub.add(TARGET, {name: CONTENT, "big-Q8_0.gguf": CONTENT + b"8"})
+    return Path(hf_hub_download(TARGET, name))
+
+
+@pytest.mark.parametrize("source", [HubModel(TARGET, "q4_k_m"), HubModel(TARGET), HubModel(TARGET, file=NAME)], ids=str)
+def test_a_file_of_another_program_is_found_however_it_is_named(hub: LoopbackHub, source: HubModel) -> None:
+    path = _left_by_another_program(hub)
+    hub.close()
+
+    assert cache.cached_file(source) == path
+    assert resolve(source, no_demo, Watcher()).path == path
+    assert cache.cached_file(HubModel(TARGET, "Q8_0")) is None
+
+
+def test_a_file_is_found_without_a_branch_and_in_an_earlier_commit(hub: LoopbackHub) -> None:
+    path = _left_by_another_program(hub)
+    hub.replace(TARGET, "README.md", b"new")
+    hf_hub_download(TARGET, "README.md")
+    assert cache.cached_file(HubModel(TARGET, "Q4_K_M")) == path
+
+    shutil.rmtree(cache.folder() / f"models--{TARGET.replace('/', '--')}" / "refs")
+    assert cache.cached_file(HubModel(TARGET, "Q4_K_M")) == path
+
+
+def test_a_pinned_file_of_another_commit_counts_by_its_checksum(hub: LoopbackHub) -> None:
+    path = _left_by_another_program(hub)
+    pinned = HubModel(TARGET, file=NAME, revision="0" * 40, size=len(CONTENT), sha256=sha256(CONTENT))
+
+    assert cache.cached_file(pinned) == path
+    assert cache.cached_file(replace(pinned, sha256="0" * 64)) is None
+    assert cache.cached_file(replace(pinned, sha256=None)) is None
+
+
+def test_a_split_model_is_found_with_all_of_its_parts(hub: LoopbackHub) -> None:
+    parts = [f"big-Q4_K_M-0000{i}-of-00002.gguf" for i in (1, 2)]
+    hub.add(TARGET, dict.fromkeys(parts, CONTENT))
+    source = HubModel(TARGET, "Q4_K_M")
+
+    first = Path(hf_hub_download(TARGET, parts[0]))
+    assert cache.cached_file(source) is None
+    hf_hub_download(TARGET, parts[1])
+    assert cache.cached_file(source) == first
+    hub.close()
+    assert resolve(source, no_demo, Watcher()).size == 2 * len(CONTENT)

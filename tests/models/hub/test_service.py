@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import CatalogError, ModelLoadError, PairError
+from app.core.errors import CatalogError, FileChangedError, ModelLoadError, PairError
 from app.models.catalog import Pair
 from app.models.recommend import PairSpeed, Room
 from app.models.source import HubModel, LocalModel
@@ -116,6 +116,23 @@ def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
     setting.pairs = [replace(MINE, target=HubModel(TARGET, quant="Q8_0"))]
     setting.again()
     assert not setting.card("mine").set_up
+
+
+def test_the_current_file_takes_the_place_of_one_that_is_gone(setting: Setting, hub: LoopbackHub) -> None:
+    pinned = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="0" * 40, size=TARGET_SIZE, sha256="0" * 64)
+    setting.pairs = [replace(MINE, target=pinned)]
+    setting.again()
+    assert isinstance(setting.set_up("mine").error, FileChangedError)
+
+    setting.service.set_up("mine", latest=True)
+    setting.until(lambda: not setting.job("mine").running)
+    checked = setting.job("mine")
+    assert checked.stage is Stage.CHECKED, "its size is shown before the download"
+    assert checked.prepared is not None
+    assert "the catalog has no checksum of it" in " ".join(checked.prepared.check.warnings)
+
+    assert setting.set_up("mine").stage is Stage.READY
+    assert setting.card("mine").set_up
 
 
 def test_a_cancelled_download_stops_at_once_and_resumes(setting: Setting, hub: LoopbackHub) -> None:

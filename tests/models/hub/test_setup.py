@@ -124,6 +124,17 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
 
 
+def test_models_that_another_program_downloaded_answer_offline(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for repo, file in ((TARGET, "big-Q4_K_M.gguf"), (DRAFT, "small-Q8_0.gguf")):
+        hf_hub_download(repo, file)
+    pair.close()
+
+    assert main(["run", *BOTH, "--max-tokens", "2", "--json", "hello"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["draft"] is not None
+
+
 def test_draft_layers_beside_the_target_are_set_up_with_it(
     hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

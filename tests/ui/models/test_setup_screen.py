@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.errors import AppError, CacheError, PairError
+from app.core.errors import AppError, CacheError, FileChangedError, PairError
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
@@ -112,6 +112,24 @@ async def test_offline_the_failure_is_shown_and_the_demo_works() -> None:
         assert window.pairs.arguments("load_request") == [["demo"]]
         await window.chat.load()
         await window.chat.send("hello")
+
+
+async def test_a_file_that_is_gone_is_named_and_one_key_takes_the_current_one() -> None:
+    gone = FileChangedError(
+        "big.gguf of owner/big is not the file that this pair was made with.", "tandem setup --latest"
+    )
+    async with open_setup(size=(80, 24)) as window:
+        await window.press("enter", "enter")
+        window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=gone))
+        await window.shows("big.gguf of owner/big is not the file")
+        assert "Press Enter to use the current file, without a checksum." in window.text
+        assert "--latest" not in window.text
+        await window.press("enter")
+        await window.until(lambda: window.pairs.arguments("set_up")[1:] == [["coder-32b", "latest"]])
+        window.pairs.report("coder-32b", CHECKED)
+        await window.shows("Download 20.0 GB?")
+        await window.press("enter")
+        await window.until(lambda: window.pairs.arguments("set_up")[2:] == [["coder-32b", "confirmed"]])
 
 
 async def test_a_pair_that_is_too_big_needs_a_second_enter() -> None:

@@ -1,0 +1,60 @@
+"""`tandem pairs check --all`: which files of the catalog are gone from Hugging Face, changed or newer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from typing import Any
+
+from app.cli.known_pairs import catalog
+from app.cli.output import ProgressLine, for_reading, json_for
+from app.cli.streams import cancel_on_interrupt
+from app.core.errors import UsageError
+from app.core.printable import printable
+from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
+
+_STATE = 10
+"""Columns of a state."""
+
+
+def check_all(args: argparse.Namespace) -> int:
+    """Print what differs; exit 1 if a file is gone or changed, or could not be asked for."""
+    if "target" in args:
+        raise UsageError("--all checks every pair of the catalog.", f"Leave {args.target} out, or --all.")
+    known, stop, status = catalog(), threading.Event(), ProgressLine(sys.stderr)
+    if known.unread is not None:
+        raise known.unread
+    sources = sources_of(known.pairs.values())
+    found: list[FileCheck] = []
+    with cancel_on_interrupt(stop.set):
+        status.show(f"Asking Hugging Face for {len(sources)} files")
+        for one in check_files(sources, stop):
+            found.append(one)
+            status.show(f"Asking Hugging Face: {len(found)} of {len(sources)} files")
+    status.clear()
+    found.sort(key=lambda one: (STATES.index(one.state), one.pairs))
+    if "json" in args:
+        print(json_for(sys.stdout, [_as_json(one) for one in found]))
+    else:
+        print(for_reading("\n".join([*_lines(found), _summary(found)]), sys.stdout, _STATE))
+    return 0 if all(one.state in (UNCHANGED, NEWER, RENAMED) for one in found) else 1
+
+
+def _lines(found: list[FileCheck]) -> list[str]:
+    return [
+        printable(f"{one.state:{_STATE}}{', '.join(one.pairs)}: {one.source}: {one.detail}")
+        for one in found
+        if one.state != UNCHANGED
+    ]
+
+
+def _summary(found: list[FileCheck]) -> str:
+    counts = {state: sum(one.state == state for one in found) for state in reversed(STATES)}
+    hashes = sum(one.source.sha256 is not None for one in found)
+    parts = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
+    return f"{len(found)} files: {parts or 'none'}; {hashes} with a checksum in the catalog, the others by size."
+
+
+def _as_json(one: FileCheck) -> dict[str, Any]:
+    return {"pairs": list(one.pairs), "model": str(one.source), "state": one.state, "detail": one.detail}
