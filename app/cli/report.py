@@ -62,9 +62,8 @@ def _undrafted(event: Finished) -> str:
 def _first_token(stats: GenerationStats) -> str:
     if not stats.predicted_n:
         return ""
-    seconds = (stats.measuring_ns + stats.first_token_ns) / 1e9
-    measuring = " including measuring the pair" if stats.measuring_ns else ""
-    return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s{measuring}"
+    seconds = stats.first_token_ns / 1e9
+    return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s"
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
@@ -81,7 +80,6 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
         "timings": {
             **stats.timings,
             "tokens_per_second": stats.tokens_per_second,
-            "measuring_ms": stats.measuring_ns * _MS,
             "first_token_ms": stats.first_token_ns * _MS,
         },
         "speculation": {

@@ -39,6 +39,7 @@ from app.server.engine_queue import EngineQueue
 from app.server.metrics import Metrics
 from app.server.service import Service
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice
+from app.worker.measuring import MeasureJob
 
 if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
@@ -67,7 +68,8 @@ def serve(args: argparse.Namespace) -> int:
     listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
     status = ProgressLine(sys.stderr)
     with listener:
-        requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics())
+        idle = MeasureJob(options.answers.drafting)
+        requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics(), idle)
         try:
             pair = _load(requests, options, status)
             # A client may connect as soon as the view shows the address.

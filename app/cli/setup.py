@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
 from app.cli.measured_pairs import measured_room
@@ -39,6 +40,7 @@ from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Setup
 from app.worker.events import Finished, Notice
+from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 
@@ -302,7 +304,8 @@ def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
     loaded = load(options, CancelFlag(), lambda what, share: not cancelled())
     notices = list(loaded.notices)
     try:
-        for event in answer(loaded, 0, request, Controls(cancelled)):
+        measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, request.drafting) else ()
+        for event in chain(measured, answer(loaded, 0, request, Controls(cancelled))):
             if isinstance(event, Notice):
                 notices.append(event.text)
             if isinstance(event, Finished):

@@ -20,13 +20,14 @@ from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, failed
 from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, JobProgressed, Notice, Step
+from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 
 WARM_UP = 0
 """Number of the round that does not count."""
 WARM_UP_TOKENS = 16
-"""Enough to load the weights, compile the kernels and calibrate automatic drafting."""
+"""Enough to load the weights and compile the kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,8 @@ def race(
             if cancelled():
                 return
             yield JobProgressed(number, RunBegan(side.name, round_number))
+            if is_warm_up and needs_measuring(pair, side.drafting):
+                yield from measure(pair, number, cancelled)
             asked = replace(short if is_warm_up else request, drafting=side.drafting, conversation=None)
             run = yield from answer_as(pair, side.name, asked, cancelled, prefix, number)
             if run is None:

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
-from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, StepResult, Strategy
+from app.engine.interfaces import (
+    UNCONTROLLED,
+    AnswerStart,
+    Clock,
+    Controls,
+    IsEnd,
+    NativeTimed,
+    Sampler,
+    StepResult,
+    Strategy,
+)
 from app.engine.probability import most_probable_tokens, probability_of
 from app.engine.stats import GenerationStats
 from app.engine.types import (
@@ -105,10 +115,18 @@ class Generator:
         self._pending_strategy: Strategy | None = strategy
         self._sampler = sampler
         self.clock = clock
-        self._work_clock = work_clock or clock
-        self._native = (target, strategy, sampler)
+        self.work_clock = work_clock or clock
+        self._native = (target, sampler)
+        self._native_strategy: NativeTimed = strategy
+        self._earlier_native_ns = 0
+        """Native time of the strategy before it was used here."""
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
+
+    def use(self, strategy: Strategy) -> None:
+        """Begin another strategy at the next step that may draft."""
+        self._earlier_native_ns += strategy.native_ns - self._native_strategy.native_ns
+        self._pending_strategy = self._native_strategy = strategy
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
@@ -174,7 +192,7 @@ class Generator:
         """Run steps until the answer ends."""
         stats, target = self.stats, self._target
         started, native_before = self.clock(), self._native_ns()
-        step_started, work_started = started, self._work_clock()
+        step_started, work_started = started, self.work_clock()
         while self.finish is None:
             if request.controls.cancelled():
                 raise Interrupted
@@ -187,9 +205,9 @@ class Generator:
                 yield from self._begin_strategy(self._pending_strategy, sequence, request)
                 # Only the reading is counted separately; other preparation is part of the answer, but of no step.
                 started, step_started = started + stats.draft_prompt_ns, self.clock()
-                work_started = self._work_clock()
+                work_started = self.work_clock()
                 native_before += self._native_ns() - native_began
-            draft_started, draft_work_started = self.clock(), self._work_clock()
+            draft_started, draft_work_started = self.clock(), self.work_clock()
             draft = NO_DRAFT
             try:
                 draft = self.strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
@@ -197,7 +215,7 @@ class Generator:
                     draft = draft.first(request.n_allowed(draft.tokens))
             except AppError as error:
                 yield self._lose_model(error)
-            draft_ns, draft_work_ns = self.clock() - draft_started, self._work_clock() - draft_work_started
+            draft_ns, draft_work_ns = self.clock() - draft_started, self.work_clock() - draft_work_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
@@ -208,7 +226,7 @@ class Generator:
             target.rollback(n_past + 1 + step.n_accepted)
             ended = self.clock()
             step_ns, step_started = ended - step_started, ended
-            worked = self._work_clock()
+            worked = self.work_clock()
             work_ns, work_started = worked - work_started, worked
             stretch = step_ns / max(work_ns, 1)
             self.strategy.observe(
@@ -278,4 +296,5 @@ class Generator:
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:
-        return sum(part.native_ns for part in self._native)
+        parts = (*self._native, self._native_strategy)
+        return sum(part.native_ns for part in parts) - self._earlier_native_ns

@@ -45,8 +45,6 @@ class GenerationStats:
     draft_prompt_ns: int = 0
     first_token_ns: int = 0
     """Time to first token, from the start of the answer."""
-    measuring_ns: int = 0
-    """Calibration before the start of the answer."""
     predicted_ns: int = 0
     draft_ns: int = 0
     verify_ns: int = 0

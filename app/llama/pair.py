@@ -341,7 +341,7 @@ class NativePair:
         """Measure the cost curves within the time limit; clears both caches."""
         if budget_ns is None:
             budget_ns = CALIBRATION_NS
-            if self.memory is not None and not self.memory.was_slowed:
+            if self.memory is not None and not self.memory.was_slowed and not self.memory.is_estimated:
                 budget_ns = min(budget_ns, self.memory.recalibration_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)

@@ -189,6 +189,7 @@ def save_statistics(path: Path | None, memory: PairStatistics) -> OSError | None
         "n_looks": memory.n_rechecks,
         "least_ns": memory.least_ns,
         "measured_ns": memory.measured_ns,
+        "estimated": memory.is_estimated,
     }
     return _save(path, raw)
 
@@ -231,6 +232,7 @@ def _statistics(raw: dict[str, Any]) -> PairStatistics:
         n_rechecks=min(_MOST_RECHECKS, int(raw["n_looks"])),
         least_ns=_number(raw["least_ns"]),
         measured_ns=_number(raw["measured_ns"]),
+        is_estimated=raw.get("estimated") is True,
     )
 
 

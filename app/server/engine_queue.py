@@ -55,13 +55,15 @@ class EngineQueue:
     Args:
         make_engine: Makes the engine; its events arrive on another thread.
         metrics: Counts requests and their ends.
+        idle: Run while nothing is asked; it must give way to requests. None for nothing.
     """
 
-    def __init__(self, make_engine: EngineFactory, metrics: Metrics) -> None:
+    def __init__(self, make_engine: EngineFactory, metrics: Metrics, idle: Job | None = None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._before: Callable[[Event], None] = lambda event: None
         self.engine: Engine = make_engine(self._emit)
         self.metrics = metrics
+        self._idle = idle
         self._waiting: deque[Ticket] = deque()
         self._running: Ticket | None = None
         self._began = 0.0
@@ -74,6 +76,7 @@ class EngineQueue:
     def start(self) -> None:
         """Take requests on the running event loop."""
         self._loop = asyncio.get_running_loop()
+        self._start_next()
 
     def submit(self, work: Work) -> Ticket:
         """Queue a request.
@@ -133,6 +136,8 @@ class EngineQueue:
             self._began = time.monotonic()
             work, engine = ticket.work, self.engine
             ticket.number = engine.answer(work) if isinstance(work, AnswerRequest) else engine.run(work)
+        elif self._running is None and self._idle is not None:
+            self.engine.run(self._idle)
         self._count()
 
     def _count(self) -> None:

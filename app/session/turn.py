@@ -25,7 +25,7 @@ _COUNTERS = (
     "draft_n_accepted",
     "mean_accepted_length",
 )
-_TIMES = ("first_token", "measuring", "predicted")
+_TIMES = ("first_token", "predicted")
 
 
 def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[str, Any]:
@@ -87,6 +87,9 @@ class Outcome:
         thought: Whether it holds reasoning.
         counts: Whether the conversation continues from it.
         reverted: Whether the earlier answer, or the earlier end of this one, is active again.
+        conversation: Id of the conversation.
+        is_open: Whether that is the open one.
+        returned: Prompts that waited in the open conversation and are not sent after all, as one text.
     """
 
     ending: Ending
@@ -94,6 +97,9 @@ class Outcome:
     thought: bool = False
     counts: bool = False
     reverted: bool = False
+    conversation: int | None = None
+    is_open: bool = True
+    returned: str = ""
 
 
 def counts(answer: Node) -> bool:

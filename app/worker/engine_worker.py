@@ -40,6 +40,10 @@ class Job(Protocol):
     def loads(self) -> bool:
         """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
 
+    @property
+    def gives_way(self) -> bool:
+        """Return whether any later command stops the job."""
+
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Do the work.
 
@@ -76,6 +80,8 @@ class CommandQueue:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._last_number = self._current = 0
+        self._gives_way = False
+        """Whether any later command stops the running one."""
         self._cancelled: set[int] = set()
         """Numbers of stopped commands that have not ended."""
         self._inspected, self._drafts = False, True
@@ -90,9 +96,7 @@ class CommandQueue:
 
     def load(self, loader: Loader) -> None:
         """Load a pair, freeing the one before it first."""
-        with self._lock:
-            self._last_number += 1
-            self._commands.put(Load(self._last_number, loader))
+        self._put(lambda number: Load(number, loader))
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; returns the number that its events carry as `request`."""
@@ -100,14 +104,27 @@ class CommandQueue:
 
     def run(self, job: Job) -> int:
         """Run a job with the pair; returns the number that its events carry as `request`."""
+        return self._put(lambda number: RunJob(number, job))
+
+    def _put(self, numbered: Callable[[int], Command]) -> int:
         with self._lock:
-            self._last_number += 1
-            self._commands.put(RunJob(self._last_number, job))
-            return self._last_number
+            self._last_number = number = self._last_number + 1
+            self._commands.put(numbered(number))
+            stopped = self._current if self._gives_way else None
+        if stopped is not None:
+            self.cancel(stopped)
+        return number
+
+    def cancel(self, number: int | None = None) -> None:
+        """Stop a command, or the running and all waiting ones; text that was written stays."""
+        raise NotImplementedError
 
     def _begin(self, command: Command) -> None:
         """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
         self._current = command.number
+        self._gives_way = isinstance(command, RunJob) and command.job.gives_way
+        if self._gives_way and self._last_number > command.number:
+            self._cancelled.add(command.number)
         self._cancelled = {number for number in self._cancelled if number >= self._current}
 
     def _is_cancelled(self, command: Command) -> bool:

@@ -99,16 +99,16 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report calibration of a pair before an automatic answer; `again` if it was calibrated before."""
+    """Report calibration of a pair; `why` says why an earlier one does not count, as a clause, "" if there is none."""
 
     request: int
     share: float
-    again: bool = False
+    why: str = ""
 
     @property
     def what(self) -> str:
         """Return a short text for the status line."""
-        return "benchmarking this pair again" if self.again else "benchmarking this pair"
+        return f"benchmarking again: {self.why}" if self.why else "benchmarking this pair"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class AnswerJob:
 
     request: AnswerRequest
     loads = True
+    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
@@ -36,6 +37,7 @@ class TitleJob:
 
     request: AnswerRequest
     loads = False
+    gives_way = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         title = ""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
-from app.core.errors import Interrupted
 from app.engine import types as engine
 from app.engine.auto.curve import CostModel
+from app.engine.auto.first_costs import LEARNING, FirstCosts
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafting_report import capitalized
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
+from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.repetition import RepetitionDetector
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
@@ -24,14 +24,12 @@ from app.engine.text.stream import TextStream
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin, failed
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
-from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
+from app.worker.events import AnswerPlan, Event, Finished, Notice, Step, StepDetails, TokenProbability
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress
 
 if TYPE_CHECKING:
     from app.llama.sampler import SamplerChain
 
-_SHORT_CONVERSATION = 1024
-"""Tokens that may be evaluated again after a recalibration, which clears the caches."""
 _MOST_BESIDE = 4096
 """Tokens of earlier answers that are indexed for n-gram drafting."""
 _LONG_TOKEN = 16
@@ -59,38 +57,26 @@ def answer(
     sampler = pair.new_sampler(request.sampling, request.guidance)
     try:
         pair.yield_cpu()
-        measuring_ns = 0
-        if _must_measure(pair, request.drafting) and controls.drafts():
-            began = clock()
-            yield from _measured(pair, request_id, controls.cancelled)
-            measuring_ns = clock() - began
         work_clock = pair.work_clock(clock, cpu_clock)
-        strategy = _strategy(pair, request.drafting, request.beside, work_clock)
+        first = _first_costs(pair, request.drafting)
+        strategy = _strategy(pair, request, work_clock) if first is None else NoDrafting(LEARNING)
         if pair.drafter is not None:
-            pair.drafter.prepare(prompt.tokens, drafts=not isinstance(strategy, NoDrafting))
+            drafts = first is not None or not isinstance(strategy, NoDrafting)
+            pair.drafter.prepare(prompt.tokens, drafts=drafts)
         generator = Generator(pair.target, strategy, sampler, clock, work_clock)
-        generator.stats.measuring_ns = measuring_ns
-        yield from _generate(pair, request_id, request, prompt, generator, sampler, controls)
+        yield from _generate(pair, request_id, request, prompt, generator, sampler, controls, first)
     finally:
         sampler.close()
 
 
-def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
-    """Return whether to calibrate first; that clears the caches, so a recalibration waits for a short one."""
-    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
-        return False
-    memory = pair.memory
-    return memory is None or (memory.wants_recalibration and len(pair.target) <= _SHORT_CONVERSATION)
-
-
-def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterator[Event]:
-    """Calibrate the pair; a stop ends the answer before its first token."""
-    again = pair.memory is not None
-    with suppress(Interrupted):
-        for share in pair.calibrate(cancelled):
-            yield Measuring(request_id, share, again)
-        # An answer of one token ends before drafting begins.
-        pair.remember()
+def _first_costs(pair: LoadedPair, drafting: Drafting) -> FirstCosts | None:
+    """Return what estimates the costs of automatic drafting in this answer; None if they are known or not needed."""
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting) or pair.memory is not None:
+        return None
+    target, draft = pair.info.target, pair.info.draft
+    # Draft layers read the text together with the target.
+    share = draft.size_bytes / target.size_bytes if draft is not None and draft.size_bytes else 1.0
+    return FirstCosts(pair.target.n_rollback + 1, min(1.0, share))
 
 
 def _generate(
@@ -101,8 +87,9 @@ def _generate(
     generator: Generator,
     sampler: SamplerChain,
     controls: Controls,
+    first: FirstCosts | None,
 ) -> Iterator[Event]:
-    """Translate the engine's token events into text events."""
+    """Translate the engine's token events into text events; begin to draft once the costs of a new pair are known."""
     stream = TextStream(
         request.stops,
         ends=prompt.stops,
@@ -112,8 +99,7 @@ def _generate(
     )
     marks = prompt.tool_marks
     collector = _Collector(lambda token: marks.get(token) or pair.piece(token), stream, request, generator.clock)
-    memory, lost = pair.memory, ""
-    gain = memory.gain if memory is not None else None
+    gain, lost = pair.memory.gain if pair.memory is not None else None, ""
 
     def prepare_caches() -> None:
         if request.conversation is not None:
@@ -140,6 +126,10 @@ def _generate(
                 details = _details(pair, event) if request.with_details else None
                 chances = _probabilities(pair, event, request.n_top)
                 yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
+                if first is not None and first.observe(event):
+                    pair.memory = PairStatistics.estimated(first.profile(stats))
+                    generator.use(_strategy(pair, request, generator.work_clock))
+                    first = None
             case engine.DraftLost(reason=why):
                 lost = why
                 what = capitalized(failed(pair.info.draft_kind or "model"))
@@ -155,10 +145,11 @@ def _generate(
         # A loop is easy to draft and says nothing about other text.
         status = replace(status, verdict="", speedup=None)
     if isinstance(strategy, AutomaticDrafting):
-        if is_loop and memory is not None:
-            memory.gain = gain
+        if is_loop:
+            strategy.statistics.gain = gain
         pair.remember()
-    sources = () if isinstance(strategy, NoDrafting) else pair.info.sources(request.drafting)
+    drafts = first is not None or not isinstance(strategy, NoDrafting)
+    sources = pair.info.sources(request.drafting) if drafts else ()
     stats = generator.stats.snapshot()
     if rest := collector.take():
         yield Step(request_id, rest, stats, status)
@@ -212,15 +203,16 @@ def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
     )
 
 
-def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
+def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strategy:
     """Return the requested strategy, or no drafting if the pair lacks what it needs."""
+    drafting = request.drafting
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if any(source != "ngram" for source in sources) else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
         index = pair.index if "ngram" in sources else None
         if index is not None:
             index.require(drafting.min_match)
-            index.set_other_texts(_tokens_of(pair, beside))
+            index.set_other_texts(_tokens_of(pair, request.beside))
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # Automatic drafting does not learn from fixed drafts.

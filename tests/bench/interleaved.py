@@ -75,7 +75,9 @@ def _measure(args: argparse.Namespace) -> None:
             for run in range(args.runs):
                 with ExitStack() as stack:
                     pair, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
-                    memory = _prepare(pair, memory if memory is not None and not args.cold else _loaded_history(args))
+                    if not args.first:
+                        known = memory if memory is not None and not args.cold else _loaded_history(args)
+                        memory = _prepare(pair, known)
                     raced = _race(contenders, prompt)
                     races.append(_steps(f"{kind} {number}", raced))
                     found = _ratios(raced)
@@ -174,6 +176,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--each", type=int, help="most prompts of a kind")
     parser.add_argument("--cold", action="store_true", help="calibrate before every answer and forget the earlier ones")
+    parser.add_argument("--first", action="store_true", help="measure nothing before: every answer is a pair's first")
     parser.add_argument("--load", choices=LOADS, default="quiet", help="background load; see tests.bench.loads")
     parser.add_argument(
         "--history", type=Path, metavar="FILE", help="start every answer with the statistics in this file"

@@ -38,7 +38,7 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
 TIMINGS = (
     *("cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n", "predicted_ms"),
     *("predicted_per_token_ms", "predicted_per_second"),
-    *("draft_n", "draft_n_accepted", "draft_prompt_ms", "tokens_per_second", "measuring_ms", "first_token_ms"),
+    *("draft_n", "draft_n_accepted", "draft_prompt_ms", "tokens_per_second", "first_token_ms"),
 )
 """Keys of `timings` in `run`, as in llama-server. `prompt_ms` is the prefill of both models; only `tokens_per_second`
 includes the draft's prefill in the generation time."""

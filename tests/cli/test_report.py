@@ -29,7 +29,7 @@ def ended(
 
 
 SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
-MEASURED = replace(STATS, draft_n_model=40, measuring_ns=3_000_000_000, draft_prompt_ns=500_000_000)
+
 WON = DraftingStatus("model", "", "winning", 3.1, measured=True)
 UNSURE = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
 DRAFTED = "(45% accepted, 1.2 tokens per step)"
@@ -59,10 +59,6 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
         (
             ended(replace(SHORT, predicted_n=1, first_token_ns=48_000_000), None, "off"),
             "1 token, TTFT 0.05 s; no draft",
-        ),
-        (
-            ended(MEASURED, None, "fixed"),
-            f"101 tokens, 40 tok/s {DRAFTED}, TTFT 3.2 s including measuring the pair",
         ),
         (replace(ended(GenerationStats(), None, "off"), reason=FinishReason.CANCELLED), "0 tokens; stopped"),
     ],

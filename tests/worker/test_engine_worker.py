@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -344,35 +343,32 @@ class TestAutomatic:
         harness.worker.answer(request)
         return harness.until(Finished)
 
-    def test_the_first_answer_measures_and_every_answer_is_remembered(self, harness: Harness) -> None:
+    def test_the_first_answer_is_drafted_without_a_calibration_and_every_answer_is_remembered(
+        self, harness: Harness
+    ) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
 
         first = self.run(harness, pair, request)
+        assert pair.memory is not None
+        assert pair.memory.is_estimated
         harness.worker.answer(request)
         second = harness.until(Finished)
 
-        assert any(isinstance(e, Measuring) for e in first)
-        assert not any(isinstance(e, Measuring) for e in second)
-        # Once after measuring, and once per answer.
-        assert pair.remembered == 3
+        assert not any(isinstance(e, Measuring) for e in first + second)
+        assert finished(first[-1]).stats.draft_n > 0
+        assert pair.remembered == 2
         plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
         last = finished(first[-1])
         assert last.text == finished(plain).text
         assert (last.plan.mode, last.plan.drafter) == ("auto", "model+ngram")
         assert last.drafting is not None
 
-    def test_a_stop_while_measuring_ends_the_answer_and_keeps_no_half_curve(self, harness: Harness) -> None:
+    def test_a_first_answer_of_few_tokens_learns_nothing(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-
-        def interrupted(cancelled: Callable[[], bool]) -> Iterator[float]:
-            yield 0.1
-            harness.worker.cancel()
-            raise Interrupted
-
-        pair.calibrate = interrupted  # type: ignore[method-assign, assignment]
-        last = finished(self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1])
-        assert (last.reason, pair.memory) == (FinishReason.CANCELLED, None)
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1)
+        last = finished(self.run(harness, pair, request)[-1])
+        assert (last.plan.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
 
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),

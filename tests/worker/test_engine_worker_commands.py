@@ -69,6 +69,7 @@ class GatedJob:
 
     gate: Gate
     loads = True
+    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         for part in range(3):
@@ -276,10 +277,10 @@ def test_a_loop_claims_no_speedup() -> None:
 
 def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:
     pair = loop()
+    list(pair.calibrate(lambda: False))
     events(pair, replace(REQUEST, drafting=AutoDraft()))
     assert pair.memory is not None
     assert pair.memory.gain is None
-    # After measuring, and after the answer.
-    assert pair.remembered == 2
+    assert pair.remembered == 1
     events(pair, replace(REQUEST, drafting=AutoDraft(), stop_on_repeat=False))
     assert pair.memory.gain is not None

@@ -67,25 +67,6 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert riders.remembered == 0
 
 
-def test_the_measuring_of_a_new_pair_is_reported_apart_from_the_first_token() -> None:
-    riders, held_up = pair(), [0]
-    measured, ticks, waited = riders.calibrate, ticking(), []
-
-    def calibrate(cancelled: Callable[[], bool]) -> Iterator[float]:
-        yield from measured(cancelled)
-        held_up[0] = 5_000_000_000
-
-    riders.calibrate = calibrate  # type: ignore[method-assign, assignment]
-    for _ in range(2):
-        seen = list(answer(riders, 1, request(AutoDraft()), clock=lambda: ticks() + held_up[0]))
-        stats = finished(seen).stats
-        assert {step.stats.measuring_ns for step in steps(seen)} == {stats.measuring_ns}
-        assert stats.first_token_ns < 1_000_000
-        waited.append(stats.measuring_ns)
-    assert 5_000_000_000 < waited[0] < 5_001_000_000
-    assert waited[1] == 0
-
-
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()

@@ -100,6 +100,8 @@ class Ledger:
     REFILL = 1.0
     """Smallest amount that a new answer adds to the balance left, up to `START`; a draft model that is confident and
     wrong costs it in each answer."""
+    ESTIMATED = 2.0
+    """Balance with which a pair begins whose costs are only estimated; its first answer adds `REFILL`."""
     INTEREST = 0.01
     PROBE = 1.0
     RESERVE = 2.0

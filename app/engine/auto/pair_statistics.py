@@ -40,6 +40,7 @@ class PairStatistics:
         has_short_context: Whether this answer had single-token steps over a short context.
         measured_ns: Time of a single token during calibration; unless given, the present time.
         n_recalibrated: Times that the costs were replaced because other programs slowed down the calibration.
+        is_estimated: Whether the costs come from an answer alone; see `app.engine.auto.first_costs`.
     """
 
     costs: CostModel
@@ -57,6 +58,7 @@ class PairStatistics:
     has_short_context: bool = False
     measured_ns: float = 0.0
     n_recalibrated: int = 0
+    is_estimated: bool = False
 
     RECHECK_GROWTH: ClassVar[int] = 4
     """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
@@ -74,6 +76,11 @@ class PairStatistics:
     def __post_init__(self) -> None:
         self.measured_ns = self.measured_ns or self.costs.target_ns(1, 0)
 
+    @classmethod
+    def estimated(cls, profile: CostProfile) -> PairStatistics:
+        """Return the statistics of a pair whose costs are only estimated, so that drafts may lose less at first."""
+        return cls(CostModel(profile), ledger=Ledger(Ledger.ESTIMATED), is_estimated=True)
+
     @property
     def is_check_due(self) -> bool:
         """Return whether the next step should be a single token, so that the speedup shown is measured."""
@@ -86,9 +93,11 @@ class PairStatistics:
         return slowed and self.n_recalibrated < self.MOST_RECALIBRATED
 
     @property
-    def wants_recalibration(self) -> bool:
-        """Return whether to calibrate again: the last one was slowed down, or says that drafting cannot pay."""
-        return self.was_slowed or self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks
+    def why_recalibrate(self) -> str:
+        """Return why to calibrate again, as a clause; "" if the last calibration still counts."""
+        if self.was_slowed:
+            return "other programs were busy the first time"
+        return "drafts could not pay here" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
 
     @property
     def recalibration_ns(self) -> int:
@@ -154,12 +163,13 @@ class PairStatistics:
             self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Use the costs of a second calibration: all if the first was slowed down, else the lower ones."""
-        if self.was_slowed:
+        """Use the costs of another calibration: all if these were estimated or slowed down, else the lower ones."""
+        if self.is_estimated or self.was_slowed:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.batch_ns[1]
             self.n_unchecked = CHECK_EVERY - FIRST_CHECK
-            self.n_recalibrated += 1
+            self.n_recalibrated += not self.is_estimated
+            self.is_estimated = False
             return
         while self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks:
             self.n_rechecks += 1

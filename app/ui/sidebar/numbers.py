@@ -94,6 +94,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         draft_length=stored.get("draft_length") or None,
         model_share=stored.get("model_share") if drafted else None,
         drafter=drafter_of(str(document.get("drafter"))),
+        # Answers of older versions began with a calibration.
         first_s=(first_ms + stored.get("measuring_ms", 0.0)) / 1e3 if first_ms else None,
         prompt_speed=stored.get("reading_per_second") or None,
     )

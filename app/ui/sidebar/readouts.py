@@ -96,7 +96,7 @@ class Readouts:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = self._drawn = 0.0
-        self._dirty = False
+        self._dirty = self._is_measuring = False
         self._watchers: list[Callable[[], object]] = []
         self.doing = self.long_activity = ""
         self.share: float | None = None
@@ -186,11 +186,15 @@ class Readouts:
                 if has_waited or self.long_activity or (left_s or 0.0) >= SHORT_WAIT_S:
                     self.do(event.line(), event.done / event.total if event.total else None, is_long=True)
             case Measuring(share=share):
-                # A short check of an earlier benchmark is not worth a word.
-                if has_waited or not event.again:
-                    self.do(f"{event.what}: {percent(share)}", share, is_long=True)
+                self.do(f"{event.what}: {percent(share)}", share)
+                self._is_measuring = True
             case Step(stats=stats, drafting=drafting):
                 self.measured(stats, drafting, live=True)
+
+    def end_measuring(self) -> None:
+        """Show the last numbers again, unless something else is shown already."""
+        if self._is_measuring:
+            self.rest("" if self.stats is not None else "ready")
 
     def measured(self, stats: GenerationStats, drafting: DraftingStatus | None, *, live: bool) -> None:
         """Take the counters after a step; `live` while the answer goes on."""
@@ -223,6 +227,7 @@ class Readouts:
 
     def do(self, doing: str, share: float | None = None, *, is_long: bool = False) -> None:
         """Show an activity, and its progress if known; `is_long` if it delays an answer."""
+        self._is_measuring = False
         self.doing, self.share, self.long_activity = doing, share, doing if is_long else ""
         self._changed()
 

@@ -6,16 +6,11 @@ from typing import ClassVar
 
 import pytest
 
-from app.conversations.message import Message, Role
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
-from app.engine.auto.pair_statistics import CHECK_EVERY, FIRST_CHECK, PairStatistics
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart
-from app.engine.types import AutoDraft, SamplingParams
-from app.worker.events import Measuring
-from app.worker.request import AnswerRequest
-from app.worker.responder import answer
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 
@@ -75,12 +70,12 @@ class TestSlowedCalibration:
 
     def slow(self) -> PairStatistics:
         known = statistics_of(self.SLOWED)
-        assert not known.wants_recalibration
+        assert not known.why_recalibrate
         known.costs.scale = 0.01
         return known
 
     def test_is_repeated_once_the_machine_is_faster(self) -> None:
-        assert self.slow().wants_recalibration
+        assert self.slow().why_recalibrate
 
     def test_is_replaced_also_where_it_was_lower(self) -> None:
         known = self.slow()
@@ -92,28 +87,28 @@ class TestSlowedCalibration:
         assert known.costs.profile.batch_ns == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
         assert known.model.counts is learned
         assert known.measured_ns == 40e6
-        assert not known.wants_recalibration
+        assert not known.why_recalibrate
 
     def test_is_not_repeated_forever(self) -> None:
         known = self.slow()
         for _ in range(PairStatistics.MOST_RECALIBRATED):
-            assert known.wants_recalibration
+            assert known.why_recalibrate
             known.remeasure(CostProfile(dict(self.SLOWED)))
             known.costs.scale = 0.01
 
-        assert not known.wants_recalibration
+        assert not known.why_recalibrate
 
     def test_only_single_tokens_show_it(self) -> None:
         known = statistics_of({1: 3e9, 2: 30e9})
         known.costs.scale = 0.4
 
-        assert known.wants_recalibration
+        assert known.why_recalibrate
 
     def test_a_change_of_clock_speed_is_not_a_slowed_calibration(self) -> None:
         known = statistics_of(LINEAR)
         for scale in (0.6, 1.0, 5.0):
             known.costs.scale = scale
-            assert not known.wants_recalibration
+            assert not known.why_recalibrate
 
 
 def begin_answer(known: PairStatistics, pair: FakePair) -> None:
@@ -128,18 +123,12 @@ def new_pair(known: PairStatistics | None = None) -> FakePair:
     return pair
 
 
-def calibrates(pair: FakePair) -> bool:
-    """Return whether an automatic answer begins with a calibration."""
-    request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
-    return any(isinstance(event, Measuring) for event in answer(pair, 0, request))
-
-
 def test_rechecks_of_impossible_drafting_become_rarer() -> None:
     known, pair = statistics_of(LINEAR), new_pair()
     checked = []
     for number in range(1, 90):
         # A long conversation, which would have to be read again, delays the check.
-        if known.wants_recalibration and number not in (2, 17):
+        if known.why_recalibrate and number not in (2, 17):
             checked.append(number)
             known.remeasure(known.costs.profile)
         begin_answer(known, pair)
@@ -154,7 +143,7 @@ def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain:
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_rechecks, known.wants_recalibration) == (0, n_rechecks, False)
+    assert (known.idle_answers, known.n_rechecks, known.why_recalibrate) == (0, n_rechecks, "")
 
 
 def test_answers_with_a_long_context_can_be_idle_too() -> None:
@@ -184,106 +173,26 @@ def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
     assert known.least_ns > 2.0
 
 
-@pytest.mark.parametrize(("idle", "n_rechecks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
-def test_an_answer_begins_with_a_recheck_that_is_due(idle: int, n_rechecks: int, expected: bool) -> None:
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"idle_answers": 1}, "drafts could not pay here"),
+        ({"idle_answers": 2, "n_rechecks": 1}, ""),
+        ({"idle_answers": 5, "n_rechecks": 1}, "drafts could not pay here"),
+        ({"measured_ns": 3000.0}, "other programs were busy the first time"),
+    ],
+)
+def test_a_recalibration_has_a_reason(changes: dict[str, float], why: str) -> None:
     known = statistics_of(LINEAR)
-    known.idle_answers, known.n_rechecks = idle, n_rechecks
+    for name, value in changes.items():
+        setattr(known, name, value)
+    assert known.why_recalibrate == why
 
-    assert calibrates(new_pair(known)) is expected
 
-
-def test_a_recheck_is_announced_as_one() -> None:
+def test_a_calibration_replaces_estimated_costs_and_keeps_the_acceptance() -> None:
     known = statistics_of(LINEAR)
-    known.idle_answers = 1
-    request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
-
-    for pair, words in (
-        (new_pair(), "benchmarking this pair"),
-        (new_pair(known), "benchmarking this pair again"),
-    ):
-        shown = {e.what for e in answer(pair, 0, request) if isinstance(e, Measuring)}
-        assert shown == {words}
-
-
-def test_a_long_conversation_delays_a_recheck() -> None:
-    known = statistics_of(LINEAR)
-    known.idle_answers = 1
-    pair = new_pair(known)
-    pair.target.evaluate([1] * 2000, 1)
-
-    assert not calibrates(pair)
-
-
-def test_losses_in_one_text_do_not_disable_the_draft_model_in_the_next() -> None:
-    known, pair = statistics_of(GOOD), new_pair()
-    known.gain = -0.1
-    strategy = AutomaticDrafting(known, pair.drafter, None, lambda: 0)
-
-    for _ in strategy.begin(AnswerStart([1, 2, 3], 10), lambda: False):
-        pass
-    strategy.propose([1, 2, 3], 8)
-
-    assert strategy.status.source == "model"
-
-
-class TestLikelyGain:
-    def test_before_any_draft_the_costs_give_the_gain_at_usual_acceptance(self) -> None:
-        def saved(acceptance: float, n: int, batch_ns: float) -> float:
-            return 1 - (batch_ns + n * 100.0) / 1000.0 / sum(acceptance**i for i in range(n + 1))
-
-        hard, usual, easy = (
-            max(saved(acceptance, n, ns) for n, ns in enumerate((1100, 1150, 1200, 1275, 1350, 1425, 1500), start=1))
-            for acceptance in (0.6, 0.75, 0.9)
-        )
-        assert statistics_of(GOOD).likely_gain == pytest.approx((hard + usual + easy) / 3, abs=0.02)
-        assert statistics_of(LINEAR).likely_gain == 0
-
-    def test_measured_gains_replace_the_estimate(self) -> None:
-        known = statistics_of(GOOD)
-        expected = known.likely_gain
-
-        known.observe_gain(-0.1, 0.5)
-
-        assert known.likely_gain == known.gain == pytest.approx((expected - 0.1) / 2)
-
-
-def steps_until_due(statistics: PairStatistics) -> int:
-    for n in range(1000):
-        if statistics.is_check_due:
-            return n
-        statistics.observe_batch(4, 0, 150.0)
-    raise AssertionError("never due")
-
-
-def test_the_first_check_comes_soon_and_later_ones_rarely() -> None:
-    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
-
-    assert steps_until_due(statistics) == FIRST_CHECK
-    statistics.observe_batch(1, 0, 100.0)
-    assert steps_until_due(statistics) == CHECK_EVERY
-
-
-def test_another_single_token_delays_the_next_check() -> None:
-    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})), n_unchecked=CHECK_EVERY - 1)
-    statistics.observe_batch(1, 0, 144.0)
-
-    assert statistics.costs.profile.batch_ns[1] == 100.0
-    assert steps_until_due(statistics) == CHECK_EVERY
-
-
-def test_a_check_changes_only_the_cost_of_a_single_token() -> None:
-    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
-    statistics.n_unchecked = CHECK_EVERY
-    statistics.observe_batch(1, 0, 144.0)
-
-    assert statistics.costs.target_ns(1, 0) == pytest.approx(120.0)
-    assert statistics.costs.target_ns(4, 0) == pytest.approx(150.0)
-
-
-def test_over_a_long_context_a_check_corrects_nothing() -> None:
-    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0}, context_ns={1: 1.0, 8: 8.0, 64: 64.0})))
-    statistics.n_unchecked = CHECK_EVERY
-    before = statistics.costs.profile.batch_ns[1]
-    statistics.observe_batch(1, 1000, 1100.0)
-
-    assert statistics.costs.profile.batch_ns[1] == pytest.approx(before, rel=0.05)
+    known.is_estimated, known.gain, acceptance = True, 0.3, known.model
+    known.remeasure(CostProfile({1: 10.0, 8: 20.0}))
+    assert known.costs.target_ns(8, 0) == pytest.approx(20.0)
+    assert (known.gain, known.model) == (0.3, acceptance)
+    assert not known.is_estimated

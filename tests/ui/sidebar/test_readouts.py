@@ -11,7 +11,6 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
 from app.session.snapshot import DraftState
-from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
@@ -176,8 +175,20 @@ def test_long_activities_show_their_progress() -> None:
     assert readouts.share == 0.25
 
 
-@pytest.mark.parametrize("event", [Measuring(1, 0.1, again=True), PromptProgress(1, False, 0, 40, 0.4)])
-def test_a_short_wait_is_not_shown(event: FrequentEvent) -> None:
+def test_a_benchmark_gives_its_reason_and_then_shows_the_last_numbers_again() -> None:
+    readouts = Readouts()
+    readouts.measured(STATS, None, live=False)
+    readouts.follow(Measuring(1, 0.1, "other programs were busy the first time"))
+    assert readouts.doing == "benchmarking again: other programs were busy the first time: 10%"
+    readouts.end_measuring()
+    assert readouts.doing == ""
+    readouts.begin()
+    readouts.end_measuring()
+    assert readouts.doing == "reading prompt"
+
+
+def test_a_short_wait_is_not_shown() -> None:
+    event = PromptProgress(1, False, 0, 40, 0.4)
     now = [10.0]
     readouts = Readouts(lambda: now[0])
     readouts.begin()

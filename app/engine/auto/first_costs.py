@@ -1,0 +1,55 @@
+"""Estimate the costs of a pair that was never measured, from the first tokens of the answer that is being written.
+
+So no prompt waits for a calibration. Reading a prompt shows what a further token in a batch costs, the first steps what
+a single token costs; every step with a draft corrects both, and `app.engine.auto.guard` limits what a wrong estimate
+can lose. A calibration while nothing is asked replaces the estimate.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
+from app.engine.stats import FEWEST_READ, GenerationStats
+from app.engine.types import Step
+
+LEARNING = "the first tokens show what this pair costs"
+"""Reason why these tokens have no draft, as a clause."""
+_SINGLE_STEPS = 4
+"""Steps without a draft before an estimate."""
+_USUAL_SLOPE = 0.25
+"""Cost of a further token in a batch, in single tokens, where the prompt was too short to show it; a CPU's."""
+_LEAST_SLOPE, _MOST_SLOPE = 0.01, 0.4
+"""Limits of that cost: reading the weights from the disk with the prompt would make drafts seem useless."""
+
+
+class FirstCosts:
+    """Collect the times of the first steps of one answer.
+
+    Args:
+        max_batch: Largest batch that the target can roll back.
+        draft_share: Cost of reading a token with the draft model, as a share of the target's.
+    """
+
+    def __init__(self, max_batch: int, draft_share: float) -> None:
+        self._max_batch = min(MAX_BATCH, max_batch)
+        self._draft_share = draft_share
+        self._single_ns: list[int] = []
+
+    def observe(self, step: Step) -> bool:
+        """Take the time of a step; return whether `profile` can be called."""
+        if step.stats.verify_steps and not step.draft:
+            self._single_ns.append(max(1, step.work_ns))
+        return len(self._single_ns) >= _SINGLE_STEPS
+
+    def profile(self, stats: GenerationStats) -> CostProfile:
+        """Return the estimated costs; the first draft of the draft model shows what its tokens cost."""
+        single = float(statistics.median_low(self._single_ns))
+        slope = _USUAL_SLOPE
+        if stats.prompt_n >= FEWEST_READ:
+            slope = (stats.prompt_ns - single) / (stats.prompt_n - 1) / single
+        slope = max(_LEAST_SLOPE, min(_MOST_SLOPE, slope))
+        further = {self._max_batch: single * (1.0 + slope * (self._max_batch - 1))} if self._max_batch > 1 else {}
+        return CostProfile(
+            {1: single} | further, draft_prompt_ns=self._draft_share * slope * single, max_batch=self._max_batch
+        )

@@ -1,0 +1,56 @@
+"""Measure what a pair costs while nothing is asked; a prompt interrupts it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.core.errors import Interrupted
+from app.engine.types import AutoDraft, Drafting
+from app.worker.events import Event, JobEnded, Measuring
+from app.worker.request import LoadedPair
+
+if TYPE_CHECKING:
+    from app.engine.interfaces import Cancelled, Controls
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureJob:
+    """Calibrate automatic drafting if it needs that; the result is False if the job was stopped before its end."""
+
+    drafting: Drafting
+    loads = False
+    gives_way = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        if needs_measuring(pair, self.drafting):
+            # The next prompt of the conversation finds its caches again.
+            pair.prepare_caches((), "")
+            yield from measure(pair, number, controls.cancelled)
+        yield JobEnded(number, not controls.cancelled())
+
+
+def needs_measuring(pair: LoadedPair, drafting: Drafting) -> bool:
+    """Return whether automatic drafting has no calibration, or needs another one."""
+    is_automatic = isinstance(drafting, AutoDraft) and bool(pair.info.sources(drafting))
+    return is_automatic and _has_no_calibration(pair)
+
+
+def _has_no_calibration(pair: LoadedPair) -> bool:
+    known = pair.memory
+    return known is None or known.is_estimated or bool(known.why_recalibrate)
+
+
+def measure(pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+    """Calibrate a pair, on empty caches, and save the result; a stop leaves what was known."""
+    known = pair.memory
+    why = known.why_recalibrate if known is not None and not known.is_estimated else ""
+    try:
+        for share in pair.calibrate(cancelled):
+            yield Measuring(number, share, why)
+    except Interrupted:
+        # No prompt begins with this text.
+        pair.target.rollback(0)
+    else:
+        pair.remember()
