@@ -92,6 +92,7 @@ def chat(args: argparse.Namespace) -> int:
         first_run=first_run,
         store=store,
         serve=server.toggle,
+        continues="continue" in args,
     )
     install_parser()
     try:

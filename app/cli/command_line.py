@@ -372,20 +372,22 @@ _CHAT = "chat with a local model, faster through speculative decoding"
 _CHAT_EXAMPLES = """
 tandem                                     open the chat
 tandem setup                               choose and download a pair
+tandem --continue                          open the last conversation
 tandem run "Why is the sky blue?"          print one answer
 tandem -m big.gguf -md small.gguf          open the chat with your own files
 """
+_OPEN_OPTIONS = [switch("--continue", help="open the last conversation"), *_CHAT_OPTIONS]
 ROOT = Group(
     "tandem",
     _CHAT,
     [
-        *_CHAT_OPTIONS,
+        *_OPEN_OPTIONS,
         switch("--version", help="print the version", is_eager=True, expose_value=False, callback=_print_version),
     ],
     default="chat",
     commands=[
         *(_SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
-        Command("chat", "open the chat", _CHAT_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
+        Command("chat", "open the chat", _OPEN_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
     ],
     notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "
     "Without a command, tandem opens the chat.",

@@ -54,7 +54,6 @@ class CompareJob:
     first: int = 1
     explains: bool = True
     loads = True
-    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with `Raced`.

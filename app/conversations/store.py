@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from app.conversations.attached import question_of
 from app.conversations.database import ConversationGoneError, store_errors
 from app.conversations.journal import Journal, recover, with_pieces
 from app.conversations.message import Role
@@ -33,7 +32,7 @@ from app.conversations.rows import (
     to_summary,
 )
 from app.conversations.search import Hit, search
-from app.conversations.titles import make_title, one_line
+from app.conversations.titles import one_line, title_of
 from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
 from app.core.errors import StoreError
 
@@ -130,13 +129,22 @@ class Store:
     def rename(self, conversation: int, title: str) -> str:
         """Set a title, or with "" the one made from the first prompt; returns it."""
         chosen = one_line(storable(title))
-        made = "" if chosen else make_title(question_of(self.load(conversation).tree.first_prompt))
+        made = "" if chosen else title_of(self.load(conversation).tree.first_prompt)
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
 
-    def retitle(self, conversation: int, prompt: str) -> None:
-        """Make the title from another prompt, unless the user chose one."""
-        self.name(conversation, make_title(question_of(prompt)))
+    def retitle(self, conversation: int, prompt: str, others: Iterable[str]) -> None:
+        """Make the title from another first prompt, if it was made from one of `others`."""
+        made = [title_of(other) for other in others]
+        with self.database.write() as db:
+            changed = (title_of(prompt), conversation, *made)
+            marks = ", ".join("?" * len(made))
+            db.execute(f"UPDATE conversations SET title = ? WHERE id = ? AND NOT named AND title IN ({marks})", changed)
+
+    def title(self, conversation: int) -> str:
+        """Return a title; "" if there is none."""
+        rows = self._rows("SELECT title FROM conversations WHERE id = ?", (conversation,))
+        return str(rows[0][0]) if rows else ""
 
     def name(self, conversation: int, title: str) -> None:
         """Set a title, unless the user chose one."""
@@ -220,7 +228,7 @@ class Store:
         return self._add(conversation, node, durable=True)
 
     def _add(self, conversation: int, node: Node, *, durable: bool = False) -> Node:
-        title = make_title(question_of(node.text)) if node.role is Role.USER else ""
+        title = title_of(node.text) if node.role is Role.USER else ""
         with self.database.write(durable=durable) as db:
             # A conversation that is used is not deleted, whatever another Tandem did.
             change(

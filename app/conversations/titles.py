@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from app.conversations.attached import question_of
 from app.core.printable import printable
 
 MAX_COLUMNS = 100
@@ -21,6 +22,11 @@ _LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
 _EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
+
+
+def title_of(prompt: str) -> str:
+    """Return the title made from a prompt, without its files and pastes."""
+    return make_title(question_of(prompt))
 
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:

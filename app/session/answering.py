@@ -1,4 +1,4 @@
-"""Requests to the engine: answers, and titles of conversations."""
+"""Requests to the engine: answers, titles of conversations, and measurements while nothing is asked."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Prefill
+from app.conversations.titles import title_of
 from app.conversations.tree import Node, State, as_messages
 from app.core.errors import AppError, UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
+from app.session.active_conversations import ActiveConversations
 from app.session.chat_settings import ChatSettings, Comparable, answer_request, shortened
 from app.session.compaction import n_kept_after, summary_request
 from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
-from app.worker.events import Event
+from app.worker.events import Event, PromptProgress, Step
 from app.worker.jobs import TitleJob
+from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, with_seed
 
 if TYPE_CHECKING:
@@ -29,8 +32,8 @@ _ANSWER_TOKENS = 1024
 """Room in the context for an answer without a limit."""
 _COMPARED_TOKENS = 256
 """Enough for a steady speed, short enough to compare several times."""
-_FIRST_EXCHANGE = 2
-"""Messages of a conversation after its first answer."""
+_N_MESSAGES_FOR_TITLE = 6
+"""A longer conversation keeps the title made from its first prompt; to name it would take long."""
 
 
 class Engine(Protocol):
@@ -56,55 +59,68 @@ EngineFactory = Callable[[Callable[[Event], None]], Engine]
 
 
 class Answering:
-    """Ask the engine for answers, summaries and titles of the open conversation.
+    """Ask the engine for answers, summaries and titles of conversations.
 
     Args:
-        settings: Returns how the next answer is asked for.
+        settings: Returns how the next answer in a conversation is asked for.
 
     Attributes:
         number: Number of the running answer, or of the summary that it needs; None without one.
         can_switch: Whether the running answer can be drafted.
         n_kept: While earlier messages are summarized, how many before the prompt stay as they are; else None.
-        title_job: Number of the job that names the conversation; None without one.
+        title_job: Number of the job that names a conversation; None without one.
         n_titles: How many titles the model has written.
+        measure_job: Number of the job that measures the pair; None without one.
     """
 
-    def __init__(self, engine: Engine, conversation: Conversation, settings: Callable[[], ChatSettings]) -> None:
+    def __init__(
+        self, engine: Engine, active: ActiveConversations, settings: Callable[[Conversation], ChatSettings]
+    ) -> None:
         self._engine = engine
-        self._conversation = conversation
-        self._library = conversation.library
-        self._settings = settings
+        self._active = active
+        self._library = active.library
+        self._settings_of = settings
         self._prefill: Prefill | None = None
         self.number: int | None = None
         self.can_switch = False
         self.n_kept: int | None = None
         self.title_job: int | None = None
+        self._titled: int | None = None
         self.n_titles = 0
+        self.measure_job: int | None = None
 
-    def _request_for(self, text: str, prompt: Node | None) -> AnswerRequest:
+    def _settings(self) -> ChatSettings:
+        return self._settings_of(self._active.answered)
+
+    def request_for(self, conversation: Conversation, text: str, prompt: Node | None) -> AnswerRequest:
         """Return the request for an answer in the place of a prompt, or for None after the whole branch."""
-        summary, before = self._conversation.read_before(prompt)
-        return answer_request(self._settings(), text, as_messages(before), summary, self._library.state_name)
+        summary, before = conversation.read_before(prompt)
+        name = self._library.state_name(conversation.number)
+        return answer_request(self._settings_of(conversation), text, as_messages(before), summary, name)
 
-    def start(self, prefill: Prefill | None = None) -> None:
-        """Ask for an answer to the last prompt."""
-        prompt, settings = self._conversation.turn.prompt, self._settings()
+    def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
+        """Ask for an answer to the last prompt of a conversation."""
+        self._active.answered = conversation
+        prompt, settings = conversation.turn.prompt, self._settings()
         assert prompt is not None
-        self.stop_title()
+        # Both jobs end when a prompt comes.
+        self.title_job = self.measure_job = None
         self._prefill, self.n_kept = prefill, None
         request = replace(
-            self._request_for(prompt.text, prompt),
+            self.request_for(conversation, prompt.text, prompt),
             prefill=prefill,
-            beside=self._conversation.similar_answers,
+            beside=conversation.similar_answers,
             with_details=True,
             n_room=(settings.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
         )
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
 
-    def comparable(self, typed: str, pair: PairInfo | None, drafting: DraftState) -> Comparable:
+    def comparable(
+        self, conversation: Conversation, typed: str, pair: PairInfo | None, drafting: DraftState
+    ) -> Comparable:
         """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
-        settings, last = self._settings(), self._conversation.turn.prompt
+        settings, last = self._settings_of(conversation), conversation.turn.prompt
         if settings.drafting is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
         if not drafting.is_available:
@@ -112,11 +128,21 @@ class Answering:
         prompt = typed.strip() or (last.text if last is not None else "")
         if not prompt or pair is None:
             raise UsageError("There is no prompt to compare yet; type one.")
-        request = self._request_for(prompt, None if typed.strip() else last)
+        request = self.request_for(conversation, prompt, None if typed.strip() else last)
         most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
         request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
         fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
         return Comparable(request, settings.automatic, fixed, pair)
+
+    def expects(self, event: Event) -> bool:
+        """Return whether an event belongs to a request or to loading; the text of a summary is not shown."""
+        is_hidden = self.n_kept is not None and isinstance(event, Step | PromptProgress)
+        return not is_hidden and getattr(event, "request", None) in (
+            None,
+            self.number,
+            self.title_job,
+            self.measure_job,
+        )
 
     def end(self) -> None:
         """Expect no more events of the running request."""
@@ -125,7 +151,7 @@ class Answering:
     @property
     def can_compact(self) -> bool:
         """Return whether messages before the last prompt may be left out."""
-        _, before = self._conversation.read_before(self._conversation.turn.prompt)
+        _, before = self._active.answered.read_before(self._active.answered.turn.prompt)
         return bool(before) and self._settings().context_full != "stop"
 
     def compact(self, error: AppError, n_ctx: int) -> bool:
@@ -133,11 +159,11 @@ class Answering:
 
         Returns whether the answer goes on, so that it has not failed.
         """
-        settings, prompt = self._settings(), self._conversation.turn.prompt
+        settings, prompt = self._settings(), self._active.answered.turn.prompt
         # A summary that does not fit either is left out.
         if prompt is None or self.n_kept is not None or not self.can_compact:
             return False
-        summary, before = self._conversation.read_before(prompt)
+        summary, before = self._active.answered.read_before(prompt)
         written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
         self.n_kept = n_kept_after(error, before, written, n_ctx)
         if self.n_kept is None:
@@ -146,40 +172,41 @@ class Answering:
             self.go_on("")
         else:
             left_out = before[: len(before) - self.n_kept]
-            self.number = self._engine.answer(summary_request(settings, left_out, summary, self._library.state_name))
+            name = self._library.state_name(self._active.answered.number)
+            self.number = self._engine.answer(summary_request(settings, left_out, summary, name))
         return True
 
     def go_on(self, summary: str) -> None:
         """Ask for the answer again, with a summary in place of earlier messages; "" leaves them out."""
-        prompt = self._conversation.turn.prompt
+        prompt = self._active.answered.turn.prompt
         assert prompt is not None
         assert self.n_kept is not None
-        self._conversation.compact(prompt, Compaction(self.n_kept, summary.strip()))
-        self.start(self._prefill)
+        self._active.answered.compact(prompt, Compaction(self.n_kept, summary.strip()))
+        self.start(self._active.answered, self._prefill)
 
-    # Titles
+    # Jobs that end when a prompt comes
 
     def begin_title(self) -> None:
-        """Let the model name the conversation after its first answer, unless the user has named it."""
-        path, settings, library = self._conversation.tree.path, self._settings(), self._library
-        if not settings.titles or len(path) != _FIRST_EXCHANGE or path[-1].state is not State.COMPLETE:
+        """Let the model name the conversation, unless it has another title than the one made from its first prompt."""
+        conversation, settings, library = self._active.answered, self._settings(), self._library
+        path, number = conversation.tree.path, conversation.number
+        if not settings.titles or not 2 <= len(path) <= _N_MESSAGES_FOR_TITLE or path[-1].state is not State.COMPLETE:
             return
-        summary = library.with_conversation(lambda store, number: store.load(number).summary)
-        if summary is not None and not summary.named:
+        summary = library.do(lambda store: store.load(number or 0).summary)
+        if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
             # It begins like the conversation, whose cache it uses.
-            request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name)
+            request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name(number))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
             self.title_job = self._engine.run(TitleJob(shortened(request, _LONGEST_TITLE)))
-
-    def stop_title(self) -> None:
-        """Cancel the job; the title made from the first prompt stays."""
-        if self.title_job is not None:
-            self._engine.cancel(self.title_job)
-            self.title_job = None
+            self._titled = number
 
     def take_title(self, title: str) -> None:
         """Set the title that the job has written; "" if it failed."""
         self.title_job = None
-        if title:
-            self._library.name(title)
+        if title and self._titled is not None:
+            self._library.name(self._titled, title)
             self.n_titles += 1
+
+    def begin_measuring(self) -> None:
+        """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""
+        self.measure_job = self._engine.run(MeasureJob(self._settings().drafting))

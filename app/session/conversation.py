@@ -1,12 +1,15 @@
-"""The open conversation: its branches, the answer being written, and both in the store."""
+"""One conversation: its branches, the answer being written, the prompts that wait, and all of it in the store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from app.conversations.attached import joined
 from app.conversations.message import Compaction, Ending, Message, Prefill, Role
+from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from app.conversations.journal import Journal
     from app.conversations.store import Store
 
+_T = TypeVar("_T")
+_WAITING_PROMPT, _WAITING_ANSWER = -1, -2
+"""Ids of messages that are in no conversation yet."""
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
 _STATES = {
@@ -31,21 +37,44 @@ _STATES = {
 
 
 class Conversation:
-    """One conversation as a tree of messages with an active branch; the library stores it and knows its id."""
+    """One conversation as a tree of messages with an active branch, in a library that stores it.
 
-    def __init__(self, library: Library) -> None:
+    Args:
+        models: Returns the names of the loaded models by role, stored with every answer.
+
+    Attributes:
+        number: Id in the store; None until the first prompt.
+        settings: Settings of this conversation alone.
+        draft: Text of the input line, as stored last.
+        queued: Prompts that wait for their turn, first one first; they are stored in front of `draft`.
+    """
+
+    def __init__(self, library: Library, models: Callable[[], Document]) -> None:
         self.library = library
+        self.number: int | None = None
         self.tree = Tree()
         self.settings: Document = {}
-        """Settings of this conversation alone."""
         self.draft = ""
-        """Stored text of the input line."""
-        self.models: Document = {}
-        """Names of the loaded models by role, stored with every answer."""
-        self._new_draft = ""
-        """Text typed where no prompt was sent yet."""
+        self.queued: tuple[str, ...] = ()
+        self._models = models
+        self._stored_input = ""
+        """Text that the store holds for the input line."""
         self._running: Journal | None = None
         self._save_failed = False
+
+    def load(self, number: int) -> bool:
+        """Take over a stored conversation; return whether it exists."""
+        found = self.library.do(lambda store: store.load(number))
+        if found is None:
+            return False
+        self.number, self.tree, self.settings = number, found.tree, found.settings
+        self.draft = self._stored_input = found.draft
+        return True
+
+    def _with_store(self, action: Callable[[Store, int], _T]) -> _T | None:
+        """Run a store action on this conversation; None before its first prompt or on a disk error."""
+        number = self.number
+        return None if number is None else self.library.do(lambda store: action(store, number))
 
     # What it holds
 
@@ -60,6 +89,15 @@ class Conversation:
         if running is None or not path or path[-1].id != running.start.id:
             return path
         return (*path[:-1], running.node)
+
+    def messages_with(self, waiting: str) -> tuple[Node, ...]:
+        """Return the active branch with a prompt that waits for the models, and the answer that it will get."""
+        turn = self.turn
+        prompt = turn.prompt
+        if turn.is_answered or prompt is None or prompt.text != waiting:
+            prompt = Node(_WAITING_PROMPT, turn.parent, Role.USER, waiting)
+        answer = Node(_WAITING_ANSWER, prompt.id, Role.ASSISTANT, "", state=State.WRITING)
+        return (*self.tree.path_to(turn.parent), prompt, answer)
 
     @property
     def running(self) -> int | None:
@@ -108,33 +146,33 @@ class Conversation:
     def _ask(self, store: Store, text: str, instead_of: int | None) -> Node:
         replaced = self.tree.nodes.get(instead_of) if instead_of is not None else None
         turn = self.turn if replaced is None else Turn(replaced, parent=replaced.parent)
-        number = self.library.conversation
-        if number is None:
-            if self._new_draft:
-                store.save_pending_input("")
-            number = self.library.conversation = store.create(self.settings)
-            self.draft = self._new_draft = ""
+        number = self.number if self.number is not None else self._create(store)
         prompt = turn.prompt
         is_new = prompt is None or (prompt.text, prompt.parent) != (text, turn.parent)
         if prompt is None or is_new:
             prompt = store.add(number, Role.USER, text, parent=turn.parent)
             self.tree = self.tree.with_node(prompt)
-            if len(self.tree.siblings(prompt.id)) > 1:
-                store.retitle(number, self.tree.first_prompt)
-        if self.draft:
-            store.set_draft(number, "")
-            self.draft = ""
+            if prompt.parent is None:
+                store.retitle(number, text, [node.text for node in self.tree.siblings(prompt.id)])
+        self._store_input(store)
         return self._begin(store, number, prompt.id)
+
+    def _create(self, store: Store) -> int:
+        if self._stored_input:
+            store.save_pending_input("")
+            self._stored_input = ""
+        self.number = number = store.create(self.settings)
+        return number
 
     def regenerate(self, prompt: int) -> bool:
         """Begin another answer to a prompt; return whether it began."""
-        node, number = self.tree.nodes.get(prompt), self.library.conversation
+        node, number = self.tree.nodes.get(prompt), self.number
         if number is None or node is None or node.role is not Role.USER:
             return False
         return self.library.do(lambda store: self._begin(store, number, prompt)) is not None
 
     def _begin(self, store: Store, number: int, prompt: int) -> Node:
-        journal = store.answer(number, prompt, models=self.models)
+        journal = store.answer(number, prompt, models=self._models())
         self.tree = self.tree.with_node(journal.node)
         self._running, self._save_failed = journal, False
         return journal.node
@@ -166,7 +204,7 @@ class Conversation:
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
-        stats = {**ending.numbers, **answer_numbers(event), **self.models}
+        stats = {**ending.numbers, **answer_numbers(event), **self._models()}
         return self._end(_STATES[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:
@@ -174,7 +212,7 @@ class Conversation:
         ending = Ending(failure=error)
         if self._running is not None and self._running.continues:
             return replace(self._end(self._running.start.state, ending), reverted=True)
-        return self._end(State.FAILED, ending, stats={**ending.numbers, **self.models})
+        return self._end(State.FAILED, ending, stats={**ending.numbers, **self._models()})
 
     def stop(self) -> Outcome:
         """End the running answer without waiting for the engine."""
@@ -244,7 +282,7 @@ class Conversation:
         return True
 
     def _activate(self, leaf: int) -> None:
-        self.library.with_conversation(lambda store, number: store.switch(number, leaf))
+        self._with_store(lambda store, number: store.switch(number, leaf))
         self.tree = replace(self.tree, leaf=leaf)
 
     def rewrite(self, answer: int, text: str) -> bool:
@@ -252,59 +290,65 @@ class Conversation:
         old = self.tree.nodes.get(answer)
         if old is None:
             return False
-        node = self.library.with_conversation(
+        node = self._with_store(
             lambda store, number: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state)
         )
         if node is not None:
             self.tree = self.tree.with_node(node)
         return node is not None
 
-    # Going from one conversation to another
-
-    def leave(self, draft: str = "") -> None:
-        """Begin an empty conversation; stop a running answer, and store the text of the input line with the old one."""
-        self.stop()
-        self.set_draft(draft)
-        self.library.conversation = None
-        self.tree, self.settings, self.draft = Tree(), {}, self._new_draft
-
-    def open(self, conversation: int, draft: str = "") -> bool:
-        """Leave for another conversation, as `leave` does; return whether it exists."""
-        found = self.library.do(lambda store: store.load(conversation))
-        if found is None:
-            return False
-        self.leave(draft)
-        self.library.conversation = conversation
-        self.tree, self.settings, self.draft = found.tree, found.settings, found.draft
-        return True
-
-    # What is kept with it
+    # Text that is not sent
 
     def set_draft(self, text: str) -> None:
-        """Store the text of the input line."""
-        if text == self.draft:
-            return
+        """Store the text of the input line, behind the prompts that wait."""
         self.draft = text
-        if self.library.conversation is None:
-            self._new_draft = text
-            self.library.do(lambda store: store.save_pending_input(text))
+        self.library.do(self._store_input)
+
+    def queue(self, text: str) -> None:
+        """Let a prompt wait."""
+        self.library.open_store()
+        self.queued = (*self.queued, text)
+        self.library.do(self._store_input)
+
+    def leave(self, draft: str) -> None:
+        """Store the text of the input line; list a new conversation if a prompt waits in it."""
+        if self.number is None and self.queued:
+            self.library.do(self._create_named)
+        self.set_draft(draft)
+
+    def _create_named(self, store: Store) -> None:
+        store.name(self._create(store), title_of(self.queued[0]))
+
+    def unqueue(self, at: int) -> str:
+        """Return a prompt that waits no more; the store keeps it until `set_draft` or its answer begins."""
+        text = self.queued[at]
+        self.queued = tuple(other for i, other in enumerate(self.queued) if i != at % len(self.queued))
+        return text
+
+    def _store_input(self, store: Store) -> None:
+        texts = [self.library.as_typed(text) for text in self.queued]
+        text = reduce(joined, filter(None, [*texts, self.draft]), "")
+        if text == self._stored_input:
+            return
+        if self.number is None:
+            store.save_pending_input(text)
         else:
-            self.library.with_conversation(lambda store, number: store.set_draft(number, text))
+            store.set_draft(self.number, text)
+        self._stored_input = text
 
     def take_draft(self) -> str:
         """Return what an earlier run left in the input line of an empty conversation."""
-        self._new_draft = self.draft = self.library.do(lambda store: store.take_pending_input()) or ""
-        return self._new_draft
+        self.draft = self._stored_input = self.library.do(lambda store: store.take_pending_input()) or ""
+        return self.draft
+
+    # What is kept with it
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the conversation's own settings, at its first prompt at the earliest."""
         if settings != self.settings:
             self.settings = settings
-            self.library.with_conversation(lambda store, number: store.set_settings(number, settings))
+            self._with_store(lambda store, number: store.set_settings(number, settings))
 
-    def close(self, draft: str | None = None) -> None:
-        """Close the store; a running answer counts as cut. Without a text of the input line, the stored one stays."""
-        if draft is not None:
-            self.set_draft(draft)
+    def abandon(self) -> None:
+        """Take no more text; the store counts a running answer as cut once it closes."""
         self._running = None
-        self.library.close()

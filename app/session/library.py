@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from app.conversations.state_folder import remove_orphans
@@ -24,6 +25,16 @@ _REPEAT_S = 10.0
 """Seconds for which the same error is not reported again."""
 
 
+class Mark(Enum):
+    """What happens in a conversation that is not open."""
+
+    ANSWERING = "answering"
+    WAITING = "waiting"
+    """A prompt waits for its turn."""
+    ANSWERED = "new answer"
+    """An answer ended that was not looked at yet."""
+
+
 class Library:
     """Open the store; list, search, rename, pin and delete conversations.
 
@@ -35,7 +46,9 @@ class Library:
 
     Attributes:
         store: None until `open_store`, and after `close`.
-        conversation: Id of the open conversation; None until its first prompt.
+        open_number: Returns the id of the open conversation; None until its first prompt.
+        marks: Returns what happens in conversations that are not open, by id.
+        as_typed: Returns what to type for a message that would else be read as a command.
         has_history: Whether conversations outlive this run, so that a list is worth showing.
         say: Receives one line about the disk for the user.
         unwritten: Why the last messages were not saved, known after `close`.
@@ -43,7 +56,9 @@ class Library:
 
     def __init__(self, open_store: StoreOpener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.store: Store | None = None
-        self.conversation: int | None = None
+        self.open_number: Callable[[], int | None] = lambda: None
+        self.marks: Callable[[], Mapping[int, Mark]] = dict
+        self.as_typed: Callable[[str], str] = str
         self.has_history = open_store is not None
         self.say: Callable[[str], object] = lambda text: None
         self.unwritten: StoreError | None = None
@@ -72,10 +87,14 @@ class Library:
         self._deleted = list(self.do(lambda store: store.deleted()) or ())
 
     @property
-    def state_name(self) -> str:
-        """Return the name under which the caches of the open conversation are stored; "" if it is in memory only."""
+    def conversation(self) -> int | None:
+        """Return the id of the open conversation; None until its first prompt."""
+        return self.open_number()
+
+    def state_name(self, conversation: int | None) -> str:
+        """Return the name under which the caches of a conversation are stored; "" if it is in memory only."""
         is_on_disk = self.store is not None and self.store.database.file is not None
-        return str(self.conversation or "") if is_on_disk else ""
+        return str(conversation or "") if is_on_disk else ""
 
     def close(self) -> None:
         """Close the store."""
@@ -129,6 +148,12 @@ class Library:
         """Return all conversations, pinned first, then by last message."""
         return self.do(lambda store: store.summaries()) or ()
 
+    @property
+    def last(self) -> int | None:
+        """Return the conversation with the newest message."""
+        newest = max(self.summaries(), key=lambda summary: summary.updated, default=None)
+        return newest.id if newest is not None else None
+
     def search(self, query: str) -> tuple[Hit, ...]:
         """Return conversations that contain every word; a running answer is found once it ends."""
         return self.do(lambda store: store.search(query)) or ()
@@ -137,9 +162,14 @@ class Library:
         """Set the title, or with "" the one made from the first prompt; return it."""
         return self.do(lambda store: store.rename(conversation, title)) or ""
 
-    def name(self, title: str) -> None:
-        """Set the title of the open conversation that the model wrote, unless the user has set one."""
-        self.with_conversation(lambda store, number: store.name(number, title))
+    def name(self, conversation: int, title: str) -> None:
+        """Set the title that the model wrote, unless the user has set one."""
+        self.do(lambda store: store.name(conversation, title))
+
+    def title(self, conversation: int | None) -> str:
+        """Return the title of a conversation; "" if there is none."""
+        found = None if conversation is None else self.do(lambda store: store.title(conversation))
+        return found or ""
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self.do(lambda store: store.pin(conversation, pinned))
@@ -164,7 +194,10 @@ class Library:
     @property
     def is_deleted(self) -> bool:
         """Return whether the open conversation was deleted."""
-        return self.conversation in self._deleted
+        return self.has_deleted(self.conversation)
+
+    def has_deleted(self, conversation: int | None) -> bool:
+        return conversation in self._deleted
 
 
 def _in_memory() -> Store:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from app.conversations.tree import Node, Tree
 from app.engine.drafting_report import sentence
 from app.engine.types import Drafting, DraftParams
 from app.models.pair_info import PairInfo
+from app.session.library import Mark
 
 
 class Phase(Enum):
@@ -60,8 +62,12 @@ class Snapshot:
         loads: How many pairs were loaded or are being loaded.
         switches: How often a conversation was begun or opened.
         messages: The active branch; a prompt that waits for the models stands at its end with negative ids.
-        running: Id of the answer being written.
+        running: Id of the answer being written in this conversation.
         waiting: The prompt that waits for the models.
+        queued: Further prompts of this conversation that wait, first one first.
+        answered_elsewhere: The conversation that is being answered, if it is another one.
+        marks: What happens in conversations that are not open, by id.
+        active: Settings in force that change answers, such as a preset.
         drafting: How the next answer is drafted.
         is_compacting: Whether earlier messages are being summarized for the answer.
         titles: How many titles the model has written.
@@ -79,3 +85,7 @@ class Snapshot:
     drafting: DraftState
     is_compacting: bool = False
     titles: int = 0
+    queued: tuple[str, ...] = ()
+    answered_elsewhere: int | None = None
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    active: tuple[str, ...] = ()

@@ -68,8 +68,12 @@ class LiveSettings:
         name = self._merge({})["preset"]
         return name if isinstance(name, str) and name in self.presets else None
 
-    def resolved(self) -> Resolved:
-        """Merge all layers."""
+    def resolved(self, conversation: Mapping[str, object] | None = None) -> Resolved:
+        """Merge all layers, those of another conversation instead of the present one if its document is given."""
+        if conversation is not None:
+            other = copy(self)
+            other._conversation, _ = check(conversation, lambda setting: setting.in_conversation)
+            return other.resolved()
         return self._merge(self.presets.get(self.preset or "", {}))
 
     def _merge(self, preset: Layer) -> Resolved:

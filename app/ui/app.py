@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
 
 log = logging.getLogger("tandem.screen")
-Serve: TypeAlias = Callable[[PairInfo, ChatSettings], str]
+Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, bool]]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
@@ -66,7 +66,9 @@ class TandemApp(App[None]):
         loader: Loads the pair, on the engine's thread.
         first_run: Whether a pair is chosen first; `loader` then waits for that.
         store: Opens the conversations, after the first frame; None keeps them in memory.
-        serve: Starts or stops the server for other programs and returns a sentence; None without one.
+        serve: Starts or stops the server for other programs and returns a sentence and whether it serves now;
+            None without one.
+        continues: Whether the last conversation is opened.
     """
 
     TITLE = "Tandem"
@@ -84,9 +86,11 @@ class TandemApp(App[None]):
         first_run: bool = False,
         store: StoreOpener | None = None,
         serve: Serve | None = None,
+        continues: bool = False,
     ) -> None:
         super().__init__()
         self._serve = serve
+        self._continues = continues
         name_by(lambda: self._keymap)
         self._events = EventQueue()
         self.engine = engine_factory(self._events)
@@ -135,7 +139,12 @@ class TandemApp(App[None]):
         self.set_interval(_MAINTAIN_S, library.maintain)
         if typed := self.session.conversation.take_draft():
             self._chat.prompt.put(f"{typed}{self._chat.prompt.whole}")
-        if title := library.do(lambda store: store.unsent_title()):
+        last = library.last if self._continues else None
+        if self._continues and last is None:
+            library.say("There is no conversation to continue yet.")
+        elif last is not None:
+            self._chat.call_later(self._chat.open_conversation, last)
+        elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _BRIEF)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if not self._chooses_pair:
@@ -197,14 +206,15 @@ class TandemApp(App[None]):
 
     def on_unmount(self) -> None:
         self._events.close()
-        self.session.conversation.close()
+        self.session.close()
 
     def action_serve(self) -> None:
         """Start or stop the server."""
         pair = self.session.pair
         if self._serve is not None and pair is not None:
             try:
-                self._chat.hint.say(self._serve(pair, self.session.settings))
+                sentence, self._chat.header.serves = self._serve(pair, self.session.settings)
+                self._chat.hint.say(sentence)
             except AppError as error:
                 self._chat.hint.say(error.sentences)
 

@@ -34,6 +34,7 @@ if sys.platform != "win32":
 
 CHAT_KEYS: list[BindingType] = [
     bind("escape", "leave_task", "cancel", "chat.leave_task", "Stop editing"),
+    bind("escape", "take_back", "take back", "chat.take_back", "Take the last prompt that waits back"),
     bind("escape", "stop", "stop", "chat.stop", "Stop the answer; its text stays"),
     bind("ctrl+d", "toggle_drafting", "draft", "chat.drafting", _DRAFTING, priority=True),
     bind("ctrl+r", "again", "again", "chat.again", "Answer the last prompt again"),
@@ -75,6 +76,7 @@ SHOWN_FIRST = (
     "found.rename",
     "found.delete",
     "found.undelete",
+    "chat.take_back",
     "chat.stop",
     "chat.earlier_round",
     "chat.later_round",

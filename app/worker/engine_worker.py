@@ -34,15 +34,14 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 
 
 class Job(Protocol):
-    """Work with the loaded pair, described by a frozen value; for a child process, by one that can be pickled."""
+    """Work with the loaded pair, described by a frozen value; for a child process, by one that can be pickled.
+
+    Any later command stops a job whose attribute `gives_way` is true.
+    """
 
     @property
     def loads(self) -> bool:
         """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
-
-    @property
-    def gives_way(self) -> bool:
-        """Return whether any later command stops the job."""
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Do the work.
@@ -122,7 +121,7 @@ class CommandQueue:
     def _begin(self, command: Command) -> None:
         """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
         self._current = command.number
-        self._gives_way = isinstance(command, RunJob) and command.job.gives_way
+        self._gives_way = isinstance(command, RunJob) and bool(getattr(command.job, "gives_way", False))
         if self._gives_way and self._last_number > command.number:
             self._cancelled.add(command.number)
         self._cancelled = {number for number in self._cancelled if number >= self._current}

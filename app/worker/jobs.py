@@ -22,7 +22,6 @@ class AnswerJob:
 
     request: AnswerRequest
     loads = True
-    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         # Imported on the worker's thread, so that the first frame of the screen does not wait for it.

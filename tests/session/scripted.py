@@ -14,6 +14,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
+from app.session.conversation import Conversation
 from app.session.session import Session
 from app.session.turn import Outcome
 from app.settings.layers import Layer
@@ -82,11 +83,16 @@ class ScriptedSession:
         opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.live = in_memory({"answer.titles": False, **flags})
         self.session = Session(self.engine, "A pair", self.live, opener)
-        self.library, self.conversation = self.session.library, self.session.conversation
+        self.library = self.session.library
         self.library.say = self.said.append
         self.library.open_store()
         if loaded:
             self.session.handle(Loaded(PAIR))
+
+    @property
+    def conversation(self) -> Conversation:
+        """The open conversation."""
+        return self.session.conversation
 
     @property
     def store(self) -> Store:
@@ -124,7 +130,7 @@ class ScriptedSession:
     # What the engine says
 
     def says(self, text: str, *, thinking: bool = False) -> None:
-        self.conversation.add([Segment(text, Origin.TARGET, thinking)])
+        self.session.add([Segment(text, Origin.TARGET, thinking)])
 
     def finishes(self, text: str = "", reason: FinishReason = FinishReason.STOP, repeats: int = 0) -> Outcome:
         event = Finished(len(self.engine.requests), reason, text, "", STATS, AnswerPlan("auto", "model", None, None))

@@ -29,12 +29,17 @@ def ended(chat: ScriptedSession, text: str, reason: FinishReason = FinishReason.
     return chat.session.handle(Finished(request, reason, text, "", GenerationStats(predicted_n=2), plan))
 
 
+def makes_room(chat: ScriptedSession, error: AppError) -> bool:
+    """Let the running answer fail; return whether it goes on."""
+    return chat.session.handle(Failed(len(chat.engine.requests), error)) is None
+
+
 def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 5000) -> None:
     """Ask a prompt with which the context is full."""
     for question, answer in TURNS:
         chat.exchange(question, answer)
     chat.session.send(prompt)
-    assert chat.session.compact(full(n_tokens))
+    assert makes_room(chat, full(n_tokens))
 
 
 def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: ScriptedSession) -> None:
@@ -73,13 +78,12 @@ def test_stop_keeps_the_error(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.session.send("c")
     assert chat.engine.requests[-1].n_room == 0
-    assert not chat.session.compact(full())
+    assert not makes_room(chat, full())
 
 
 def test_a_summary_that_does_not_fit_leaves_the_messages_out(chat: ScriptedSession) -> None:
     overflowing(chat)
-    assert not chat.session.compact(full())
-    assert chat.session.handle(Failed(len(chat.engine.requests), full())) is None
+    assert makes_room(chat, full())
     assert chat.read == ["question 3", "answer 3", "more"]
 
 
@@ -87,13 +91,13 @@ def test_a_summary_that_does_not_fit_leaves_the_messages_out(chat: ScriptedSessi
 def test_other_errors_are_not_about_earlier_messages(chat: ScriptedSession, error: AppError) -> None:
     chat.exchange("a", "b")
     chat.session.send("c")
-    assert not chat.session.compact(error)
+    assert not makes_room(chat, error)
 
 
 def test_a_first_prompt_has_nothing_to_leave_out(chat: ScriptedSession) -> None:
     chat.session.send("a")
     assert chat.engine.requests[-1].n_room == 0
-    assert not chat.session.compact(full())
+    assert not makes_room(chat, full())
 
 
 def test_the_next_prompts_keep_the_summary_until_the_context_is_full_again(chat: ScriptedSession) -> None:
@@ -103,7 +107,7 @@ def test_the_next_prompts_keep_the_summary_until_the_context_is_full_again(chat:
     chat.session.send("again")
     assert chat.read[0].endswith("They talked.")
     assert chat.read[-1] == "again"
-    assert chat.session.compact(full(n_tokens=4000))
+    assert makes_room(chat, full(n_tokens=4000))
     assert chat.read[0].endswith("They talked.")
     ended(chat, "They still talked.")
     assert chat.read == ["Summary of the earlier conversation:\nThey still talked.", "more", "fine", "again"]
@@ -117,7 +121,7 @@ def test_an_answer_that_fills_the_context_goes_on(chat: ScriptedSession) -> None
     request = chat.engine.requests[-1]
     assert request.prefill is not None
     assert request.prefill.text == "half"
-    assert chat.session.compact(full(whose="answer"))
+    assert makes_room(chat, full(whose="answer"))
     ended(chat, "They talked.")
     assert chat.engine.requests[-1].prefill == request.prefill
     chat.says(" of it")
@@ -134,7 +138,7 @@ def test_stopping_the_summary_stops_the_answer(chat: ScriptedSession) -> None:
 
 def test_a_summary_that_fails_leaves_the_messages_out(chat: ScriptedSession) -> None:
     overflowing(chat)
-    assert chat.session.handle(Failed(len(chat.engine.requests), AppError("It broke."))) is None
+    assert makes_room(chat, AppError("It broke."))
     assert chat.read == ["question 3", "answer 3", "more"]
 
 

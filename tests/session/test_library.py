@@ -30,7 +30,7 @@ def again(chat: ScriptedSession) -> ScriptedSession:
 
 def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> None:
     chat.session.new_conversation("half a thought")
-    chat.session.conversation.save_due(0.2)
+    chat.session.save_due(0.2)
     assert chat.library.summaries() == ()
 
 

@@ -50,26 +50,18 @@ TABLE: list[tuple[str, list[Step], Phase, list[str], bool, bool]] = [
     ("begun", [], Phase.LOADING, [], True, False),
     ("loaded", [loaded], Phase.READY, [], True, False),
     ("load failed", [load_failed], Phase.UNLOADED, [], False, False),
-    ("waits", [send("a")], Phase.LOADING, ["a", ""], False, False),
+    ("waits", [send("a")], Phase.LOADING, ["a", ""], True, False),
     ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], True, False),
-    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], False, False),
+    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], True, False),
     ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], True, True),
     ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], True, True),
-    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], False, False),
+    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], True, False),
     ("loads again", [loaded, load], Phase.LOADING, [], True, False),
     ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], True, False),
     ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], True, False),
-    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], False, False),
+    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], True, False),
     ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], True, False),
-    (
-        "left",
-        [loaded, send("a"), lambda chat: chat.session.new_conversation()],
-        Phase.READY,
-        [],
-        True,
-        False,
-    ),
-    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], False, False),
+    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], True, False),
 ]  # fmt: skip
 
 
@@ -108,14 +100,6 @@ def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -
         assert [node.text for node in chat.session.snapshot.messages] == [text, ""]
         chat.session.take_back()
     assert [node.text for node in chat.session.snapshot.messages] == ["a"]
-
-
-def test_events_of_a_conversation_that_was_left_are_not_expected(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    late = Failed(len(chat.engine.requests), BROKEN)
-    assert chat.session.expects(late)
-    chat.session.new_conversation()
-    assert not chat.session.expects(late)
 
 
 def test_a_pair_that_changes_by_itself_leaves_the_answer_running(chat: ScriptedSession) -> None:
@@ -188,7 +172,8 @@ def test_a_title_of_the_user_stays(titled: ScriptedSession) -> None:
 def test_the_next_prompt_does_not_wait_for_the_title(titled: ScriptedSession) -> None:
     titled.exchange("What is it?", "b")
     titled.session.send("c")
-    assert titled.engine.cancelled == 1
+    assert isinstance(titled.engine.jobs[0], TitleJob)
+    assert titled.engine.jobs[0].gives_way
     titled.session.handle(JobEnded(1001, "Late"))
     assert title_of(titled) == "What is it?"
 

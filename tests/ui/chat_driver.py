@@ -111,9 +111,10 @@ async def open_chat(
     closes: bool = True,
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
+    continues: bool = False,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(flags, closes=closes, store=store, live=live)
+    app, engine = fake_app(flags, closes=closes, store=store, live=live, continues=continues)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

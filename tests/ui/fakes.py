@@ -17,6 +17,7 @@ from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
+from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.settings.in_memory import in_memory
 
@@ -38,6 +39,10 @@ STATS = GenerationStats(
     predicted_ns=4_189_300_000,
 )
 """106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
+
+
+MEASURING = 5000
+"""The number of the job that measures the pair; nothing else has it."""
 
 
 class FakeEngine:
@@ -64,6 +69,8 @@ class FakeEngine:
         return len(self.requests)
 
     def run(self, job: Job) -> int:
+        if isinstance(job, MeasureJob):
+            return MEASURING
         self.jobs.append(job)
         return self.job_number
 
@@ -150,6 +157,7 @@ def fake_app(
     closes: bool = True,
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
+    continues: bool = False,
 ) -> tuple[TandemApp, FakeEngine]:
     """The real application over a fake engine, with `live` settings or those of the flags."""
     from tests.ui.models.fake_pairs import FakePairs
@@ -161,5 +169,5 @@ def fake_app(
         return engines[0]
 
     tuning = tuning_of(live or in_memory({"answer.titles": False, **flags}))
-    app = TandemApp(factory, no_loader, "A pair", tuning, FakePairs(), store=store)
+    app = TandemApp(factory, no_loader, "A pair", tuning, FakePairs(), store=store, continues=continues)
     return app, engines[0]

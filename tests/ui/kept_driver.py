@@ -26,10 +26,10 @@ WAYS_OUT = [
 
 @asynccontextmanager
 async def kept_chat(
-    file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40)
+    file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40), continues: bool = False
 ) -> AsyncIterator[Chat]:
     """Open a chat; optionally continue the conversation of an earlier one."""
-    async with open_chat(store=lambda: Store(file), size=size, loaded=loaded) as chat:
+    async with open_chat(store=lambda: Store(file), size=size, loaded=loaded, continues=continues) as chat:
         if again:
             await chat.screen.open_conversation(1)
         yield chat

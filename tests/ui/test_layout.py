@@ -333,3 +333,15 @@ async def test_help_fits_the_window(width: int) -> None:
         await chat.type("/help")
         await chat.pilot.press("enter")
         await chat.until(lambda: any(re.search(r"@file +include a file", row) for row in chat.rows))
+
+
+async def test_the_header_shows_what_changes_answers() -> None:
+    async with open_chat(size=WIDE) as chat:
+        assert "system prompt" not in chat.rows[0]
+        chat.screen.set_setting("answer.system", "Be brief.")
+        chat.screen.set_setting("preset", "precise")
+        chat.screen.header.serves = True
+        marks = "system prompt · preset precise · serving"
+        for columns, end in ((120, f"{marks} CPU · 20.4 GB"), (80, "precise · serving")):
+            await chat.pilot.resize_terminal(columns, 24)
+            await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023

@@ -85,7 +85,6 @@ class FakeJob:
     """Report who loaded the pair."""
 
     loads = True
-    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobProgressed(number, pair.info)
@@ -97,7 +96,6 @@ class OptionalJob(FakeJob):
     """The same, if a pair is loaded."""
 
     loads = False
-    gives_way = False
 
 
 speak: Callable[[str], None] = print

@@ -69,7 +69,6 @@ class GatedJob:
 
     gate: Gate
     loads = True
-    gives_way = False
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         for part in range(3):

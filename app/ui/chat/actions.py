@@ -60,13 +60,15 @@ class ChatActions(ChatBase):
 
     def _refuse_if_blocked(self, *, while_loading: bool = False) -> None:
         """Refuse if no prompt can be sent now, or, if asked, while the models load."""
-        phase = self.session.phase
-        if phase is Phase.ANSWERING:
+        phase, here = self.session.phase, self.session.conversation
+        if here.running is not None:
             raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
         if phase is Phase.UNLOADED:
             raise AppError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
-        if self.session.waiting is not None:
-            raise AppError(f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back.")
+        if here.queued:
+            raise AppError(f"A prompt waits for its turn; {key('chat.take_back', 'esc')} takes it back.")
+        if phase is Phase.ANSWERING:
+            raise AppError("Another conversation is being answered; wait for its end, or open it to stop it.")
         if while_loading and phase is Phase.LOADING:
             raise AppError("The models are still being loaded.")
 
@@ -92,9 +94,12 @@ class ChatActions(ChatBase):
 
     async def _ask(self, text: str) -> None:
         message = await self._message(text)
-        self._refuse_if_blocked()
+        if self.session.phase is Phase.UNLOADED:
+            self._refuse_if_blocked()
         if not self.session.send(message):
             raise AppError("The prompt was not sent.")
+        if self.session.snapshot.queued:
+            self.hint.say(f"Sent in its turn; {key('chat.take_back', 'esc')} takes it back.")
         await self.renderer.render()
 
     async def run_line(self, line: str) -> None:
@@ -202,8 +207,7 @@ class ChatActions(ChatBase):
     @in_turn
     async def action_again(self) -> None:
         last = self.session.conversation.turn.prompt
-        if last is not None:
-            await self._regenerate(last.id)
+        await self._regenerate(last.id if last is not None else None)
 
     async def _regenerate(self, prompt: int | None) -> None:
         self._refuse_if_blocked(while_loading=True)

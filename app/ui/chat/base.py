@@ -17,6 +17,7 @@ from app.session.session import Session
 from app.ui.chat.inspector import Inspector
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
+from app.ui.composer.waiting import WaitingPrompts
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_queue import EventQueue
 from app.ui.keys import KeyBar
@@ -76,6 +77,7 @@ class ChatBase(Screen[None]):
     hint = query_one(Hint)
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
+    waiting = query_one(WaitingPrompts)
     prompt = query_one(PromptInput)
 
     event_queue: EventQueue
@@ -102,6 +104,7 @@ class ChatBase(Screen[None]):
                 yield Hint()
             yield ReadoutPanel(self.status)
         yield DownloadLines(self._pairs)
+        yield WaitingPrompts()
         yield StatusLine(self.status)
         yield (menu := Suggestions())
         with Horizontal(id="entry"):

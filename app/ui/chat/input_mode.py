@@ -43,10 +43,9 @@ class InputMode:
 
     @property
     def pending_text(self) -> str:
-        """Everything typed and not sent, including a prompt that waits and an unfinished edit."""
-        waiting, mode = self._screen.session.waiting, self._mode
-        sent = COMMANDS.as_typed(waiting) if waiting is not None else ""
-        texts = [sent, *([self._screen.prompt.whole] if mode is None else [mode.typed, self._edited])]
+        """Everything typed and not sent, including an unfinished edit."""
+        mode = self._mode
+        texts = [self._screen.prompt.whole] if mode is None else [mode.typed, self._edited]
         return reduce(joined, filter(None, texts)) if any(texts) else ""
 
     @property

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
 
 from app.conversations.message import Role
+from app.conversations.titles import fit
 from app.core.errors import AppError, ContextOverflowError
+from app.core.printable import printable
 from app.engine.types import SOURCE_NAMES
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
+from app.ui.commands import COMMANDS
 from app.ui.event_queue import Batch
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
 from app.worker.context_overflow import or_longer
-from app.worker.events import Event, Failed, Finished, Notice
+from app.worker.events import Event, Failed, Finished, JobEnded, Notice
 
 COLLECT_DELAY_S = 1.0
 """From the end of an answer to the full garbage collection, which takes a tenth of a second."""
+_TITLE_COLUMNS = 30
 LONG_S = 20.0
 """The end of a longer answer rings the bell if another window has the focus."""
 
@@ -39,6 +42,8 @@ class Renderer:
         self._input_mode = input_mode
         self._shown = screen.session.snapshot
         self._noted: tuple[AnswerMessage | None, str] = (None, "")
+        self._session.explain = lambda error: with_keys(error, self._session.pair)
+        self._session.library.as_typed = COMMANDS.as_typed
 
     async def render(self) -> None:
         """Draw what has changed."""
@@ -52,10 +57,13 @@ class Renderer:
         if now.pair is not None and now.pair is not before.pair:
             self._show_pair(now.pair, is_new=before.pair is None)
         if starts:
-            self._begin_answer()
+            self._begin_answer(is_new=not switched or before.answered_elsewhere is None)
+        if now.queued != before.queued:
+            screen.waiting.put(now.queued, key("chat.take_back", "esc"))
+        screen.header.active = now.active
         self._show_status(before, now)
         if now.tree is not before.tree or now.pair is not before.pair:
-            screen.messages.mark(now.tree, self._session.conversation.models.get("target", ""))
+            screen.messages.mark(now.tree, self._session.models.get("target", ""))
         if switched or now.messages != before.messages or now.running != before.running:
             await screen.messages.show(now.messages, now.running, replace=switched, follow=starts or waits or switched)
         if starts or waits:
@@ -65,7 +73,7 @@ class Renderer:
             self._begin_branch(now)
         if now.pair is not None and (switched or before.pair is None):
             await self._name_other_model(now)
-        if now.messages != before.messages or now.titles != before.titles:
+        if (now.messages, now.titles, now.marks) != (before.messages, before.titles, before.marks):
             screen.sidebar.update_list()
         screen.refresh_bindings()
 
@@ -84,6 +92,11 @@ class Renderer:
             status.do("context full: summarizing", is_long=True)
         elif before.is_compacting and now.phase is Phase.ANSWERING:
             status.begin()
+        if now.answered_elsewhere is not None and (now.answered_elsewhere, now.switches) != (
+            before.answered_elsewhere,
+            before.switches,
+        ):
+            status.do(f'answering "{self._title(now.answered_elsewhere)}"')
         if has_pair and (now.drafting != before.drafting or before.phase is Phase.LOADING):
             status.will_draft(now.drafting)
 
@@ -91,7 +104,7 @@ class Renderer:
         screen = self._screen
         screen.inspector.begin()
         screen.hint.about("")
-        if now.phase is Phase.READY and now.pair is not None:
+        if now.running is None and now.answered_elsewhere is None and now.pair is not None:
             screen.status.ready(now.pair.n_ctx, is_empty=not now.messages)
         screen.show_last_numbers(now.messages)
 
@@ -114,16 +127,20 @@ class Renderer:
 
     async def _name_other_model(self, now: Snapshot) -> None:
         """Say that another model wrote the conversation that was opened; a draft model changes no answer."""
-        loaded = self._session.conversation.models["target"]
+        loaded = self._session.models["target"]
         models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
         if (used := next(models, loaded)) != loaded:
             await self._screen.messages.notice(f"This conversation used {used}. Now answering: {loaded}.")
 
-    def _begin_answer(self) -> None:
+    def _begin_answer(self, *, is_new: bool) -> None:
+        """Show that an answer begins, or that a running one is in sight again."""
         screen = self._screen
         screen.hint.forget()
         screen.inspector.begin()
-        screen.status.begin()
+        if is_new:
+            screen.status.begin()
+        else:
+            screen.status.do("")
         screen.event_queue.start()
         # A sent prompt is no longer in the input line.
         self._input_mode.store_soon()
@@ -142,17 +159,18 @@ class Renderer:
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
         self._note_activity()
-        self._session.conversation.save_due(next_s)
+        self._session.save_due(next_s)
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
         # A pair may be loaded again for a comparison, which shows that itself.
-        if self.expects_events:
+        is_here = self._session.answered_elsewhere is None
+        if self.expects_events and is_here:
             screen.status.follow(batch.latest)
-        self._session.conversation.add(batch.segments)
+        self._session.add(batch.segments)
         self._note_activity()
         answer = screen.messages.answer
-        if answer is None:
+        if answer is None or not is_here:
             return
         if batch.segments:
             screen.hint.unseen(not screen.messages.following)
@@ -162,7 +180,7 @@ class Renderer:
     def _note_activity(self) -> None:
         """Show a long activity, such as reading the prompt, where the answer will be."""
         answer, activity = self._screen.messages.answer, self._screen.status.long_activity
-        if answer is not None and self._session.phase is Phase.ANSWERING and self._noted != (answer, activity):
+        if answer is not None and self._session.conversation.running is not None and self._noted != (answer, activity):
             self._noted = answer, activity
             answer.note(activity)
 
@@ -176,6 +194,10 @@ class Renderer:
                 await self._load_failed(event)
             case Failed():
                 await self._failed(event)
+            case JobEnded():
+                self._session.handle(event)
+                self._screen.status.end_measuring()
+                await self.render()
             case _:
                 self._session.handle(event)
                 await self.render()
@@ -183,6 +205,9 @@ class Renderer:
 
     async def _finished(self, event: Finished) -> None:
         outcome = self._session.handle(event)
+        if outcome is not None and not outcome.is_open:
+            await self._ended_elsewhere(outcome)
+            return
         if event.stats.predicted_n:
             self._screen.status.measured(event.stats, event.drafting, live=False)
         else:
@@ -197,14 +222,15 @@ class Renderer:
             await self._ended(outcome)
 
     async def _failed(self, event: Failed) -> None:
-        if self._session.compact(event.error):
-            await self.render()
+        can_focus = self._can_focus_options
+        outcome = self._session.handle(event)
+        if outcome is not None and not outcome.is_open:
+            await self._ended_elsewhere(outcome)
             return
-        error, can_focus = with_keys(event.error, self._session.pair), self._can_focus_options
-        outcome = self._session.handle(replace(event, error=error))
         await self._ended(outcome)
         if outcome is None or self._session.phase is not Phase.READY:
             return
+        error = event.error
         self._screen.status.rest("ready")
         if isinstance(error, NoRoomError) and error.options:
             # They hold for now; the stored answer says only why it failed.
@@ -213,13 +239,13 @@ class Renderer:
                 self._focus_options()
 
     async def _load_failed(self, event: Failed) -> None:
-        self._session.handle(event)
+        outcome = self._session.handle(event)
         if self._session.phase is not Phase.UNLOADED:
             return
-        can_focus, waiting = self._can_focus_options, self._session.take_back()
+        can_focus = self._can_focus_options
         await self.render()
-        if waiting is not None:
-            self._input_mode.give_back(waiting)
+        if outcome is not None and outcome.returned:
+            self._input_mode.give_back(outcome.returned)
         await self._screen.messages.fail(event.error)
         if can_focus:
             self._focus_options()
@@ -236,10 +262,27 @@ class Renderer:
         screen.set_timer(COLLECT_DELAY_S, _collect)
         screen.hint.forget()
         await self.render()
-        if outcome.reverted:
+        if outcome.returned:
+            self._input_mode.give_back(outcome.returned)
+            screen.hint.say("The prompts that waited were not sent; they are in the input line again.")
+        elif outcome.reverted:
             screen.hint.ask(in_vain(outcome.ending, thought=outcome.thought))
         elif not outcome.counts:
             self._input_mode.give_back(outcome.prompt, unless_typed=True)
+
+    async def _ended_elsewhere(self, outcome: Outcome) -> None:
+        """Report the end of an answer in a conversation that is not open."""
+        screen, title = self._screen, self._title(outcome.conversation)
+        if self._session.phase is Phase.READY:
+            screen.status.rest("ready")
+        await self.render()
+        ended = "is answered" if outcome.ending.failure is None else "was not answered"
+        screen.hint.say(f'"{title}" {ended}; {key("chat.open", "ctrl+o")} opens it.')
+        if not screen.app.app_focus:
+            screen.app.bell()
+
+    def _title(self, conversation: int | None) -> str:
+        return fit(printable(self._session.library.title(conversation)), _TITLE_COLUMNS) or "A new conversation"
 
     def _focus_options(self) -> None:
         """Let keys choose an option for a pair that does not fit."""

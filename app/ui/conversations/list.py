@@ -12,6 +12,7 @@ from textual.widget import Widget
 from app.conversations.search import Excerpt, Hit
 from app.conversations.tree import Summary
 from app.core.printable import printable
+from app.session.library import Mark
 from app.ui.reading.rows import wrapped
 from app.ui.text import MARK, age, cell, cut
 from app.ui.widgets.choice_list import ChoiceList
@@ -22,17 +23,20 @@ _BEFORE = 4
 """Characters before a hit in a narrow list."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
+_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
+"""Signs in a narrow list, where the other conversations have a blank."""
 _NARROW = 48
 """Below so many cells the title stands alone, with signs for the words beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation, whether it is open in the chat, and its hit in a search."""
+    """One conversation, whether it is open in the chat, its hit in a search, and what happens in it meanwhile."""
 
     summary: Summary
     is_open: bool
     hit: Hit | None = None
+    mark: Mark | None = None
 
 
 class ConversationList(ChoiceList[ConversationRow]):
@@ -48,7 +52,8 @@ class ConversationList(ChoiceList[ConversationRow]):
         if is_narrow and row.hit is None and title.cell_length > room:
             first = wrapped(title, room)[0]
             title, rest = first, title[len(first) :]
-        mark = MARK if is_chosen else _OPEN if is_open else " "
+        sign = _SIGNS[row.mark] if is_narrow and row.mark is not None else " "
+        mark = MARK if is_chosen else _OPEN if is_open else sign
         right = (_beside(row, width), "$quiet")
         lines = [Content.assemble(f" {mark} ", cell(cut(title, room), room), " " * _gap(width), right)]
         if rest.plain:
@@ -69,7 +74,8 @@ def _beside(row: ConversationRow, width: int) -> str:
     pinned = row.summary.pinned
     if width < _NARROW:
         return f" {_PINNED} " if pinned else " "
-    words = [word for word, is_so in (("open", row.is_open), ("pinned", pinned)) if is_so]
+    words = [row.mark.value] if row.mark is not None else []
+    words += [word for word, is_so in (("open", row.is_open), ("pinned", pinned)) if is_so]
     return f"{'  '.join([*words, f'{age(time() - row.summary.updated):>6}'])} "
 
 

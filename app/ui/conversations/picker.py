@@ -187,13 +187,16 @@ class ConversationPicker(Vertical):
 
     def show(self, chosen: int | None = None) -> None:
         """Show the found conversations, with one of them chosen; None keeps the index."""
-        query, current = self.search_input.value, self._library.conversation
+        query, current, marks = self.search_input.value, self._library.conversation, self._library.marks()
         known = {summary.id: summary for summary in self._library.summaries()}
         if query.strip():
             hits = {hit.conversation: hit for hit in self._library.search(query) if hit.conversation in known}
-            rows = [ConversationRow(known[one], one == current, hit) for one, hit in hits.items()]
+            rows = [ConversationRow(known[one], one == current, hit, marks.get(one)) for one, hit in hits.items()]
         else:
-            rows = [ConversationRow(summary, one == current) for one, summary in list(known.items())[:_MOST]]
+            rows = [
+                ConversationRow(summary, one == current, None, marks.get(one))
+                for one, summary in list(known.items())[:_MOST]
+            ]
         ids = [row.summary.id for row in rows]
         index = ids.index(chosen) if chosen in ids else self.conversations.index
         self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -39,7 +41,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
         Binding("ctrl+a", "add", "add", id="pairs.add", tooltip="Add models from a repository or file", priority=True),
         Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open Tandem with it", priority=True),
-        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download", priority=True),
+        Binding(
+            "ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download or the answer", priority=True
+        ),
     ]
 
     SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
@@ -49,9 +53,12 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     pairs = query_one(PairList)
     bars = query_one(DownloadBars)
 
-    def __init__(self, pairs: PairService, *, can_leave: bool) -> None:
+    def __init__(
+        self, pairs: PairService, *, can_leave: bool, is_answering: Callable[[], bool] = lambda: False
+    ) -> None:
         super().__init__()
         self._service = pairs
+        self._is_answering = is_answering
         self._can_leave = can_leave
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
@@ -95,6 +102,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.action_add()
         elif card.is_open:
             self.dismiss(None)
+        elif card.set_up and self._is_answering() and not self.pairs.question:
+            after, now = key("pairs.choose", "enter"), key("pairs.cancel", "ctrl+x")
+            self.pairs.ask(f"An answer is being written. {after} opens this pair after it, {now} stops it first.")
         elif card.set_up:
             self._open(card.name)
         elif setup is not None and setup.running:
@@ -130,7 +140,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def action_cancel(self) -> None:
         card, setup = self.pairs.row, self._setup
-        if card is not None and setup is not None and setup.running:
+        if card is not None and self._asks_to_stop:
+            self._open(card.name, stops=True)
+        elif card is not None and setup is not None and setup.running:
             self._awaited = None
             self._service.cancel_setup(card.name)
             self._timer.resume()
@@ -156,7 +168,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         """Dim keys that would do nothing."""
         match action:
             case "cancel":
-                return (self._setup is not None and self._setup.running) or None
+                return (self._setup is not None and self._setup.running) or self._asks_to_stop or None
             case "make_default":
                 return (self.pairs.row is not None and self.pairs.row.set_up) or None
         return True
@@ -165,6 +177,12 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         bindings = super().active_bindings
         return {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
+
+    @property
+    def _asks_to_stop(self) -> bool:
+        """Whether the question is shown that comes before another pair takes the place of the answering one."""
+        card = self.pairs.row
+        return bool(self.pairs.question) and card is not None and card.set_up and self._is_answering()
 
     @property
     def _setup(self) -> SetupProgress | None:
@@ -186,13 +204,13 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.pairs.choose_pair(name)
             self._timer.resume()
 
-    def _open(self, name: str) -> None:
+    def _open(self, name: str, *, stops: bool = False) -> None:
         try:
             request = self._service.load_request(name)
         except AppError as error:
             self.hint.say(printable(error.sentences))
         else:
-            self.dismiss(request)
+            self.dismiss(replace(request, stops=stops))
 
     def _update(self) -> None:
         state = self._service.state()

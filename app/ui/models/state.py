@@ -128,10 +128,11 @@ class PairsState:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A pair to load in the chat."""
+    """A pair to load in the chat; `stops` a running answer instead of waiting for its end."""
 
     loader: Loader
     title: str
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,6 +11,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
 from app.core.errors import AppError
+from app.core.printable import printable
 from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
@@ -48,6 +50,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     def on_mount(self) -> None:
         self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self.set_timer)
+        self.header.active = self.session.snapshot.active
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
@@ -80,11 +83,12 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     def action_stop(self) -> None:
         if not self.stop_answer():
-            self.call_later(self._take_back)
+            elsewhere = self.session.answered_elsewhere is not None
+            self.hint.say("The answer is in another conversation." if elsewhere else "No answer is being written.")
 
     def stop_answer(self) -> bool:
         """Stop the running answer, whose text stays; return whether there is one."""
-        if self.status.is_queued:
+        if self.status.is_queued and self.session.conversation.running is not None:
             self.call_later(self.renderer.leave_queue)
             return True
         stops = self.session.stop()
@@ -92,7 +96,8 @@ class ChatScreen(BaseScreen[None], ChatActions):
             self.status.do("stopping")
         return stops
 
-    async def _take_back(self) -> None:
+    @in_turn
+    async def action_take_back(self) -> None:
         prompt = self.session.take_back()
         if prompt is not None:
             await self.renderer.render()
@@ -103,6 +108,8 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     @in_turn
     async def action_choose(self) -> None:
+        if not self.messages.message_views:
+            raise AppError("There is no message to choose yet.")
         await self.messages.step(-1)
 
     @on(PromptInput.Changed)
@@ -136,6 +143,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
         await self.open_found(event)
 
     async def on_conversation_picker_changed(self) -> None:
+        self.session.drop_deleted()
         await self.open_conversation(None)
 
     # Models and settings
@@ -149,7 +157,11 @@ class ChatScreen(BaseScreen[None], ChatActions):
         for lines in self.query(DownloadLines):
             lines.stop()
         can_leave = self.session.snapshot.loads > 0
-        self.app.push_screen(SetupScreen(self._pairs, can_leave=can_leave), self._take_pair)
+        is_answering = partial(self._is_in, Phase.ANSWERING)
+        self.app.push_screen(SetupScreen(self._pairs, can_leave=can_leave, is_answering=is_answering), self._take_pair)
+
+    def _is_in(self, phase: Phase) -> bool:
+        return self.session.phase is phase
 
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
@@ -200,10 +212,13 @@ class ChatScreen(BaseScreen[None], ChatActions):
         await self.load_pair(event.request)
 
     async def load_pair(self, choice: LoadRequest) -> None:
-        """Load another pair; a running answer is stopped first."""
+        """Load another pair; a running answer ends first, or is stopped if the request says so."""
         if self.session.phase is Phase.ANSWERING:
-            self.status.do("stopping")
-        self.session.load(choice.loader, choice.title)
+            if choice.stops:
+                self.status.do("stopping")
+            else:
+                self.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
+        self.session.load(choice.loader, choice.title, waits=not choice.stops)
         await self.renderer.render()
 
     @on(FitOptionList.Left)
@@ -214,7 +229,8 @@ class ChatScreen(BaseScreen[None], ChatActions):
     # The view
 
     def action_toggle_thinking(self) -> None:
-        self.messages.open_thoughts()
+        if not self.messages.open_thoughts():
+            self.hint.say("No answer here has reasoning.")
 
     @in_turn
     async def action_toggle_tokens(self) -> None:
@@ -251,6 +267,10 @@ class ChatScreen(BaseScreen[None], ChatActions):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         first = SHOWN_WITHOUT_MODELS if self.session.phase is Phase.UNLOADED else SHOWN_FIRST
         idle = set() if self.sidebar.can_open else {"found.open"}
+        if self.session.conversation.running is None:
+            idle.add("chat.stop")
+        if not self.session.can_regenerate:
+            idle.add("chat.again")
         if self.session.phase is Phase.UNLOADED or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
         return in_order(super().active_bindings, first, idle)
@@ -261,10 +281,8 @@ class ChatScreen(BaseScreen[None], ChatActions):
         match action:
             case "leave_task":
                 return self.input_mode.is_active
-            case "stop":
-                return session.is_busy or None
-            case "again":
-                return session.can_regenerate or None
+            case "take_back":
+                return bool(session.conversation.queued)
             case "round":
                 # Elsewhere the keys move the cursor.
                 return self.shows_tokens and prompt.has_focus and not prompt.text

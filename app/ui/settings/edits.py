@@ -11,9 +11,9 @@ from app.models.memory_estimate import rounding
 from app.models.pair_info import PairInfo, context_line, context_remark
 from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
-from app.settings.layers import NO_SWITCH, Origin, Resolved
+from app.settings.layers import NO_SWITCH, Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.table import SETTINGS, Setting
+from app.settings.table import BY_NAME, SETTINGS, Setting
 from app.ui.key_names import key
 
 PRESET = "preset"
@@ -28,7 +28,7 @@ class SettingView:
         idle: Whether it has no effect now, or cannot be changed in this scope.
         waits: Whether it takes effect only after a reload.
         options: Values to choose from; empty for a typed value.
-        remark: Why it has this value or no effect, as a sentence; "" for none.
+        remark: Why it has this value or no effect, or what its options hold, in lines; "" for none.
     """
 
     setting: Setting
@@ -72,6 +72,8 @@ class SettingEdits:
         about = ignored
         if self._pair is not None and setting.name == "model.ctx":
             about = context_line(self._pair)
+        if setting.name == PRESET:
+            about = "\n".join(f"{name}: {_contents(preset)}" for name, preset in self._live.presets.items())
         return SettingView(
             setting,
             now[setting.name],
@@ -152,6 +154,12 @@ class SettingEdits:
         except AppError as error:
             return printable(error.sentences)
         return ""
+
+
+def _contents(preset: Layer) -> str:
+    """Return the settings of a preset with their values, in one line."""
+    parts = (f"{BY_NAME[name].key} {' '.join(BY_NAME[name].display(value).split())}" for name, value in preset.items())
+    return ", ".join(parts) or "no settings"
 
 
 def next_value(view: SettingView, by: int) -> str:

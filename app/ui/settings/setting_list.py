@@ -109,8 +109,8 @@ def details(view: SettingView) -> Iterator[Content]:
         yield Content(_GAP).join(_option(option, view) for option in view.options)
     else:
         yield Content.styled(f"{_capital(setting.kind.allowed)}. Default: {setting.shown_default}.", "$quiet")
-    if view.remark:
-        yield Content(printable(view.remark))
+    for remark in view.remark.splitlines():
+        yield Content(printable(remark))
     flag = f", {setting.flags[-1]}" if setting.flags else ""
     origin = "" if view.origin is Origin.DEFAULT else "from "
     yield Content.styled(f"{setting.name} in settings.toml{flag}; {origin}{view.origin.value}", "$quiet")

@@ -64,6 +64,7 @@ class MessageList(MessageWindow):
             self._is_running = last is not None and last.state is State.WRITING and (last.id == running or last.id < 0)
             items = list(_branch_items(path))
             shown = [] if replace else self._messages
+            ended = shown[-1] if was_running and shown else None
             n_same = 0
             for old, new in zip(shown, items, strict=False):
                 is_live = (was_running and old is shown[-1]) or (self._is_running and new.node is last)
@@ -81,6 +82,10 @@ class MessageList(MessageWindow):
             answer = self.answer
             if answer is not None and last is not None and n_same == len(items) and was_running != self._is_running:
                 await (answer.resume() if self._is_running else answer.end(last))
+            elif ended is not None and fresh and ended in self.items and isinstance(ended.widget, AnswerMessage):
+                # The next prompt had waited for the end of this answer.
+                assert ended.node is not None
+                await ended.widget.end(ended.node)
 
     def _leaving(self, same: Sequence[Item], fresh: Sequence[Item], *, replace: bool) -> set[Item]:
         """Return the items that give way to new messages below those that stay."""
@@ -274,12 +279,13 @@ class MessageList(MessageWindow):
 
     # Reasoning and tokens
 
-    def open_thoughts(self) -> None:
-        """Unfold all reasoning, or fold it if any is unfolded."""
+    def open_thoughts(self) -> bool:
+        """Unfold all reasoning, or fold it if any is unfolded; return whether there is any."""
         thoughts = self.query(Reasoning)
         self._shows_reasoning = not any(thought.open for thought in thoughts)
         for thought in thoughts:
             thought.open = self._shows_reasoning
+        return bool(thoughts)
 
     async def show_tokens(self, shown: bool) -> None:
         """Show or hide token sources in every answer generated in this run."""

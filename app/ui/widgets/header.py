@@ -1,9 +1,10 @@
-"""The line at the top: the loaded models, and the device they run on."""
+"""The line at the top: the loaded models, what is active beside them, and the device they run on."""
 
 from __future__ import annotations
 
 import re
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -12,7 +13,7 @@ from app.core.printable import printable
 from app.core.units import GIB, gigabytes, memory_size
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
-from app.ui.text import draft_name, draft_text
+from app.ui.text import cut, draft_name, draft_text
 
 _BRAND = " Tandem   "
 _GAP = 2
@@ -21,9 +22,16 @@ _OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 
 
 class HeaderLine(Widget):
-    """The loaded pair in its two colors; a title until it is loaded."""
+    """The loaded pair in its two colors; a title until it is loaded.
+
+    Attributes:
+        active: Settings in force that change answers, such as a preset.
+        serves: Whether other programs are served.
+    """
 
     pair: reactive[PairInfo | None] = reactive(None)
+    active: reactive[tuple[str, ...]] = reactive(())
+    serves: reactive[bool] = reactive(False)
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -38,13 +46,18 @@ class HeaderLine(Widget):
         width, brand, pair = self.size.width, Content.styled(_BRAND, "bold"), self.pair
         if pair is None:
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
+        marks = [printable(mark) for mark in self.active] + ["serving"] * self.serves
+        active = f"{' · '.join(marks)}   " if marks else ""
+        taken = cell_len(active) + _GAP if active else 0
         lefts = [brand + names for names in (_pair(pair), _pair(pair, brief=True), _target(pair, brief=True))]
-        left = next((left for left in lefts if left.cell_length < width), lefts[-1])
+        left = next((left for left in lefts if left.cell_length + taken < width), lefts[-1])
         left = left.truncate(width - 1, ellipsis=True)
         device = printable(pair.device)
         rights = [f"{device} · {more} " for more in (_gpu(pair), _memory(pair)) if more]
         room = width - left.cell_length - _GAP
-        shown = [Content.styled(right, "$quiet") for right in (*rights, f"{device} ", "")]
+        ends = [*rights, f"{device} ", ""]
+        shown = [Content.assemble((active, "$foreground"), (end, "$quiet")) for end in ends]
+        shown += [Content.styled(cut(Content(active.rstrip()), max(1, room)).plain, "$foreground")] if active else []
         right = next((right for right in shown if right.cell_length <= room), shown[-1])
         return Content.assemble(left, " " * (width - left.cell_length - right.cell_length), right)
 

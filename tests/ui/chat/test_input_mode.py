@@ -204,7 +204,7 @@ def fail(chat: Chat) -> None:
     chat.engine.fails_to_load(AppError("big.gguf is cut short."))
 
 
-@pytest.mark.parametrize("end", [lambda chat: chat.screen.action_stop(), fail])
+@pytest.mark.parametrize("end", [lambda chat: chat.screen.action_take_back(), fail])
 async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -> None:
     async with open_chat(loaded=False) as chat:
         await wait(chat)

@@ -107,7 +107,7 @@ async def test_the_setting_shows_the_context_that_memory_has_room_for(file: Path
 
 async def test_without_a_loaded_pair_no_limit_is_shown(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
-        panel.chat.screen.session.pair = None
+        panel.chat.screen.session._pair.info = None
         await panel.open()
         await panel.find("ctx")
         await panel.press("enter", *"999999", "enter")

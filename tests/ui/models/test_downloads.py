@@ -77,6 +77,8 @@ async def test_another_pair_stops_the_answer_and_continues_the_conversation() ->
         await window.press("f6")
         await window.until(lambda: not window.in_chat)
         await window.press("enter")
+        await window.shows("ctrl+x stops it first")
+        await window.press("ctrl+x")
         await window.until(lambda: window.engine.cancelled)
         assert window.engine.loads == 1, "the answer must end first"
         window.engine.finishes(FinishReason.CANCELLED)

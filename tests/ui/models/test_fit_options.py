@@ -111,7 +111,7 @@ async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("Why?")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.session.waiting == "Why?")
+        await chat.until(lambda: chat.screen.session.snapshot.waiting == "Why?")
         await refuse(chat)
         await chat.pilot.press("1")
 

@@ -263,6 +263,7 @@ async def test_settings_that_the_model_ignores_are_dimmed(file: Path) -> None:
 
 async def test_presets_are_chosen_and_saved(file: Path) -> None:
     async with open_panel(file) as panel:
+        await panel.chat.shows("precise: temp 0")
         await panel.press("right")
         assert panel.live.preset == "precise"
         await panel.find("sampling.temp")

@@ -1,0 +1,266 @@
+"""Prompts that wait for their turn, and answers that end while another conversation is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.conversations.tree import State
+from app.engine.types import AutoDraft, FinishReason
+from app.session.library import Mark
+from app.session.snapshot import Phase
+from app.worker.events import Failed, JobEnded, Loaded
+from app.worker.measuring import MeasureJob
+from tests.conversations.stores import kill
+from tests.session.scripted import BROKEN, PAIR, ScriptedSession, no_loader
+
+
+def asked(chat: ScriptedSession) -> list[str]:
+    """Return the prompt of each request so far."""
+    return [request.messages[-1].content for request in chat.engine.requests]
+
+
+def draft(chat: ScriptedSession, conversation: int) -> str:
+    """Return the stored text of an input line."""
+    other = chat.other
+    text = other.load(conversation).draft
+    other.close()
+    return text
+
+
+def number_of(chat: ScriptedSession) -> int:
+    assert chat.library.conversation is not None
+    return chat.library.conversation
+
+
+# In one conversation
+
+
+def test_prompts_are_answered_in_the_order_in_which_they_were_sent(chat: ScriptedSession) -> None:
+    for text in "abc":
+        assert chat.session.send(text)
+    assert (asked(chat), chat.session.snapshot.queued) == (["a"], ("b", "c"))
+    for text, left in (("1", ("c",)), ("2", ()), ("3", ())):
+        chat.says(text)
+        chat.finishes(text)
+        assert chat.session.snapshot.queued == left
+    assert chat.texts() == ["a", "1", "b", "2", "c", "3"]
+
+
+def test_the_last_prompt_is_taken_back_first(chat: ScriptedSession) -> None:
+    for text in "abc":
+        chat.session.send(text)
+    assert [chat.session.take_back() for _ in range(3)] == ["c", "b", None]
+    chat.finishes("1")
+    assert chat.session.phase is Phase.READY
+
+
+@pytest.mark.parametrize(
+    "end",
+    [lambda chat: chat.fails(), lambda chat: chat.finishes("1", FinishReason.CANCELLED)],
+    ids=["failed", "stopped"],
+)
+def test_prompts_come_back_if_the_answer_fails_or_is_stopped(
+    chat: ScriptedSession, end: Callable[[ScriptedSession], object]
+) -> None:
+    for text in "abc":
+        chat.session.send(text)
+    outcome = end(chat)
+    assert getattr(outcome, "returned", None) == "b\nc"
+    assert (asked(chat), chat.session.snapshot.queued) == (["a"], ())
+
+
+@pytest.mark.parametrize("reason", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION])
+def test_an_answer_that_ends_by_itself_is_followed_by_the_next_prompt(
+    chat: ScriptedSession, reason: FinishReason
+) -> None:
+    chat.session.send("a")
+    chat.session.send("b")
+    chat.says("1")
+    chat.finishes("1", reason)
+    assert asked(chat) == ["a", "b"]
+
+
+def test_prompts_that_wait_and_typed_text_survive_a_crash(chat: ScriptedSession) -> None:
+    number = chat.exchange("a", "1")
+    for text in "bcd":
+        chat.session.send(text)
+    chat.conversation.set_draft("typed")
+    kill(chat.store)
+    assert draft(chat, number) == "c\nd\ntyped"
+
+
+def test_a_prompt_that_was_asked_is_no_unsent_text(chat: ScriptedSession) -> None:
+    number = chat.exchange("a", "1")
+    chat.session.send("b")
+    chat.session.send("c")
+    chat.conversation.set_draft("typed")
+    chat.finishes("2")
+    assert (asked(chat)[-1], draft(chat, number)) == ("c", "typed")
+
+
+def test_a_prompt_that_the_disk_refuses_waits_on(chat: ScriptedSession) -> None:
+    chat.exchange("a", "1")
+    chat.session.send("b")
+    chat.session.send("c")
+    connection = chat.store.database.connection
+    connection.execute("PRAGMA query_only = ON")
+    chat.finishes("2")
+    assert chat.session.snapshot.queued == ("c",)
+    assert chat.session.take_back() == "c"
+
+
+def test_prompts_wait_for_the_models_and_come_back_if_they_cannot_be_loaded(tmp_path: Path) -> None:
+    chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
+    chat.session.send("a")
+    chat.session.send("b")
+    snapshot = chat.session.snapshot
+    assert ([node.text for node in snapshot.messages], snapshot.queued) == (["a", ""], ("b",))
+    outcome = chat.session.handle(Failed(None, BROKEN))
+    assert outcome is not None
+    assert (outcome.returned, chat.session.phase) == ("a\nb", Phase.UNLOADED)
+    chat.session.close()
+
+
+def test_a_pair_that_waits_is_loaded_before_the_next_prompt(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.send("b")
+    chat.session.load(no_loader, "Another pair", waits=True)
+    assert (chat.engine.cancelled, chat.session.waits_to_load) == (0, True)
+    chat.finishes("1")
+    assert (chat.session.phase, asked(chat)) == (Phase.LOADING, ["a"])
+    chat.session.handle(Loaded(PAIR))
+    assert asked(chat) == ["a", "b"]
+
+
+# In several conversations
+
+
+def test_an_answer_goes_on_in_a_conversation_that_was_left(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "1")
+    chat.session.send("b")
+    chat.says("ha")
+    chat.session.new_conversation()
+    chat.says("lf")
+    snapshot = chat.session.snapshot
+    assert (snapshot.messages, snapshot.running, snapshot.answered_elsewhere) == ((), None, first)
+    assert (chat.engine.cancelled, snapshot.marks) == (0, {first: Mark.ANSWERING})
+    outcome = chat.finishes("half")
+    assert (outcome.conversation, outcome.is_open) == (first, False)
+    assert chat.path(first)[-1] == ("half", "", State.COMPLETE)
+    assert chat.session.snapshot.marks == {first: Mark.ANSWERED}
+    chat.session.open_conversation(first)
+    assert (chat.session.snapshot.messages[-1].text, chat.session.snapshot.marks) == ("half", {})
+
+
+def test_a_running_answer_is_live_again_on_the_return(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    first = number_of(chat)
+    chat.session.new_conversation()
+    chat.says("one ")
+    chat.session.open_conversation(first)
+    chat.says("two")
+    snapshot = chat.session.snapshot
+    assert (snapshot.messages[-1].text, snapshot.messages[-1].id) == ("one two", snapshot.running)
+    assert chat.session.stop()
+
+
+def test_a_prompt_of_another_conversation_waits_its_turn(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    first = number_of(chat)
+    chat.session.new_conversation()
+    chat.session.send("b")
+    chat.session.send("c")
+    chat.session.open_conversation(first)
+    second = next(summary.id for summary in chat.library.summaries() if summary.id != first)
+    assert (chat.library.title(second), chat.session.snapshot.marks) == ("b", {second: Mark.WAITING})
+    chat.finishes("1")
+    assert (asked(chat), chat.session.snapshot.answered_elsewhere) == (["a", "b"], second)
+    assert [message.content for message in chat.engine.requests[-1].messages] == ["b"]
+    chat.finishes("2")
+    chat.finishes("3")
+    assert chat.texts(second) == ["b", "2", "c", "3"]
+
+
+def test_an_answer_elsewhere_is_not_stopped_here(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.new_conversation()
+    assert not chat.session.stop()
+    assert not chat.session.is_busy
+
+
+def test_an_answer_that_fails_elsewhere_leaves_its_prompts_as_unsent_text(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.send("b")
+    first = number_of(chat)
+    chat.session.new_conversation("typed")
+    chat.fails()
+    assert draft(chat, first) == "b\ntyped"
+
+
+def test_a_deleted_conversation_is_stopped_and_its_prompts_are_not_sent(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.send("b")
+    first = number_of(chat)
+    chat.session.new_conversation()
+    chat.library.delete(first)
+    chat.session.drop_deleted()
+    assert chat.engine.cancelled == 1
+    chat.finishes("1", FinishReason.CANCELLED)
+    assert (asked(chat), chat.session.phase) == (["a"], Phase.READY)
+
+
+def test_an_answer_elsewhere_keeps_the_settings_of_its_conversation(chat: ScriptedSession) -> None:
+    chat.exchange("a", "1")
+    first = number_of(chat)
+    chat.session.set_setting("answer.system", "Be brief.")
+    chat.session.send("b")
+    chat.session.send("c")
+    chat.session.new_conversation()
+    chat.finishes("2")
+    assert chat.read == ["Be brief.", "a", "1", "b", "2", "c"]
+    assert (chat.session.settings.system, chat.session.snapshot.answered_elsewhere) == (None, first)
+
+
+# Titles and measurements, which end when a prompt comes
+
+
+def test_a_title_that_the_model_wrote_survives_another_first_prompt(tmp_path: Path) -> None:
+    chat = ScriptedSession(tmp_path / "conversations.db", flags={"draft.mode": "fixed", "answer.titles": True})
+    number = chat.exchange("Reverse a list", "Like this.")
+    chat.session.handle(JobEnded(1001, "Python list reversal"))
+    chat.session.edit(chat.node("Reverse a list"), "Reverse a linked list")
+    chat.says("So.")
+    chat.finishes("So.")
+    assert (chat.library.title(number), len(chat.engine.jobs)) == ("Python list reversal", 1)
+    chat.session.close()
+
+
+def test_a_title_made_from_the_prompt_follows_its_branch(chat: ScriptedSession) -> None:
+    number = chat.exchange("Reverse a list", "Like this.")
+    chat.session.edit(chat.node("Reverse a list"), "Sort a list")
+    assert chat.library.title(number) == "Sort a list"
+
+
+def test_the_pair_is_measured_while_nothing_is_asked(tmp_path: Path) -> None:
+    chat = ScriptedSession(tmp_path / "conversations.db", flags={"draft.mode": "auto"}, loaded=False)
+    chat.session.handle(Loaded(replace(PAIR, draft=PAIR.target)))
+    assert chat.engine.jobs == [MeasureJob(AutoDraft())]
+    assert chat.session.expects_events
+    # Another program's request interrupts it.
+    chat.session.handle(JobEnded(1001, result=False))
+    assert len(chat.engine.jobs) == 2
+    chat.session.handle(JobEnded(1002, result=True))
+    assert not chat.session.expects_events
+    chat.session.send("a")
+    chat.finishes("1")
+    assert len(chat.engine.jobs) == 3
+    chat.session.close()
+
+
+def test_without_automatic_drafting_nothing_is_measured(chat: ScriptedSession) -> None:
+    chat.exchange("a", "1")
+    assert not chat.engine.jobs

@@ -1,0 +1,131 @@
+"""Prompts sent during an answer, and answers that end while another conversation is open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.types import FinishReason
+from app.session.snapshot import Phase
+from tests.ui.chat_driver import WIDE, Chat, open_chat, said
+from tests.ui.kept_driver import kept_chat
+from tests.ui.models.fake_pairs import FakePairs
+
+
+async def queue(chat: Chat, text: str) -> None:
+    """Send a prompt that has to wait."""
+    await chat.type(text)
+    await chat.pilot.press("enter")
+    await chat.until(lambda: text in chat.screen.session.conversation.queued)
+
+
+async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked_next() -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        await queue(chat, "two")
+        await queue(chat, "three")
+        await chat.shows("waiting  two")
+        await chat.shows("esc takes it back")
+        assert len(chat.engine.requests) == 1
+        chat.engine.says("first")
+        chat.engine.finishes()
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.shows("waiting  three")
+        chat.engine.says("second")
+        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first", "You", "two", "Answer", "second"])
+
+
+async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        for text in ("two", "three"):
+            await queue(chat, text)
+        await chat.type("typed")
+        for line in ("three\ntyped", "two\nthree\ntyped"):
+            await chat.pilot.press("escape")
+            await chat.until(lambda: chat.prompt == line)  # noqa: B023
+        assert (chat.engine.cancelled, chat.screen.waiting.display) == (0, False)
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.engine.cancelled)
+
+
+async def test_prompts_come_back_if_the_answer_is_stopped() -> None:
+    async with open_chat() as chat:
+        await chat.send("one")
+        chat.engine.says("half")
+        await queue(chat, "two")
+        await chat.pilot.press("ctrl+c")
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "two")
+        await chat.shows("were not sent")
+        assert len(chat.engine.requests) == 1
+
+
+async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path) -> None:
+    async with kept_chat(tmp_path / "conversations.db", size=WIDE) as chat:
+        await chat.send("old")
+        chat.engine.says("old words")
+        await chat.shows("old words")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.answers == [])
+        await chat.until(lambda: chat.status.startswith('answering "old"'))
+        await chat.shows("… old")
+        await queue(chat, "new")
+        chat.engine.says(" and more")
+        chat.engine.finishes()
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.shows('"old" is answered; ctrl+o opens it.')
+        await chat.shows("✓ old")
+        chat.engine.says("fresh")
+        await chat.until(lambda: said(chat) == ["You", "new", "Answer", "fresh"])
+        await chat.screen.open_conversation(1)
+        await chat.until(lambda: said(chat) == ["You", "old", "Answer", "old words and more"])
+        await chat.screen.open_conversation(2)
+        chat.engine.says(" words")
+        await chat.until(lambda: said(chat) == ["You", "new", "Answer", "fresh words"])
+        assert chat.engine.cancelled == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        (["escape"], "No answer is being written."),
+        (["ctrl+r"], "There is no prompt to answer."),
+        (["ctrl+t"], "No answer here has reasoning."),
+        (["ctrl+up"], "There is no message to choose yet."),
+    ],
+)
+async def test_a_key_that_does_nothing_says_why(keys: list[str], text: str) -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press(*keys)
+        await chat.shows(text)
+
+
+async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one() -> None:
+    async with open_chat() as chat:
+        pairs = chat.screen._pairs
+        assert isinstance(pairs, FakePairs)
+        pairs.change("coder-32b", here=True, set_up=True)
+        await chat.send("one")
+        chat.engine.says("half")
+        await chat.pilot.press("f6")
+        await chat.shows("Choose models")
+        await chat.pilot.press("enter")
+        await chat.shows("An answer is being written.")
+        await chat.pilot.press("enter")
+        await chat.shows("is loaded when the answer has ended")
+        assert (chat.engine.cancelled, chat.engine.loads, chat.screen.session.phase) == (0, 1, Phase.ANSWERING)
+        chat.engine.finishes()
+        await chat.until(lambda: chat.engine.loads == 2)
+
+
+async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.pilot.press("ctrl+n")
+        await chat.exchange("two", "second")
+        chat.screen.library.pin(1, pinned=True)
+    async with kept_chat(file, continues=True) as chat:
+        await chat.until(lambda: said(chat) == ["You", "two", "Answer", "second"])
