@@ -71,11 +71,14 @@ def answer(
 
 def _first_costs(pair: LoadedPair, drafting: Drafting) -> FirstCosts | None:
     """Return what estimates the costs of automatic drafting in this answer; None if they are known or not needed."""
-    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting) or pair.memory is not None:
+    known = pair.memory
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
+        return None
+    # An estimate without drafts corrects itself only by another one.
+    if known is not None and not (known.is_estimated and known.idle_answers):
         return None
     target, draft = pair.info.target, pair.info.draft
-    # Draft layers read the text together with the target.
-    share = draft.size_bytes / target.size_bytes if draft is not None and draft.size_bytes else 1.0
+    share = draft.size_bytes / target.size_bytes if draft is not None else 0.0
     return FirstCosts(pair.target.n_rollback + 1, min(1.0, share))
 
 

@@ -11,6 +11,8 @@ from app.compare.job import CompareJob, Raced
 from app.compare.race import Side
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ComputeError, Interrupted, ModelFileError
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
@@ -348,6 +350,7 @@ class TestAutomatic:
     ) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        pair.info = replace(pair.info, draft=replace(pair.info.target, size_bytes=100))
 
         first = self.run(harness, pair, request)
         assert pair.memory is not None
@@ -363,6 +366,17 @@ class TestAutomatic:
         assert last.text == finished(plain).text
         assert (last.plan.mode, last.plan.drafter) == ("auto", "model+ngram")
         assert last.drafting is not None
+
+    def test_an_estimate_that_forbids_drafts_is_made_again(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        pair.memory = wrong = PairStatistics.estimated(CostProfile({1: 1.0, 64: 64.0}, draft_ns=1.0))
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
+        self.run(harness, pair, request)
+        assert pair.memory is wrong
+        assert wrong.idle_answers == 1
+        harness.worker.answer(request)
+        harness.until(Finished)
+        assert pair.memory is not wrong
 
     def test_a_first_answer_of_few_tokens_learns_nothing(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))

@@ -35,9 +35,9 @@ def test_single_tokens_without_a_draft_are_counted_and_one_slow_one_is_ignored()
 @pytest.mark.parametrize(
     ("prompt_n", "prompt_ns", "slope"),
     [
-        (101, SINGLE_NS + 100 * SINGLE_NS // 5, 0.2),
+        (101, SINGLE_NS + 100 * SINGLE_NS // 5, 0.25),
         (101, SINGLE_NS, 0.01),
-        (101, 100 * SINGLE_NS, 0.4),
+        (101, 200 * SINGLE_NS, 1.0),
         (2, 2 * SINGLE_NS, 0.25),
     ],
     ids=["prompt", "GPU", "disk", "short"],
@@ -46,6 +46,11 @@ def test_the_prompt_shows_the_cost_of_a_further_token(prompt_n: int, prompt_ns: 
     costs = learned(prompt_n, prompt_ns)
     assert costs.target_ns(5, 0) == pytest.approx(SINGLE_NS * (1 + 4 * slope))
     assert costs.profile.draft_prompt_ns == pytest.approx(0.5 * slope * SINGLE_NS)
+
+
+@pytest.mark.parametrize(("share", "cost"), [(0.0, 0.0), (0.02, 0.1), (0.3, 0.3)])
+def test_a_drafted_token_costs_what_the_size_of_its_model_says(share: float, cost: float) -> None:
+    assert learned(40, SINGLE_NS, draft_share=share).draft_ns(0) == pytest.approx(cost * SINGLE_NS)
 
 
 def test_no_batch_is_larger_than_the_target_can_roll_back() -> None:
