@@ -120,7 +120,7 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
 
 
 def test_a_required_call_is_written(pair: NativePair) -> None:
-    finished, _ = answered(pair, asked(Guidance(), tools=(TOOL,), must_call=True))
+    finished, _ = answered(pair, asked(Guidance(), tools=(TOOL,), must_call=True, one_call=True))
     found = read(finished.text, (TOOL,))
     ((name, arguments),) = found.values
     assert (found.text, name) == ("", "look_up")
