@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader, make_engine
@@ -22,6 +22,7 @@ from app.cli.known_pairs import (
     known_pairs,
     of_entry,
     of_file,
+    pairs_here,
     registry,
 )
 from app.cli.options import Options, Process, context_of, open_settings, options_of, read_process
@@ -149,6 +150,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             catalog=catalog,
             registry=registry(),
             machine=machine,
+            pairs_here=lambda: pairs_here(cast("tuple[str, ...]", opener.live.resolved()["model.folders"])),
             demo_file=demo_file,
             is_here=is_here,
             open_pair=opener.open,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.core.errors import ModelFileError, PairError, UsageError
 from app.core.paths import cache_dir, config_dir, pairs_file
-from app.core.regular_file import is_file
+from app.core.regular_file import is_file, resolved
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, read_header
@@ -69,6 +69,18 @@ def is_here(source: ModelSource) -> bool:
         return demo_is_installed()
     path = local_file(source, draft=True)
     return path is not None and is_file(path)
+
+
+def pairs_here(folders: Sequence[str]) -> Mapping[str, Pair]:
+    """Return pairs of the models that other programs, and these folders, have on this machine; reads every header."""
+    # Not needed for the first frame.
+    from app.models.hub.cache import cached_file
+    from app.models.local_models import find_models, model_folders, pairs_of
+
+    known = {resolved(files.target.path) for files in registry().read().pairs.values()}
+    on_hub = (pair.target for pair in known_pairs() if isinstance(pair.target, HubModel))
+    known.update(resolved(path) for path in map(cached_file, on_hub) if path is not None)
+    return pairs_of(find_models(model_folders(folders)), known)
 
 
 def file_here(source: ModelSource) -> Path:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from enum import Enum
 
 from app.core.shell import command
+from app.core.units import MAX_SIZE
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.types import SOURCE_NAMES
 from app.engine.vocab_compatibility import incompatibility
+from app.models.catalog import Pair
 from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, DraftKind
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
@@ -161,6 +163,21 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
             problem = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         remedy = Remedy.OTHER_DRAFT if problem else None
     return PairCheck(target, draft, (problem,) if problem else (), tuple(_warnings(target, draft)), remedy)
+
+
+def with_facts(pair: Pair, check: PairCheck) -> Pair:
+    """Return the pair with what its entry leaves out and the headers say."""
+    facts, overhead = check.target, check.overhead
+    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
+    return replace(
+        pair,
+        bytes_per_token=mixture or pair.bytes_per_token,
+        expert_bytes=facts.expert_bytes,
+        expert_layers=facts.expert_layers,
+        context=pair.context or (longest_trained(facts.n_ctx_train) if facts.n_ctx_train else 0),
+        # A hostile header may have sizes that the registry could not hold.
+        working=overhead if max(astuple(overhead)) <= MAX_SIZE else pair.working,
+    )
 
 
 def kind_of(facts: ModelFacts) -> DraftKind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +17,10 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import resolved
 from app.models.catalog import Pair
-from app.models.compatibility import WORTHWHILE_SHARE, check_pair, check_target
+from app.models.compatibility import WORTHWHILE_SHARE, check_pair, check_target, with_facts
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile, models_in
 from app.models.model_facts import ModelFacts, read_facts
-from app.models.model_names import quantization
 from app.models.pair_summary import free_name, pair_name
 from app.models.source import LocalModel, home_expanded
 
@@ -135,25 +134,24 @@ def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> di
     for model, facts in read.items():
         can_chat = facts.has_chat_template and not check_target(facts, drafted=False)[0]
         if can_chat and resolved(model.path) not in known:
-            draft = _draft(facts, read)
-            pair = _pair(model, facts, draft)
-            pairs[free_name(pair, pairs)] = replace(pair, name=free_name(pair, pairs))
+            pair = _pair(model, facts, _draft(facts, read))
+            name = free_name(pair, pairs)
+            pairs[name] = replace(pair, name=name)
     return pairs
 
 
-def _draft(target: ModelFacts, read: dict[FoundModel, ModelFacts]) -> FoundModel | None:
+def _draft(target: ModelFacts, read: Mapping[FoundModel, ModelFacts]) -> tuple[FoundModel, ModelFacts] | None:
     """Return the smallest model that can draft; a target with draft layers of its own needs none."""
     if check_pair(target).draft_kind is not None:
         return None
     small = [one for one in read.items() if one[1].weight_bytes <= WORTHWHILE_SHARE * target.weight_bytes]
     small.sort(key=lambda one: (one[1].head is None, one[1].weight_bytes))
-    return next((model for model, facts in small if not check_pair(target, facts).problems), None)
+    return next((one for one in small if not check_pair(target, one[1]).problems), None)
 
 
-def _pair(model: FoundModel, facts: ModelFacts, draft: FoundModel | None) -> Pair:
+def _pair(model: FoundModel, facts: ModelFacts, draft: tuple[FoundModel, ModelFacts] | None) -> Pair:
     target = LocalModel(model.path)
     name = pair_name(LocalModel(Path(f"{model.name}.gguf")) if model.name else target)
-    quant = facts.quant or quantization(model.path.name)
-    title = printable(f"{model.name or facts.name} {quant}".strip())
-    source = f"found in {model.program}" if not model.program.startswith(("~", "your")) else f"in {model.program}"
-    return Pair(name, f"{title}, {source}", target, LocalModel(draft.path) if draft is not None else None)
+    title = printable(f"{model.name or facts.name} {facts.quant}".strip())
+    pair = Pair(name, f"{title}, found in {model.program}", target, LocalModel(draft[0].path) if draft else None)
+    return with_facts(pair, check_pair(facts, draft[1] if draft else None))

@@ -9,20 +9,19 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import wait
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.errors import CacheError, HubError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.shell import command
-from app.core.units import MAX_SIZE, gigabytes
+from app.core.units import gigabytes
 from app.engine.types import SOURCE_NAMES
 from app.models.catalog import Pair
-from app.models.compatibility import PairCheck, check_pair, remedy_text
+from app.models.compatibility import PairCheck, check_pair, remedy_text, with_facts
 from app.models.hub import cache
 from app.models.hub.download import Download
-from app.models.memory_estimate import longest_trained
 from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
 from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
 from app.models.registry import ModelOnDisk, Registry, SetUp
@@ -52,22 +51,6 @@ class Prepared:
     def sized(self) -> Pair:
         """The pair with the sizes of its files."""
         return with_sizes(self.pair, *(model.size for _, model in self.models))
-
-
-def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
-    """Return the pair with what the catalog leaves out and the listing and the headers say."""
-    facts, overhead = check.target, check.overhead
-    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
-    return replace(
-        pair,
-        license=pair.license or printable(target.license),
-        bytes_per_token=mixture or pair.bytes_per_token,
-        expert_bytes=facts.expert_bytes,
-        expert_layers=facts.expert_layers,
-        context=pair.context or (longest_trained(facts.n_ctx_train) if facts.n_ctx_train else 0),
-        # A hostile header may have sizes that the registry could not hold.
-        working=overhead if max(astuple(overhead)) <= MAX_SIZE else pair.working,
-    )
 
 
 class Setup:
@@ -133,7 +116,7 @@ class Setup:
         if finds_draft and check.draft is None and check.draft_name:
             pair = replace(pair, title=f"{pair.title} + {SOURCE_NAMES['mtp']}")
         return Prepared(
-            pair=completed(pair, models[0], check),
+            pair=with_facts(replace(pair, license=pair.license or printable(models[0].license)), check),
             models=tuple(zip(("target", "draft"), models, strict=False)),
             check=replace(check, warnings=(*check.warnings, *warnings)),
             download_bytes=_missing_bytes(models),

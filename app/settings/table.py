@@ -88,12 +88,17 @@ class Setting:
     @property
     def in_conversation(self) -> bool:
         """A conversation may override it: it acts at once and concerns answers."""
-        return not self.needs_reload and self.table != "appearance"
+        return self.is_for_answers and not self.needs_reload
 
     @property
     def in_preset(self) -> bool:
         """A preset may contain it."""
-        return bool(self.table) and self.table != "appearance"
+        return self.is_for_answers and bool(self.table)
+
+    @property
+    def is_for_answers(self) -> bool:
+        """It has a flag, because it acts on answers and not on the program alone."""
+        return bool(self.flags)
 
     @property
     def help(self) -> str:
@@ -383,6 +388,14 @@ SETTINGS: tuple[Setting, ...] = (
         "never",
     ),
     _placed("model.fit", Choice(("auto", "off")), "auto", "check that the models fit before loading", "MODE"),
+    Setting(
+        "model.folders",
+        Texts(),
+        (),
+        "more folders with GGUF files",
+        more="searched for models, beside those of LM Studio, Ollama and Hugging Face",
+        unset="none",
+    ),
     Setting("appearance.theme", Name("the name of a theme"), "tandem-dark", "color theme"),
     Setting("appearance.reduced_motion", Switch(), True, "disable smooth scrolling"),
 )

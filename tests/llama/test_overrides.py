@@ -24,12 +24,10 @@ from app.llama.loading import place
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import pair_identity
 from app.models.catalog import Pair
-from app.models.compatibility import check_pair
+from app.models.compatibility import check_pair, with_facts
 from app.models.gguf import read_header
 from app.models.model_facts import read_facts
 from app.models.recommend import Room, weigh
-from app.models.resolve import Resolved
-from app.models.setup import completed
 from app.models.source import LocalModel
 from app.settings import layers
 from app.settings.layers import Origin
@@ -119,7 +117,7 @@ def test_a_proposal_moves_as_many_experts_as_the_loader(mixture: Path) -> None:
     assert (facts.expert_bytes, facts.expert_layers) == (2 * EXPERTS, 2)
     assert facts.bytes_per_token == facts.weight_bytes - int(2 * EXPERTS * (1 - facts.expert_share))
     source = LocalModel(mixture)
-    pair = completed(Pair("tiny", "", source, None), Resolved(source, (), mixture, 0), check_pair(facts, None))
+    pair = with_facts(Pair("tiny", "", source, None), check_pair(facts, None))
     need = weigh(pair, Room(1 << 40, on_card=True)).need_bytes
     for lacking, expected in ((0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)):
         room = Room(need - lacking, "a card", on_card=True, ram_bytes=1 << 30)

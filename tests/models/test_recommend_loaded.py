@@ -13,15 +13,13 @@ from app.core.units import GB
 from app.llama.fitting.pair_memory import needs
 from app.llama.params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
-from app.models.compatibility import PairCheck, check_pair
+from app.models.compatibility import PairCheck, check_pair, with_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import PairOverhead
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.pair_summary import needed, weights, with_files
 from app.models.recommend import Fit, Room, Standing, bytes_per_token, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.resolve import Resolved
-from app.models.setup import completed
 from app.models.source import HubModel
 from tests.shapes import SHAPES, facts_of_shape, shape_of
 
@@ -113,13 +111,9 @@ def test_an_estimate_is_called_one_and_not_far_off(name: str) -> None:
 # What the headers have said is remembered
 
 
-def prepared(pair: Pair, check: PairCheck) -> Pair:
-    return completed(pair, Resolved(pair.target, (), None, 0), check)
-
-
 def test_what_the_headers_say_goes_over_the_catalog_and_is_written_down(tmp_path: Path) -> None:
     check = check_of(CATALOG["qwen3.5-4b"])
-    known = prepared(replace(BIG, working=PairOverhead(1, 2, 3)), check)
+    known = with_facts(replace(BIG, working=PairOverhead(1, 2, 3)), check)
 
     assert known.working == check.overhead
     assert read_pair("big", write_pair(known), tmp_path / "pairs.toml") == known
@@ -133,16 +127,16 @@ def test_an_own_pair_is_weighed_with_its_context() -> None:
     check = check_of(CATALOG["qwen3.5-4b"])
     short = replace(check, target=replace(check.target, n_ctx_train=2000))
 
-    assert prepared(BIG, short).context == 2048
-    assert prepared(replace(BIG, context=4096), short).context == 4096
-    assert prepared(BIG, check).context == 0, "its file does not say"
+    assert with_facts(BIG, short).context == 2048
+    assert with_facts(replace(BIG, context=4096), short).context == 4096
+    assert with_facts(BIG, check).context == 0, "its file does not say"
 
 
 def test_absurd_header_sizes_are_not_registered() -> None:
     vast = check_of(CATALOG["qwen3.5-4b"])
     vast = replace(vast, target=replace(vast.target, kv_bytes_per_token=1 << 64))
 
-    assert prepared(BIG, vast).working == BIG.working
+    assert with_facts(BIG, vast).working == BIG.working
 
 
 @pytest.mark.parametrize(

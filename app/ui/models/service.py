@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ class PairService:
         self._problems: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
         self._registered = Registered()
+        self._found: Sequence[Pair] = ()
+        """Pairs of models that other programs have on this machine."""
         self._added: dict[str, Pair] = {}
         """Pairs that were added, or opened by their files, in this run."""
         self._seen: tuple[object, ...] = ()
@@ -158,6 +161,9 @@ class PairService:
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
         self._machine, self._room, self._cached = inspect(self._environment, on_hub)
         self._stale = True
+        with suppress(AppError, OSError):
+            self._found = tuple(self._environment.pairs_here().values())
+        self._stale = True
 
     def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool, latest: bool = False) -> None:
         before = self._setups.pop(pair.name, None)
@@ -189,6 +195,10 @@ class PairService:
         except AppError as error:
             self._problems.append(error)
         self._pairs = self._added | every_pair(known, self._registered)
+        for pair in self._found:
+            if pair.target not in [other.target for other in self._pairs.values()]:
+                name = free_name(pair, self._pairs)
+                self._pairs[name] = replace(pair, name=name)
         open_name = self._listed(current) if current is not None else ""
         sized = [self._sized(name) for name in self._pairs]
         proposed = propose(sized, self._room) if self._room is not None else []

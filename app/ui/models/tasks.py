@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ class PairEnvironment:
 
     Attributes:
         machine: Returns the machine in one line and its memory for models; called on a thread.
+        pairs_here: Returns pairs of models that other programs have on this machine; called on a thread.
         demo_file: Returns the demo's target or draft; creates it if missing.
         is_here: Returns whether a model is on this machine.
         current: Returns the pair that the chat was asked for.
@@ -48,6 +49,7 @@ class PairEnvironment:
     open_pair: Callable[[Pair, SetUp], LoadRequest]
     current: Callable[[], Pair | None] = lambda: None
     phase: Callable[[], Phase] = lambda: Phase.READY
+    pairs_here: Callable[[], Mapping[str, Pair]] = dict
 
 
 def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, Room | None, Set[HubModel]]:

@@ -46,6 +46,8 @@ class Setting:
         self.opened: list[tuple[Pair, SetUp]] = []
         self.pairs = list(pairs)
         self.current: Pair | None = None
+        self.here: list[Pair] = []
+        """Pairs of models that other programs have."""
         self.broken = False
         self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
@@ -58,6 +60,7 @@ class Setting:
             is_here=is_here,
             open_pair=self._open,
             current=lambda: self.current,
+            pairs_here=lambda: {pair.name: pair for pair in self.here},
         )
         self.service = PairService(self.surroundings)
 

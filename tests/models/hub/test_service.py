@@ -46,6 +46,20 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     assert setting.service.state().cards[0].name == "mine"
 
 
+def test_models_of_other_programs_are_listed_and_opened_without_a_download(setting: Setting, tmp_path: Path) -> None:
+    found = Pair("mine", "tiny Q8_0, found in LM Studio", LocalModel(tiny_file(tmp_path / "tiny.gguf")), None)
+    setting.here = [found]
+    setting.service.refresh()
+    setting.until(lambda: not setting.service.state().busy)
+
+    card = setting.card("mine-2")
+    assert (card.here, card.set_up, card.pair.title) == (True, False, found.title)
+    setting.set_up("mine-2")
+    setting.service.load_request("mine-2")
+    assert setting.opened[-1][0].target == found.target
+    assert [card.pair.target for card in setting.service.state().cards].count(found.target) == 1
+
+
 def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp_path: Path) -> None:
     # The catalog does not know the draft's size.
     assert setting.card("mine").download_bytes is None
