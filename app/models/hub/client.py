@@ -18,7 +18,7 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.errors import HubError, WaitError
 from app.models.hub import check_environment, named_by
-from app.models.hub.choose import RemoteFile, safe_name
+from app.models.hub.choose import FoundRepository, RemoteFile, safe_name
 from app.models.hub.request import LOG_IN, host, login_page, short, translated
 from app.models.source import is_repository
 
@@ -49,15 +49,6 @@ class Repository:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A repository that a search found, with the architecture and parameters of its GGUF files where known."""
-
-    name: str
-    architecture: str = ""
-    n_params: int = 0
-
-
 def session() -> httpx2.Client:
     """Return the client's HTTP session. Raises HubError for an invalid variable, such as a proxy address."""
     try:
@@ -76,17 +67,17 @@ def repository(name: str, revision: str) -> Repository:
     return _ask(name, path, {"blobs": "true"}, partial(_repository, name))
 
 
-def search(words: str, *, limit: int) -> list[Found]:
+def search(words: str, *, limit: int) -> list[FoundRepository]:
     """Search repositories with GGUF files by name, most downloaded first. Raises HubError."""
     asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
     return _ask(words, "models", asked, lambda answer: [_found(info) for info in islice(answer, limit)])
 
 
-def _found(info: Mapping[str, Any]) -> Found:
+def _found(info: Mapping[str, Any]) -> FoundRepository:
     gguf = info.get("gguf")
     summary = gguf if isinstance(gguf, dict) else {}
     architecture, total = summary.get("architecture"), summary.get("total")
-    return Found(
+    return FoundRepository(
         str(info["id"]), architecture if isinstance(architecture, str) else "", total if isinstance(total, int) else 0
     )
 

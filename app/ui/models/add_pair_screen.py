@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import wrap_future
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -16,22 +18,25 @@ from textual.getters import query_one
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from app.core.errors import AppError
+from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.core.program import in_background
 from app.core.units import gigabytes
+from app.models.source import parse_source
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.downloads import UPDATE_S
+from app.ui.models.repository_list import RepositoryList
 from app.ui.models.service import PairService
 from app.ui.models.state import SetupProgress
 from app.ui.text import cell
-from app.ui.widgets.inputs import SourceInput
+from app.ui.widgets.inputs import FilterInput, SourceInput
 from app.ui.widgets.path_completion import continued_path
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared
 
-_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf file"
+_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, a .gguf file, or words to search for"
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
@@ -54,6 +59,7 @@ class AddPairScreen(SubScreen[str | None]):
 
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)
+    results = query_one(RepositoryList)
     findings = query_one("#findings", Static)
 
     def __init__(self, pairs: PairService) -> None:
@@ -61,6 +67,8 @@ class AddPairScreen(SubScreen[str | None]):
         self._service = pairs
         self._checked: tuple[str, str] | None = None
         """The sources that were checked last."""
+        self._searched: str | None = None
+        """The words whose results are shown."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(_EXAMPLES), id="examples")
@@ -68,9 +76,11 @@ class AddPairScreen(SubScreen[str | None]):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
                 yield SourceInput(placeholder, id=role, suggester=ModelFileSuggester())
+        yield RepositoryList(select_at_once=True)
         yield Static(id="findings")
 
     def on_mount(self) -> None:
+        self.results.display = False
         self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
 
     def on_unmount(self) -> None:
@@ -78,6 +88,8 @@ class AddPairScreen(SubScreen[str | None]):
 
     @on(Input.Changed)
     def _on_changed(self) -> None:
+        if self._searched is not None and self.target.value.strip() != self._searched:
+            self._end_search()
         if self._checked is not None and self._sources != self._checked:
             self._service.cancel_check()
             self._checked = None
@@ -90,6 +102,10 @@ class AddPairScreen(SubScreen[str | None]):
         if not target:
             self.target.focus()
             self.hint.say("Type the target first.")
+        elif self._searched == target and self.results.row is not None:
+            self._take()
+        elif _is_search(target):
+            self._search(target)
         elif self.focused is self.target and not self._checked:
             self.set_focus(self.draft)
         elif self._check is None or self._check.error is not None:
@@ -101,6 +117,38 @@ class AddPairScreen(SubScreen[str | None]):
         """Complete the path in the field, or go to the other field."""
         if not (isinstance(self.focused, SourceInput) and self.focused.accept_suggestion()):
             self.focus_next()
+
+    @work(exclusive=True)
+    async def _search(self, words: str) -> None:
+        self.findings.update(Content.styled(f"Searching Hugging Face for {printable(words)} …", "$quiet"))
+        try:
+            found = await wrap_future(in_background(partial(self._service.search, words), "search"))
+        except AppError as error:
+            self.findings.update(Content(printable(error.sentences)))
+            return
+        if words == self.target.value.strip():
+            self._searched = words
+            self.results.show_rows(found, 0)
+            self.results.display = bool(found)
+            nothing = "No repository with GGUF files has these words in its name."
+            self.findings.update("" if found else nothing)
+
+    @on(FilterInput.Pressed)
+    def _press(self, event: FilterInput.Pressed) -> None:
+        self.results.move(event.lines(self.results.page))
+
+    @on(RepositoryList.Selected)
+    def _take(self) -> None:
+        """Make the chosen repository the target."""
+        if self.results.row is not None:
+            self.target.value = self.results.row.name
+            self.target.cursor_position = len(self.target.value)
+            self._end_search()
+
+    def _end_search(self) -> None:
+        self._searched = None
+        self.results.display = False
+        self.results.show_rows((), 0)
 
     @property
     def _sources(self) -> tuple[str, str]:
@@ -143,6 +191,15 @@ class AddPairScreen(SubScreen[str | None]):
             now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress))
             lines = [Content.styled(line, "$quiet") for line in now if line]
         self.findings.update(Content("\n").join(lines))
+
+
+def _is_search(text: str) -> bool:
+    """Return whether a text names no source, so that it can only be words."""
+    try:
+        parse_source(text)
+    except UsageError:
+        return not any(character in text for character in "/\\~")
+    return False
 
 
 class ModelFileSuggester(Suggester):

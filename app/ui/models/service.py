@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
 from app.models.catalog import Pair
+from app.models.hub.choose import FoundRepository
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
 from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
@@ -23,6 +24,9 @@ from app.ui.models.tasks import PairEnvironment, PairTask, inspect
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared
+
+_MAX_FOUND = 30
+"""Repositories that a search lists."""
 
 
 class PairService:
@@ -116,6 +120,15 @@ class PairService:
         if self._check is not None:
             self._check.cancel()
             self._check = None
+
+    def search(self, words: str) -> Sequence[FoundRepository]:
+        """Return the repositories with GGUF files that a search on Hugging Face finds.
+
+        Waits for the answer; call it on a thread. Raises HubError.
+        """
+        from app.models.hub.client import search
+
+        return search(words, limit=_MAX_FOUND)
 
     def add_checked(self) -> str:
         """Set up the pair that was checked; return its name. May raise AppError."""

@@ -87,22 +87,6 @@ class QuietInput(Input):
         event.text = printable(event.text).strip()
 
 
-class SourceInput(QuietInput):
-    """Input for a model source."""
-
-    BINDING_GROUP_TITLE = "Another pair"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to download them"),
-    ]
-
-    def accept_suggestion(self) -> bool:
-        """Accept the suggestion at the cursor; return False without one."""
-        if not (self.cursor_at_end and self._suggestion):
-            return False
-        self.action_cursor_right()
-        return True
-
-
 class FilterInput(QuietInput):
     """Input that filters a list; the screen handles the keys that move in the list."""
 
@@ -122,6 +106,22 @@ class FilterInput(QuietInput):
 
     def action_forward(self, key: str) -> None:
         self.post_message(self.Pressed(key))
+
+
+class SourceInput(FilterInput):
+    """Input for a model source, above the repositories that a search found."""
+
+    BINDING_GROUP_TITLE = "Another pair"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to download them"),
+    ]
+
+    def accept_suggestion(self) -> bool:
+        """Accept the suggestion at the cursor; return False without one."""
+        if not (self.cursor_at_end and self._suggestion):
+            return False
+        self.action_cursor_right()
+        return True
 
 
 class PairFilter(FilterInput):

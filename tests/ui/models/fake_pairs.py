@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from app.core.errors import AppError, HubError, PairError
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
+from app.models.hub.choose import FoundRepository
 from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
@@ -168,6 +170,7 @@ class FakePairs(PairService):
         self.now = PairsState(machine=machine, cards=cards or CARDS, busy=True)
         self.calls: list[tuple[str, ...]] = []
         self.refuses: AppError | None = None
+        self.found: Sequence[FoundRepository] = ()
         self.reads = 0
 
     def change(self, name: str, **changes: object) -> None:
@@ -217,6 +220,11 @@ class FakePairs(PairService):
     def cancel_check(self) -> None:
         self.calls.append(("cancel_check",))
         self.now = replace(self.now, check=None)
+
+    def search(self, words: str) -> Sequence[FoundRepository]:
+        self._refuse()
+        self.calls.append(("search", words))
+        return self.found
 
     def add_checked(self) -> str:
         self._refuse()

@@ -10,10 +10,11 @@ import pytest
 from app.core.errors import HubError
 from app.models.compatibility import PairCheck, Remedy
 from app.models.draft_kinds import HeadFacts
+from app.models.hub.choose import FoundRepository
 from app.ui.models.add_pair_screen import AddPairScreen, report_lines
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
-from tests.ui.models.fake_pairs import CHECKED, PREPARED, facts, with_check
+from tests.ui.models.fake_pairs import CHECKED, OFFLINE, PREPARED, facts, with_check
 
 
 async def test_repositories_are_checked_before_they_are_downloaded() -> None:
@@ -48,6 +49,39 @@ async def test_repositories_are_checked_before_they_are_downloaded() -> None:
         assert window.pairs.arguments("add_checked") == [[]]
         await window.until(lambda: window.chosen == "added")
         await window.shows("checking")
+
+
+async def test_words_search_hugging_face_and_a_choice_becomes_the_target() -> None:
+    async with open_setup() as window:
+        window.pairs.found = (FoundRepository("a/Qwen3-GGUF", "qwen3", 8_190_000_000), FoundRepository("b/Qwen-GGUF"))
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        window.type("qwen 8b", "enter")
+        await window.shows("a/Qwen3-GGUF")
+        assert "8.2 B  qwen3" in window.text
+        await window.press("down", "enter")
+        assert window.pairs.arguments("search") == [["qwen 8b"]]
+        await window.until(lambda: "a/Qwen3-GGUF" not in window.text)
+        assert "b/Qwen-GGUF" in window.text
+        window.type("", "enter", "enter")
+        await window.until(lambda: window.pairs.arguments("check_sources") == [["b/Qwen-GGUF", ""]])
+
+
+async def test_a_search_without_a_connection_says_so() -> None:
+    async with open_setup() as window:
+        window.pairs.refuses = OFFLINE
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        window.type("qwen", "enter")
+        await window.shows("huggingface.co cannot be found. This machine seems to be offline.")
+
+
+async def test_a_search_without_results_says_so() -> None:
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        window.type("qwen", "enter")
+        await window.shows("No repository with GGUF files has these words in its name.")
 
 
 @pytest.mark.parametrize(
