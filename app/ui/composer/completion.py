@@ -15,6 +15,7 @@ from app.conversations.attached import split
 from app.core.printable import printable
 from app.session.library import Library
 from app.ui.commands import COMMANDS, PATH, Command
+from app.ui.composer.file_search import search_files
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import matching_paths
@@ -115,10 +116,12 @@ class Suggestions(Static, can_focus=False):
         self.update(Content("\n").join(lines))
 
 
-def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Suggestion]] | None:
+def completions(
+    text: str, cursor: int, base: Path, files: Sequence[str] = ()
+) -> tuple[int, Sequence[Suggestion]] | None:
     """Return where the text before a cursor that can be completed starts, and suggestions for it; None without one.
 
-    Relative paths start from `base`.
+    Relative paths start from `base`; `files` are the known ones below it.
     """
     if text.startswith("/") and cursor == len(text):
         if commands := COMMANDS.matching(text):
@@ -131,7 +134,18 @@ def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Sugge
             if command.argument == PATH:
                 return start, _paths_like(typed, str, base)
     reference = reference_at(text, cursor)
-    return (reference[0], _paths_like(reference[1], completed, base)) if reference is not None else None
+    if reference is None:
+        return None
+    start, typed = reference
+    return start, [*_paths_like(typed, completed, base), *_files_like(typed, files, base)]
+
+
+def _files_like(typed: str, files: Sequence[str], base: Path) -> list[Suggestion]:
+    """Return files in any folder below, unless a path to another place is typed."""
+    if not typed or typed.startswith(("/", "~", ".")):
+        return []
+    listed = set(matching_paths(typed, base))
+    return [Suggestion(path, completed(path), whole=False) for path in search_files(typed, files) if path not in listed]
 
 
 def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[Suggestion]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from textual import events, on
+from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
 from app.core.printable import printable
+from app.core.program import in_background
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
+from app.ui.composer.file_search import index_files
+from app.ui.composer.included_files import reference_at
 from app.ui.key_names import bind, key
 from app.ui.widgets.hint import Hint
 
@@ -61,6 +66,10 @@ class PromptInput(PromptEditor):
         self.menu = menu
         self._seen: tuple[str, int | None] = ("", None)
         """The text and the cursor that the suggestions are for."""
+        self._files: Sequence[str] = ()
+        """Files below the working folder."""
+        self._reference_start: int | None = None
+        """Start of the @ that is being typed."""
         self._completed: tuple[int, int] | None = None
         """Start and end of the text that a suggestion replaces; None where nothing can be completed."""
         self._prompts: Sequence[tuple[str, str]] = ()
@@ -144,9 +153,24 @@ class PromptInput(PromptEditor):
             self._find()
         elif (text, cursor) != self._seen:
             self._seen = text, cursor
-            found = completions(text, cursor, Path()) if cursor is not None else None
+            found = completions(text, cursor, Path(), self._files) if cursor is not None else None
+            self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
             self.menu.offer(found[1] if found is not None else ())
+
+    def _index_files(self, text: str, cursor: int | None) -> None:
+        """Look for files below the working folder once for each @ that is typed."""
+        reference = reference_at(text, cursor) if cursor is not None else None
+        start = reference[0] if reference is not None else None
+        if start is not None and start != self._reference_start:
+            self._find_files()
+        self._reference_start = start
+
+    @work(exclusive=True, group="files")
+    async def _find_files(self) -> None:
+        self._files = await wrap_future(in_background(partial(index_files, Path()), "files"))
+        self._seen = "", None
+        self._look()
 
     def _finish(self) -> bool:
         """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""

@@ -50,6 +50,14 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows("Buy milk.")
 
 
+async def test_a_file_in_any_folder_is_found_by_its_name() -> None:
+    async with open_chat() as chat:
+        await chat.type("see @txt")
+        await chat.shows("my files/a b.txt")
+        await chat.pilot.press("tab")
+        assert chat.prompt == 'see @"my files/a b.txt" '
+
+
 async def test_tab_completes_through_directories_at_any_speed() -> None:
     async with open_chat() as chat:
         await chat.pilot.press(*"see", "space", "@", *"my", "tab")
