@@ -35,6 +35,8 @@ _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "published", "target", "draft", "sa
 _FIX = "Fix it, or move it away; no pair in it is known until then."
 _SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
+_PAYS = 1.1
+"""Published speedup from which drafting is known to pay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,13 @@ class PublishedSpeed:
     with_drafts: float
     source: str
 
+    @property
+    def speedup(self) -> float:
+        return self.with_drafts / self.without_drafts
+
     def __str__(self) -> str:
-        speedup = self.with_drafts / self.without_drafts
-        return f"{self.gpu}: {self.without_drafts:g} to {self.with_drafts:g} tok/s, {speedup:.2f}× ({self.source})"
+        speeds = f"{self.without_drafts:g} to {self.with_drafts:g} tok/s, {self.speedup:.2f}×"
+        return f"{self.gpu}: {speeds} ({self.source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,11 @@ class Pair:
     def sources(self) -> tuple[ModelSource, ...]:
         """Target and, if there is one, draft."""
         return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    @property
+    def is_known_to_pay(self) -> bool:
+        """Whether drafting is known to pay, by the best of the published speeds."""
+        return any(speed.speedup >= _PAYS for speed in self.published)
 
 
 class Catalog:

@@ -177,9 +177,10 @@ def _expert_bytes(pair: Pair) -> int:
 def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
     """Return the best pair for a machine and two alternatives, best first.
 
-    The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs with a
-    published speedup come before all others, and pairs of one size keep the catalog's order. Alternatives are the next
-    of that size, smaller ones, and the smallest slow one, or one that needs no RAM for experts.
+    The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs whose
+    drafting is known to pay come before all others, and pairs of one size keep the catalog's order. Alternatives are
+    the largest of the others, the next of that size, smaller ones, and the smallest slow one, or one that needs no RAM
+    for experts.
 
     `has_disk` tells whether the disk has room for a download; pairs without it are proposed if no other pair fits.
     """
@@ -197,15 +198,16 @@ def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] 
 
 def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
     """Return the first proposals among pairs that fit."""
-    pleasant = sorted((p for p in fits if not p.slow), key=lambda p: (not p.pair.published, -p.pair.memory_gb))
+    pleasant = sorted((p for p in fits if not p.slow), key=lambda p: (not p.pair.is_known_to_pay, -p.pair.memory_gb))
     slow = sorted((p for p in fits if p.slow), key=lambda p: bytes_per_token(p.pair))
     if not pleasant:
         return slow[:N_PROPOSED]
     best = pleasant[0]
+    larger = [p for p in pleasant if p.pair.memory_gb > best.pair.memory_gb][:1]
     alike = [p for p in pleasant[1:] if p.pair.memory_gb == best.pair.memory_gb]
-    others = [p for p in pleasant if p.pair.memory_gb != best.pair.memory_gb]
+    others = [p for p in pleasant if p not in larger and p.pair.memory_gb != best.pair.memory_gb]
     slower = sorted(slow, key=lambda p: p.pair.memory_gb <= best.pair.memory_gb)
-    ordered = [best, *alike[:1], *others, *alike[1:]]
+    ordered = [best, *larger, *alike[:1], *others, *alike[1:]]
     if not slower and all(p.layers_in_ram for p in ordered[:N_PROPOSED]):
         slower = [p for p in ordered if not p.layers_in_ram]
     return [*ordered[: N_PROPOSED - len(slower[:1])], *slower][:N_PROPOSED]

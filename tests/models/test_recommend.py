@@ -207,6 +207,8 @@ def test_a_pair_with_a_published_speedup_is_proposed_before_a_larger_one() -> No
 
     assert [found.pair.name for found in propose([large, small], room)] == ["small", "large"]
     assert propose([small, replace(large, published=(speed,))], room)[0].pair.name == "large"
+    little = replace(large, published=(PublishedSpeed("RTX 4090", 40.0, 42.0, "a page"),))
+    assert propose([small, little], room)[0].pair.name == "small", "5% is not known to pay"
 
 
 def dense(room: Room) -> list[Proposal]:
