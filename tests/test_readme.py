@@ -11,8 +11,10 @@ import pytest
 from textual.binding import Binding
 
 from app.cli.command_line import parse_args
+from app.core.units import GB
 from app.hardware.builds import known_builds
 from app.models.catalog import Catalog, shipped_file
+from app.models.recommend import Room, propose
 from app.ui.composer.input import PromptInput
 from app.ui.keys import CHAT_KEYS, PROGRAM_KEYS
 from tests.cli.commands import every_command
@@ -73,6 +75,17 @@ def test_every_named_pair_is_in_the_catalog() -> None:
     named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bqwen3\.\d-\w+", line)}
     assert named
     assert named <= {*Catalog(shipped_file()).pairs}
+
+
+def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
+    rows = re.findall(r"^\| (\d+) GB \| `([\w.-]+)` \|", _README, re.MULTILINE)
+    pairs = list(Catalog(shipped_file()).pairs.values())
+
+    assert {int(size) for size, _ in rows} >= {4, 24, 48, 80}
+    for size, name in rows:
+        # A graphics card shows part of its memory as used.
+        best = propose(pairs, Room(int(0.97 * int(size) * GB), "a card", on_card=True))[0]
+        assert (size, best.pair.name) == (size, name)
 
 
 def test_every_key_of_the_readme_does_what_it_shows() -> None:
