@@ -10,7 +10,7 @@ from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
-from app.engine.text.call_formats import is_call_mark
+from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
@@ -83,7 +83,8 @@ class PromptBuilder:
         if not tools:
             return prompt
         marks = {token: text.encode() for text, token in self._model.control_tokens.items() if is_call_mark(text)}
-        return replace(prompt, tool_marks=marks)
+        markup = replace(self._written, calls=TRIGGERS).with_tokens(self._model.control_tokens)
+        return replace(prompt, tool_marks=marks, markup=markup)
 
     def _build(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.engine.text.reasoning import THINK, ReasoningMarkup
 
 # GPT-OSS: messages with a channel each, the last of which is the answer.
@@ -56,9 +58,9 @@ def _sections(
     )
 
 
-def _tags(open: str, close: str, think: str = "") -> ReasoningMarkup:  # noqa: A002
+def _tags(open: str, close: str, think: str = "", *, reopens: bool = False) -> ReasoningMarkup:  # noqa: A002
     """Return the markup of a family that marks reasoning only."""
-    return ReasoningMarkup(open, close, think=think or open, conclude=close)
+    return ReasoningMarkup(open, close, think=think or open, conclude=close, reopens=reopens)
 
 
 _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
@@ -87,7 +89,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
         _sections("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ),
     # Gemma 4
-    (("<|channel>", "<channel|>"), _tags("<|channel>thought", "<channel|>", "<|channel>thought\n")),
+    (("<|channel>", "<channel|>"), _tags("<|channel>thought", "<channel|>", "<|channel>thought\n", reopens=True)),
     # Magistral and Ministral, Seed-OSS, MiniMax M3, Kimi VL, EXAONE Deep, Hunyuan 3
     (("[THINK]", "[/THINK]"), _tags("[THINK]", "[/THINK]")),
     (("<seed:think>", "</seed:think>"), _tags("<seed:think>", "</seed:think>")),
@@ -113,6 +115,8 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
             "<think>", "</think>", "<response>", "</response>", think="<think>", conclude="</think>\n<response>"
         ),
     ),
+    # Functionary 3.2 writes an answer as a call of all.
+    ((">>>all",), replace(THINK, answer="all\n")),
     # Hunyuan 1 and 2
     (
         ("<answer>", "</answer>"),

@@ -361,6 +361,8 @@ _LITERALS = tuple(
     for row in FORMATS
     for text in (row.call, row.calls, *row.also, *(row.argument.texts if row.argument is not None else ()))
 )
+TRIGGERS = tuple(dict.fromkeys(form.trigger for form in FORMATS if form.trigger))
+"""Texts that begin calls."""
 
 
 def is_call_mark(text: str) -> bool:

@@ -5,7 +5,6 @@ Marks that are tokens of the vocabulary are represented by surrogates: lone UTF-
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,7 +17,6 @@ _LONGEST_WORD = 40
 """Longest word of a header, in characters."""
 _SURROGATES = range(0xDC00, 0xE000)
 """Surrogates that represent tokens."""
-_RECIPIENT = re.compile(r"to=functions\.[\w.\-]+")
 _SEPARATOR = "\n\n"
 """Text between two messages of reasoning, or two of the answer."""
 
@@ -48,6 +46,8 @@ class ReasoningMarkup:
         think: Appended to a prompt to continue the reasoning.
         conclude: Appended to reasoning to continue with the answer.
         speak: Appended to a prompt to continue the answer.
+        reopens: Whether reasoning may come again after the answer has begun.
+        calls: Texts that begin tool calls, after a header or without one; they belong to the answer.
         marks: A surrogate for each token that is part of a mark; see `with_tokens`.
     """
 
@@ -60,6 +60,8 @@ class ReasoningMarkup:
     think: str = ""
     conclude: str = ""
     speak: str = ""
+    reopens: bool = False
+    calls: tuple[str, ...] = ()
     marks: Mapping[int, str] = field(default_factory=dict)
 
     def with_tokens(self, tokens: Mapping[str, int]) -> ReasoningMarkup:
@@ -81,6 +83,7 @@ class ReasoningMarkup:
             answer=encoded(self.answer),
             end=encoded(self.end),
             headers=tuple(map(encoded, self.headers)),
+            calls=tuple(map(encoded, self.calls)),
             marks={tokens[text]: surrogate for text, surrogate in surrogates.items()},
         )
 
@@ -177,6 +180,11 @@ class ReasoningSplitter:
             marks.pop("", None)
             reach = _LONGEST_LEAD if self._is_header(rest) else 0
             found = _first(rest, marks)
+            call = _first(rest, markup.calls)
+            if call is not None and call[0] <= reach and (found is None or call[0] < found[0]):
+                # The header of a call is not shown, but the name of the tool in it belongs to the call.
+                self._move(AnswerPart.ANSWER)
+                return [], cut(pending, lead + call[0])[1], True
             if found is not None and found[0] <= reach:
                 at, mark = found
                 header, rest_segments = cut(cut(pending, lead)[1], at)
@@ -184,7 +192,8 @@ class ReasoningSplitter:
                 ready = self._text_in_header(header, rest[:at], has_mark=is_header)
                 self._pass_mark(marks[mark])
                 return ready, cut(rest_segments, len(mark))[1], True
-            if (reach and len(rest) <= reach) or any(m.startswith(rest) for m in (*marks, *markup.headers)):
+            begins = (*marks, *markup.headers, *markup.calls)
+            if (reach and len(rest) <= reach) or any(mark.startswith(rest) for mark in begins):
                 return [], pending, False
         self._move(AnswerPart.ANSWER)
         return [], pending, True
@@ -202,6 +211,8 @@ class ReasoningSplitter:
                     marks[markup.open] = AnswerPart.THINKING
         elif _has_token(markup.end):
             marks = {markup.end: AnswerPart.START}
+        elif markup.reopens and _has_token(markup.open):
+            marks = {markup.open: AnswerPart.THINKING, markup.close: AnswerPart.ANSWER}
         found = _first(text, marks)
         if found is None:
             if self.part is AnswerPart.THINKING:
@@ -242,10 +253,6 @@ class ReasoningSplitter:
         """Return the text of the answer that follows an unfinished header."""
         if self._is_complete_header(text, ended=True):
             return []
-        if called := _RECIPIENT.search(text):
-            # The name of a tool stands in the header of its call only.
-            self._move(AnswerPart.ANSWER)
-            return self._emit([replace(header[-1], text=f"{called[0]} ")])
         length = len(text)
         if has_mark:
             # A header that names a tool has other words too.

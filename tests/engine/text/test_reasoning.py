@@ -100,14 +100,6 @@ XML = "Send <response>yes</response>"
         ),
         # Stopped within a header, or before it.
         (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", "<|start|>", "assistant"), "Hm.", ""),
-        # The name of a tool stands in the header of its call.
-        (
-            HARMONY,
-            CHANNELS,
-            (*ANALYSIS, "Hm.", "<|end|>", *FINAL[:3], "commentary to=functions.f json", "<|message|>", '{"a": 1}'),
-            "Hm.",
-            'to=functions.f \n\n{"a": 1}',
-        ),
         (HARMONY, CHANNELS, ("<|channel|>",), "", ""),
         # No header, and a header that never ends.
         (HARMONY, CHANNELS, ("Hi there",), "", "Hi there"),
