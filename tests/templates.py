@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from jinja2 import nodes
+from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
@@ -51,12 +52,17 @@ def _to_json(
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def rendered(source: str, messages: Sequence[Mapping[str, Any]], **variables: Any) -> str:
-    """Return a conversation as plain Jinja renders it."""
+@lru_cache(maxsize=1)
+def _compiled(source: str) -> Template:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag]
     )
     environment.filters["tojson"] = _to_json
     environment.globals.update(raise_exception=_refuse, strftime_now=lambda layout: datetime.now().strftime(layout))
+    return environment.from_string(source)
+
+
+def rendered(source: str, messages: Sequence[Mapping[str, Any]], **variables: Any) -> str:
+    """Return a conversation as plain Jinja renders it."""
     values = {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True, **variables}
-    return environment.from_string(source).render(messages=messages, **values)
+    return _compiled(source).render(messages=messages, **values)

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
-from app.engine.text.call_formats import TRIGGERS, is_call_mark
+from app.engine.text.call_formats import TRIGGERS, format_of, is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
@@ -35,6 +35,7 @@ class PromptBuilder:
 
     Attributes:
         thinking_support: Thinking settings that change the model's prompt.
+        call_format: Format in which the model writes tool calls.
 
     Raises:
         TemplateError: The template is invalid, leaves out the user's words, or spent its budget.
@@ -54,6 +55,7 @@ class PromptBuilder:
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
         self._markup = self._written.with_tokens(model.control_tokens)
+        self.call_format = format_of(model.chat_template, shows_tools=self._template.shows_tools)
         self.thinking_support = self._thinking_support()
 
     def build(

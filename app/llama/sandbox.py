@@ -72,6 +72,31 @@ class _Namespace(Namespace):
         return "<namespace>"
 
 
+class _GrowingList(list[Any]):
+    """A list that a template wrote out, which may grow.
+
+    Other lists may hold it several times, so its size counts when it is printed or compared, not when it is made.
+    """
+
+    __hash__ = None
+    on_text: Callable[[str], None]
+    """Called with every text of the list, which counts as a value that was made."""
+
+    def __repr__(self) -> str:
+        _size(self)
+        text = super().__repr__()
+        self.on_text(text)
+        return text
+
+    def __eq__(self, other: object) -> bool:
+        _size(self)
+        return super().__eq__(other)
+
+    def __lt__(self, other: Any) -> bool:
+        _size(self)
+        return super().__lt__(other)
+
+
 class _GenerationTag(Extension):
     """`{% generation %}` marks answers for training and prints its body."""
 
@@ -168,7 +193,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Return a value that is not too large."""
         _size(value)
         self._count(value)
-        return value
+        if type(value) is not list:
+            return value
+        out = _GrowingList(value)
+        out.on_text = self._count
+        return out
 
     def _count(self, value: Any) -> None:
         # Elements were counted when they were made.
@@ -202,6 +231,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree.set_environment(self)  # type: ignore[return-value] # the same tree, though Jinja says any node
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if isinstance(obj, _GrowingList) and attr in ("append", "pop"):
+            # llama.cpp lets templates change lists; Kimi's do.
+            return True
         if isinstance(obj, int | float | bytes) or (isinstance(obj, str) and attr not in _TEXT_METHODS.split()):
             return False
         return super().is_safe_attribute(obj, attr, value)

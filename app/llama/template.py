@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from typing import Any, NoReturn
@@ -14,8 +13,9 @@ from typing import Any, NoReturn
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.core.printable import one_line
-from app.engine.text.tool_calls import ToolCall, instructions, written
+from app.engine.text.tool_calls import ToolCall
 from app.llama.sandbox import BudgetError, Sandbox
+from app.llama.turns import rearranged, with_tools_as_text
 from app.settings.layers import AS_TRAINED, Thinking
 
 CHATML = (
@@ -39,9 +39,15 @@ _OFF = {
 }
 _LONGEST_LAYOUT = 200
 """Python allows a date 256 times the length of its layout."""
-_NO_TOOLS: dict[str, None] = {"tools": None, "documents": None}
-_SYSTEM, _USER = "8120394756", "4975038621"
+_NO_TOOLS: dict[str, Any] = {"tools": None, "documents": None}
+_NO_FUNCTIONS: dict[str, Any] = {"functions": "", "datetime": ""}
+_IN_SYSTEM = "system"
+_TOOL_VARIABLES = ("tools", "xml_tools", "functions", _IN_SYSTEM)
+"""Variables in which templates take tools; some take them with the system message."""
+_SYSTEM, _USER, _TOOL = "8120394756", "4975038621", "7305918246"
 """Probe texts that no template contains; capitals or JSON do not change digits."""
+_PROBE_SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": "a"}}, "required": ["a"]}
+_PROBE_TOOL = {"type": "function", "function": {"name": _TOOL, "description": "a", "parameters": _PROBE_SCHEMA}}
 
 
 class TemplateBudgetError(TemplateError):
@@ -66,6 +72,7 @@ class ChatTemplate:
     Attributes:
         is_chatml: Whether it is the built-in one, for models whose file has none.
         leaves_out: Whether the user's words are lost in any case.
+        shows_tools: Whether it writes tools into the prompt.
 
     Raises:
         TemplateError: It is no valid Jinja, or it spent its budget.
@@ -76,7 +83,6 @@ class ChatTemplate:
         source = CHATML if source is None else source
         self._specials = {"bos_token": bos, "eos_token": eos}
         self._in_blocks = _BLOCKS.search(source) is not None
-        self._has_tools = "tools" in source
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
@@ -88,22 +94,31 @@ class ChatTemplate:
         # Python compiles a long template for longer than any template is rendered.
         self.renew_budget()
         self.leaves_out = False
-        self._find_manner()
+        self.shows_tools = False
+        self._find_manner(source)
 
-    def _find_manner(self) -> None:
+    def _find_manner(self, source: str) -> None:
         """Find out how the template takes content, tools and system messages."""
         asked = Message(Role.USER, _USER)
-        self._has_system = True
-        for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {})):
+        self._has_system, self._tools_in = True, ""
+        for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {}, _NO_FUNCTIONS)):
             rendered = self._tried([asked])
             if rendered is not None and _USER in rendered:
                 both = self._tried([Message(Role.SYSTEM, _SYSTEM), asked])
                 self._has_system = both is None or _SYSTEM in both
                 self.leaves_out = False
+                self._find_tools(source, asked)
                 return
             # A template that fails in any case reports the reason when it is used.
             self.leaves_out = self.leaves_out or rendered is not None
         self._in_parts, self._no_tools = False, _NO_TOOLS
+
+    def _find_tools(self, source: str, asked: Message) -> None:
+        """Find out in which variable the template takes tools, if it shows them."""
+        for self._tools_in in _TOOL_VARIABLES if "tools" in source or "functions" in source else ():
+            if _TOOL in (self._tried([asked], [_PROBE_TOOL]) or ""):
+                self.shows_tools = True
+                return
 
     def renew_budget(self) -> None:
         """Reset the time, steps and memory that all renderings share until the next reset."""
@@ -119,23 +134,32 @@ class ChatTemplate:
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
-        if tools and not self._has_tools:
-            messages, tools = _with_tools_as_text(messages, tools), ()
-        try:
-            return self._render(messages, thinking, tools, with_system=self._has_system)
-        except _TemplateRefusal as refusal:
-            if self._has_system and any(m.role is Role.SYSTEM for m in messages):
-                with suppress(_TemplateRefusal):
-                    return self._render(messages, thinking, tools, with_system=False)
-            reason = one_line(str(refusal)).rstrip(".") or "no reason was given"
-            raise TemplateError(
-                f"The model's chat template refuses this conversation: {reason}.",
-                "Start a new conversation, choose another reasoning effort, or try another model.",
-            ) from None
+        if tools and not self.shows_tools:
+            messages, tools = with_tools_as_text(messages, tools), ()
+        refusal: Exception | None = None
+        for form in rearranged(messages, has_system=self._has_system):
+            try:
+                return self._render(form, thinking, tools)
+            except TemplateBudgetError:
+                raise
+            except (_TemplateRefusal, TemplateError) as error:
+                # What is still refused in the last form is the reason.
+                refusal = error
+        if tools or any(m.tool_calls or m.tool_call_id for m in messages):
+            # Some templates know no calls, or fail with schemas that they do not know.
+            with suppress(TemplateError):
+                return self.render(with_tools_as_text(messages, tools), thinking)
+        if isinstance(refusal, TemplateError):
+            raise refusal
+        reason = one_line(str(refusal)).rstrip(".") or "no reason was given"
+        raise TemplateError(
+            f"The model's chat template refuses this conversation: {reason}.",
+            "Start a new conversation, choose another reasoning effort, or try another model.",
+        ) from None
 
-    def _tried(self, messages: Sequence[Message]) -> str | None:
+    def _tried(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> str | None:
         try:
-            return self._render(messages, AS_TRAINED, (), with_system=True)
+            return self._render(messages, AS_TRAINED, tools)
         except TemplateBudgetError:
             raise
         except (_TemplateRefusal, TemplateError):
@@ -147,21 +171,21 @@ class ChatTemplate:
         thinking: Thinking,
         tools: Sequence[Mapping[str, Any]],
         *,
-        with_system: bool,
         as_text: bool = False,
     ) -> str:
-        shown = messages if with_system else _without_system(messages)
         names = {call.id: call.name for message in messages for call in message.tool_calls}
         values = {
             "messages": [
-                _as_value(m, names, in_blocks=self._in_blocks, in_parts=self._in_parts, as_text=as_text) for m in shown
+                _as_value(m, names, in_blocks=self._in_blocks, in_parts=self._in_parts, as_text=as_text)
+                for m in messages
             ],
             "add_generation_prompt": True,
             **self._no_tools,
-            **({"tools": list(tools)} if tools else {}),
             **self._specials,
             **_switches(thinking),
         }
+        if tools:
+            self._add_tools(values, list(tools))
         try:
             return self._sandbox.within_time(lambda: self._template.render(values))
         except _TemplateRefusal:
@@ -170,24 +194,26 @@ class ChatTemplate:
             # A template is a program that can raise anything.
             if names and not as_text and not isinstance(error, BudgetError):
                 # Some templates append the arguments of a call to a text.
-                return self._render(messages, thinking, tools, with_system=with_system, as_text=True)
+                return self._render(messages, thinking, tools, as_text=True)
             raise _failure(error) from error
+
+    def _add_tools(self, values: dict[str, Any], tools: list[Mapping[str, Any]]) -> None:
+        """Add tools to the variables of the template, where it takes them."""
+        if self._tools_in == "functions":
+            values |= {"functions": _to_json(tools, indent=4), "datetime": _now("%b %d %Y %H:%M:%S")}
+        elif self._tools_in == _IN_SYSTEM:
+            messages = values["messages"]
+            if not messages or messages[0]["role"] != _IN_SYSTEM:
+                messages.insert(0, {"role": _IN_SYSTEM, "content": ""})
+            messages[0]["tools"] = _to_json(tools)
+        else:
+            values[self._tools_in] = tools
 
 
 def _failure(error: Exception) -> TemplateError:
     reason = one_line(str(error)) or type(error).__name__
     kind = TemplateBudgetError if isinstance(error, BudgetError) else TemplateError
     return kind(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
-
-
-def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """Return the conversation with system text in front of the first user message."""
-    system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
-    rest = [m for m in messages if m.role is not Role.SYSTEM]
-    first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
-    if system and first is not None:
-        rest[first] = Message(Role.USER, f"{system}\n\n{rest[first].content}")
-    return rest if rest or not system else [Message(Role.USER, system)]
 
 
 def _refuse(message: object = "") -> NoReturn:
@@ -208,23 +234,16 @@ def _to_json(
     sort_keys: bool = False,
 ) -> str:
     """Serialize with the arguments of Hugging Face's own filter."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys, default=_as_list
+    )
 
 
-def _with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Return a conversation whose tools, calls and results are texts, for a template that knows no tools."""
-    system = [m.content for m in messages if m.role is Role.SYSTEM]
-    out = [Message(Role.SYSTEM, "\n\n".join([*system, instructions(tools)]))]
-    for message in messages:
-        if message.tool_call_id:
-            out.append(
-                replace(message, content=f"<tool_response>\n{message.content}\n</tool_response>", tool_call_id="")
-            )
-        elif message.tool_calls:
-            out.append(replace(message, content=message.content + written(message.tool_calls), tool_calls=()))
-        elif message.role is not Role.SYSTEM:
-            out.append(message)
-    return out
+def _as_list(value: object) -> list[Any]:
+    """Return what a filter such as `map` gives, which llama.cpp serializes too."""
+    if isinstance(value, Iterator):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def _as_value(

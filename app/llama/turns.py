@@ -1,0 +1,115 @@
+"""Other ways to put the turns of a conversation, for chat templates that refuse the usual one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from app.conversations.message import Message, Role
+from app.engine.text.tool_calls import instructions, written
+
+_ID_LENGTH = 9
+"""Mistral's templates refuse ids of calls of any other length."""
+
+
+def rearranged(messages: Sequence[Message], *, has_system: bool) -> Iterator[list[Message]]:
+    """Yield a conversation in the order in which a template should try its forms.
+
+    First come the forms that change the least. `has_system` tells whether the template shows system messages.
+    """
+    seen: list[list[Message]] = []
+    forms = [list(messages)] if has_system else []
+    forms.append(without_system(messages))
+    changed = list(messages)
+    for change in (_with_short_ids, _with_one_call_a_turn, _alternating):
+        changed = change(changed)
+        forms.append(changed if has_system else without_system(changed))
+    forms.append(_alternating(without_system(changed)))
+    for form in forms:
+        if form not in seen:
+            seen.append(form)
+            yield form
+
+
+def without_system(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation with system text in front of the first user message."""
+    system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
+    rest = [m for m in messages if m.role is not Role.SYSTEM]
+    first = next((i for i, m in enumerate(rest) if m.role is Role.USER and not m.tool_call_id), None)
+    if system and first is not None:
+        rest[first] = Message(Role.USER, f"{system}\n\n{rest[first].content}")
+    elif system:
+        rest.insert(0, Message(Role.USER, system))
+    return rest
+
+
+def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return a conversation whose tools, calls and results are texts, for a template that shows no tools."""
+    system = [m.content for m in messages if m.role is Role.SYSTEM] + ([instructions(tools)] if tools else [])
+    out = [Message(Role.SYSTEM, "\n\n".join(system))] if system else []
+    for message in messages:
+        if message.tool_call_id:
+            out.append(
+                replace(message, content=f"<tool_response>\n{message.content}\n</tool_response>", tool_call_id="")
+            )
+        elif message.tool_calls:
+            out.append(replace(message, content=message.content + written(message.tool_calls), tool_calls=()))
+        elif message.role is not Role.SYSTEM:
+            out.append(message)
+    return out
+
+
+def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
+    """Give calls ids of letters and digits, numbered in their order."""
+    ids: dict[str, str] = {}
+    numbers = count()
+
+    def short(old: str) -> str:
+        if old not in ids:
+            ids[old] = f"{next(numbers):0{_ID_LENGTH}d}"
+        return ids[old]
+
+    return [
+        replace(
+            message,
+            tool_calls=tuple(replace(call, id=short(call.id)) for call in message.tool_calls),
+            tool_call_id=short(message.tool_call_id) if message.tool_call_id else "",
+        )
+        for message in messages
+    ]
+
+
+def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
+    """Put each call into a turn of its own, followed by its result."""
+    out: list[Message] = []
+    moved: set[int] = set()
+    for at, message in enumerate(messages):
+        if at in moved:
+            continue
+        first, *others = message.tool_calls or (None,)
+        out.append(message if first is None else replace(message, tool_calls=(first,)))
+        for call in message.tool_calls:
+            if call in others:
+                out.append(Message(Role.ASSISTANT, "", tool_calls=(call,)))
+            results = (n for n in range(at + 1, len(messages)) if messages[n].tool_call_id == call.id and others)
+            if (found := next(results, None)) is not None:
+                moved.add(found)
+                out.append(messages[found])
+    return out
+
+
+def _alternating(messages: Sequence[Message]) -> list[Message]:
+    """Merge what the user says in a row, also after a result of a tool, and drop empty answers."""
+    out: list[Message] = []
+    for message in messages:
+        is_empty = message.role is Role.ASSISTANT and not (message.content.strip() or message.tool_calls)
+        before = out[-1] if out else None
+        if is_empty:
+            continue
+        if message.role is Role.USER and not message.tool_call_id and before is not None and before.role is Role.USER:
+            out[-1] = replace(before, content=f"{before.content}\n\n{message.content}")
+        else:
+            out.append(message)
+    return out
