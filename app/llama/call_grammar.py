@@ -10,7 +10,7 @@ from itertools import dropwhile
 from typing import Any
 
 from app.core.errors import UsageError
-from app.engine.text.call_formats import Argument, CallFormat, Values, format_of
+from app.engine.text.call_formats import Argument, CallFormat, Values
 from app.engine.text.call_values import Schema
 from app.engine.types import Guidance
 from app.llama.json_schema import schema_rule
@@ -39,15 +39,16 @@ _DEEPEST_BARE = 4
 
 
 def call_guidance(
-    model: Model, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False
+    model: Model, form: CallFormat, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False
 ) -> Guidance:
-    """Return guidance with the grammar of an answer that may call tools, in the format of a model's chat template.
+    """Return guidance with the grammar of an answer that may call tools.
 
     Calls that may be left out are free where nothing marks their beginning, and where their grammar becomes too
     complex; so are the arguments of a tool whose schema cannot be enforced.
 
     Args:
         model: Chooses the tokens.
+        form: Format of its calls.
         tools: As in OpenAI's API.
         must_call: Whether the answer is calls; otherwise it is any text, and then perhaps calls.
         one_call: Whether there is at most one call.
@@ -55,8 +56,7 @@ def call_guidance(
     Raises:
         UsageError: The answer must be calls, and the schema of a tool cannot be enforced.
     """
-    source = model.chat_template or ""
-    form, vocabulary = format_of(source, shows_tools="tools" in source), Vocabulary.of(model)
+    vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
     calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call)
     return Guidance(calls=calls, lax=not must_call)

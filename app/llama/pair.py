@@ -482,7 +482,8 @@ class NativePair:
 
     def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False) -> Guidance:
         """Return a grammar of calls of tools; see `app.llama.call_grammar.call_guidance`."""
-        return call_guidance(self._model, tools, must_call=must_call, one_call=one_call)
+        form = self._prompts.call_format
+        return call_guidance(self._model, form, tools, must_call=must_call, one_call=one_call)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)

@@ -231,7 +231,7 @@ def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_
     )
     loaded = NativePair(PairParams(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     model = loaded._model
-    guidance = call_guidance(model, TOOLS, must_call=must_call)
+    guidance = call_guidance(model, form, TOOLS, must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
         answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)
         sampler = loaded.new_sampler(SamplingParams(temperature=0), guidance)

@@ -270,3 +270,21 @@ def test_namespaces_that_hold_each_other_print_as_a_word() -> None:
         "{% set ns.x = n %}{% endfor %}{{ ns.x }}"
     )
     assert render(source) == "<namespace>"
+
+
+def test_a_list_that_a_template_wrote_may_grow() -> None:
+    assert (
+        render("{% set ns = namespace(ids=[]) %}{% set _ = ns.ids.append('a') %}{{ ns.ids.pop(0) }}{{ ns.ids }}")
+        == "a[]"
+    )
+
+
+@pytest.mark.parametrize("use", ["{{ y }}", "{{ y ~ '' }}", "{{ y | tojson }}", "{{ y == y[1:] }}"])
+def test_a_list_in_many_places_cannot_grow_without_bound(use: str) -> None:
+    growing = "{% for n in range(1000) %}{% set _ = x.append('a' * 1000) %}{% endfor %}"
+    assert "too large" in str(failure(f"{{% set x = [] %}}{{% set y = [x] * 400000 %}}{growing}{use}"))
+
+
+@pytest.mark.parametrize("use", ["{{ x }}", "{{ x == [x] }}"])
+def test_a_list_in_itself_is_refused(use: str) -> None:
+    assert "too deeply" in str(failure(f"{{% set x = [] %}}{{% set _ = x.append(x) %}}{use}"))
