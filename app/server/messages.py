@@ -159,7 +159,8 @@ class AnthropicFormat(Format):
         if answer.reasoning:
             content.append({"type": "thinking", "thinking": answer.reasoning.strip(), "signature": ""})
         if answer.text or not answer.calls:
-            content.append({"type": "text", "text": answer.text})
+            # Null breaks Vercel's AI SDK, and Anthropic's schema requires the field.
+            content.append({"type": "text", "text": answer.text, "citations": []})
         for call in answer.calls:
             content.append(_tool_use(call, _complete_arguments(call.arguments)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}

@@ -245,8 +245,8 @@ def test_a_message_starts_with_its_prompt_tokens(serve: Serve) -> None:
         assert events["message_delta"]["usage"]["input_tokens"] == 5 - cached
 
 
-def test_a_text_block_has_no_citations(serve: Serve) -> None:
-    assert serve().post("/v1/messages", chat())[1]["content"][0].keys() == {"type", "text"}
+def test_a_text_block_has_a_list_of_citations_and_no_null(serve: Serve) -> None:
+    assert serve().post("/v1/messages", chat())[1]["content"][0]["citations"] == []
 
 
 def test_timings_are_numbers_on_the_last_event(serve: Serve) -> None:

@@ -1,0 +1,138 @@
+"""Check a running server with clients that Tandem did not write: LiteLLM and the SDKs of OpenAI and Anthropic.
+
+Usage, in an environment with `pip install litellm openai anthropic`:
+
+    tandem serve --pair demo --no-draft --port 8087
+    python tests/clients/check_python.py http://127.0.0.1:8087
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+ASKED = [{"role": "user", "content": "Name a color."}]
+LONG = [{"role": "user", "content": "word " * 20_000}]
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
+Check = Callable[[str], object]
+CHECKS: dict[str, Check] = {}
+"""Each takes the server's address and returns whether the client got what it needs."""
+
+
+def check(function: Check) -> Check:
+    """Add a function to the checks."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def openai(url: str) -> Any:
+    return import_module("openai").OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+
+def anthropic(url: str) -> Any:
+    return import_module("anthropic").Anthropic(base_url=url, api_key="none", max_retries=0)
+
+
+@check
+def openai_streams_with_usage(url: str) -> object:
+    stream = openai(url).chat.completions.create(
+        model="x", messages=ASKED, max_tokens=8, stream=True, stream_options={"include_usage": True}
+    )
+    return list(stream)[-1].usage.completion_tokens > 0
+
+
+@check
+def openai_calls_a_tool(url: str) -> object:
+    answer = openai(url).chat.completions.create(
+        model="x", messages=ASKED, tools=[TOOL], tool_choice="required", max_tokens=60
+    )
+    return answer.choices[0].message.tool_calls[0].function.name == "weather"
+
+
+@check
+def openai_gets_several_choices(url: str) -> object:
+    return len(openai(url).chat.completions.create(model="x", messages=ASKED, max_tokens=4, n=2).choices) == 2
+
+
+@check
+def openai_completes_several_prompts(url: str) -> object:
+    return len(openai(url).completions.create(model="x", prompt=["a", "b"], max_tokens=4).choices) == 2
+
+
+@check
+def openai_completes_token_ids(url: str) -> object:
+    return openai(url).completions.create(model="x", prompt=[10, 11, 12], max_tokens=4).usage.prompt_tokens == 3
+
+
+@check
+def openai_finds_the_model(url: str) -> object:
+    models = openai(url).models
+    return models.retrieve(models.list().data[0].id).object == "model"
+
+
+@check
+def openai_streams_a_custom_tool(url: str) -> object:
+    stream = openai(url).responses.create(
+        model="x",
+        input="Write a patch.",
+        tools=[{"type": "custom", "name": "patch"}],
+        tool_choice={"type": "custom", "name": "patch"},
+        max_output_tokens=60,
+        stream=True,
+    )
+    items = [event.item.type for event in stream if event.type == "response.output_item.added"]
+    return set(items) == {"custom_tool_call"}
+
+
+@check
+def anthropic_counts_the_prompt_first(url: str) -> object:
+    with anthropic(url).messages.stream(model="x", messages=ASKED, max_tokens=8) as stream:
+        usage = next(event.message.usage for event in stream if event.type == "message_start")
+        return usage.input_tokens + (usage.cache_read_input_tokens or 0) > 0
+
+
+@check
+def anthropic_sends_an_image_back(url: str) -> object:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    used = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+    talk = [*ASKED, {"role": "assistant", "content": [used]}]
+    talk += [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [image]}]}]
+    return anthropic(url).messages.create(model="x", messages=talk, max_tokens=8).stop_reason is not None
+
+
+def litellm_names_the_overflow(url: str, *, model: str, path: str) -> object:
+    litellm: Any = import_module("litellm")
+    litellm.suppress_debug_info = True
+    asked = {"model": model, "api_base": f"{url}{path}", "api_key": "none", "messages": LONG, "max_tokens": 4}
+    try:
+        litellm.completion(**asked, num_retries=0)
+    except litellm.ContextWindowExceededError:
+        return True
+    return False
+
+
+for provider, path in {"openai": "/v1", "hosted_vllm": "/v1", "anthropic": ""}.items():
+    CHECKS[f"litellm_names_the_overflow_of_{provider}"] = partial(
+        litellm_names_the_overflow, model=f"{provider}/x", path=path
+    )
+
+
+def main() -> int:
+    url, failed = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8087", 0
+    for name, run in CHECKS.items():
+        try:
+            problem = "" if run(url) else "wrong answer"
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"[:160]
+        failed += bool(problem)
+        print(f"{'FAILED' if problem else 'passed'}  {name.replace('_', ' ')}  {problem}")
+    print(f"{len(CHECKS) - failed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
