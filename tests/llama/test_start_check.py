@@ -90,6 +90,14 @@ def test_a_command_prints_the_sentence_without_a_traceback(
     assert "pip install" in second
 
 
+def test_another_release_of_the_binding_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python imports this module in every child before anything else.
+    (tmp_path / "sitecustomize.py").write_text("import llama_cpp; llama_cpp.__version__ = '9.9.9'")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    assert "it is llama-cpp-python 9.9.9, and Tandem needs " in fails().message
+
+
 def test_files_that_started_once_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[bool] = []
     monkeypatch.setattr(start_check, "_try", lambda _: tried.append(True))
