@@ -9,10 +9,13 @@ import ctypes
 import importlib.util
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _MISSING = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
-_WINDOWS = ("cudart64_*.dll", "cublasLt64_*.dll", "cublas64_*.dll")
+_COMPILER = "libnvrtc.so.*"
+"""cuBLAS opens it by name when a kernel is compiled."""
+_WINDOWS = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
 """In the order in which they need each other."""
 _INSIDE = ("*/lib", "*/bin", "*/bin/x86_64")
 _tried: set[tuple[str, ...]] = set()
@@ -27,21 +30,20 @@ def load_missing(error: str) -> bool:
         # Its loader does not say which one is missing.
         return "Could not find module" in error and _load(_WINDOWS)
     found = _MISSING.search(error)
-    return found is not None and _load((found[1],))
+    return found is not None and _load((found[1], _COMPILER))
 
 
 def _load(names: tuple[str, ...]) -> bool:
     if names in _tried:
         return False
     _tried.add(names)
-    try:
-        files = [file for name in names for folder in _folders() for file in sorted(folder.glob(name))]
-        for file in files:
-            ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
-    except OSError:
+    n_loaded = 0
+    for file in [file for name in names for folder in _folders() for file in sorted(folder.glob(name))]:
         # The error of llama.cpp's own import says what is missing.
-        return False
-    return bool(files)
+        with suppress(OSError):
+            ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
+            n_loaded += 1
+    return n_loaded > 0
 
 
 def _folders() -> list[Path]:

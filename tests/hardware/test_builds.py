@@ -24,8 +24,8 @@ RADEON = Gpu("amd", "RX 7900 XTX", 24 * GIB, 23 * GIB, "amdgpu", "ROCm 7.2.0", t
 ARC = Gpu("intel", "Arc A770", None, None, "xe", "")
 IRIS = Gpu("intel", "Iris Xe", None, None, "i915", "", integrated=True)
 BUILD = fake_build()
-CUDA_12 = ("nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
-CUDA_13 = ("'nvidia-cuda-runtime==13.*'", "'nvidia-cublas==13.*'")
+CUDA_12 = ("nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
+CUDA_13 = ("'nvidia-cuda-runtime==13.*'", "'nvidia-cublas==13.*'", "'nvidia-cuda-nvrtc==13.*'")
 APPLE = Gpu("apple", "Apple M2", None, None, "Metal 3", "", integrated=True)
 
 
@@ -303,7 +303,7 @@ NO_LOADER = LoadFailure("", "Install the loader.", ("vulkan",))
         (
             NO_TOOLKIT,
             LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12"),
-            "python -m pip install --force-reinstall --no-deps nvidia-cuda-runtime-cu12 nvidia-cublas-cu12",
+            " ".join(("python -m pip install --force-reinstall --no-deps", *CUDA_12)),
             ready_made("vulkan"),
         ),
     ],

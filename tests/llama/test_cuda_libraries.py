@@ -53,6 +53,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     "files",
     [
         ("cuda_runtime/lib/libcudart.so.12", "cublas/lib/libcublas.so.12"),
+        ("cuda_runtime/lib/libcudart.so.12", "cuda_nvrtc/lib/libnvrtc.so.12"),
         ("cu13/lib/libcudart.so.13", "cu13/lib/libcublas.so.13"),
     ],
 )
