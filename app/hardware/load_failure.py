@@ -39,7 +39,7 @@ class LoadFailure:
 
     @property
     def message(self) -> str:
-        return f"The installed llama.cpp cannot run here: {self.reason}."
+        return f"llama.cpp cannot run here: {self.reason}."
 
 
 class LibraryError(ModelLoadError):
@@ -56,9 +56,10 @@ def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
         known = tomllib.loads(Path(__file__).with_name("libraries.toml").read_text(encoding="utf-8"))
         for library in known["libraries"]:
             if found := re.search(library["name"], text):
-                values = found.groupdict()
-                avoid = (library["backend"],) if "backend" in library else ()
-                file = f"{found[0]} is missing, which belongs to" if ".so" in found[0] else "Windows does not find"
+                values, is_named = found.groupdict(), ".so" in found[0]
+                needed_by = [library["backend"]] if "backend" in library else [] if is_named else installed
+                avoid = tuple(backend for backend in needed_by if backend != "cpu")
+                file = f"{found[0]} is missing, which belongs to" if is_named else "Windows does not find a library of"
                 fix = library["fix"].format(**values)
                 return LoadFailure(f"{file} {library['owner'].format(**values)}", fix, avoid, cuda=values.get("cuda"))
     if found := _TOO_OLD.search(text):
@@ -66,7 +67,8 @@ def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
         return LoadFailure(f"it needs {name} {found[2]}, which is newer than this system's", None, installed, True)
     if _FOREIGN.search(text):
         return LoadFailure("it is built for another kind of machine", None, (), True)
-    return LoadFailure(one_line(text).rstrip("."), None, (), True)
+    is_absent = text == "No module named 'llama_cpp'"
+    return LoadFailure("it is not installed" if is_absent else one_line(text).rstrip("."), None, (), True)
 
 
 def crash_failure(status: ExitStatus, installed: tuple[str, ...]) -> LoadFailure:

@@ -22,8 +22,18 @@ OPEN = "cannot open shared object file: No such file or directory"
         (f"libcublas.so.13: {OPEN}", "belongs to the CUDA 13 toolkit", "CUDA 13", ("cuda",)),
         (f"libcudart.so.11.0: {OPEN}", "libcudart.so.11.0 is missing", "CUDA 11", ("cuda",)),
         (f"libgomp.so.1: {OPEN}", "the compiler's runtime", "apt install libgomp1", ()),
-        (r"Could not find module 'C:\x\llama.dll' (or one of its dependencies).", "Visual C++", "winget install", ()),
-        ("[WinError 126] The specified module could not be found", "Windows does not find", "winget install", ()),
+        (
+            r"Could not find module 'C:\x\llama.dll' (or one of its dependencies).",
+            "Visual C++",
+            "winget install",
+            ("cuda",),
+        ),
+        (
+            "[WinError 126] The specified module could not be found",
+            "Windows does not find",
+            "winget install",
+            ("cuda",),
+        ),
     ],
 )
 def test_a_missing_library_is_named_with_its_owner(text: str, reason: str, fix: str, avoid: tuple[str, ...]) -> None:
@@ -44,7 +54,7 @@ def test_a_missing_library_is_named_with_its_owner(text: str, reason: str, fix: 
         ("mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64')", "another kind of machine"),
         ("[WinError 193] %1 is not a valid Win32 application", "another kind of machine"),
         ("Shared library with base name 'llama' not found", "Shared library with base name 'llama' not found"),
-        ("No module named 'llama_cpp'", "No module named 'llama_cpp'"),
+        ("No module named 'llama_cpp'", "llama.cpp cannot run here: it is not installed."),
     ],
 )
 def test_only_another_build_helps(text: str, reason: str) -> None:
@@ -58,9 +68,7 @@ def test_only_another_build_helps(text: str, reason: str) -> None:
 def test_an_illegal_instruction_is_a_cpu_without_it(code: int) -> None:
     failure = crash_failure(ExitStatus(code, "Illegal instruction"), ("cuda",))
 
-    assert (
-        failure.message == "The installed llama.cpp cannot run here: it uses instructions that this CPU does not have."
-    )
+    assert failure.message == "llama.cpp cannot run here: it uses instructions that this CPU does not have."
     assert (failure.avoid, failure.can_compile) == (("cuda",), True)
 
 
