@@ -161,7 +161,7 @@ class _Builder:
         if self._header:
             begin = f"{name} ({' | '.join(filter(None, ('HEADER', self._control_token())))})+"
         try:
-            arguments = self._arguments(schema, f"The tool {name}")
+            arguments = self._arguments(schema, f"The schema of the tool {name}")
         except UsageError:
             if self._must_call:
                 raise
@@ -177,7 +177,7 @@ class _Builder:
         pairs = {}
         for key, raw in root.properties.items():
             one = {**shared, **raw} if isinstance(raw, dict) else raw
-            pairs[key] = self._pair(argument, key, one, root.of(key), f"{owner} at properties.{key}")
+            pairs[key] = self._pair(argument, key, one, root.of(key), f"{owner}, properties.{key},")
         other = self._pair(argument, None, True, Schema(True), owner) if root.takes_key("") else ""
         required = schema.get("required") if isinstance(schema, dict) else ()
         return self._sequence(pairs, required, self._text(argument.between) or "WHITE?", other)

@@ -63,7 +63,7 @@ def _checked_rule(text: str, *, strict: bool) -> str:
     _check_depth(root, root, set(), 0)
     prepared = _prepared(root, closes=not _combines(root)) if isinstance(root, dict) else {}
     if reason := _refusal(prepared, strict=strict):
-        raise UsageError(f"{_culprit(prepared, reason, strict=strict)}: {reason}".removeprefix(": "))
+        raise UsageError(f"{_culprit(prepared, reason, strict=strict)}: {reason}")
     return _rule(prepared, strict=strict)
 
 
@@ -86,7 +86,7 @@ def _culprit(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
     place, node = max((one for one in _nodes(root) if is_refused(one[1])), key=lambda one: len(one[0]))
     keywords = sorted(node, key=_STRUCTURAL.__contains__)
     found = (key for key in keywords if not is_refused({other: node[other] for other in keywords if other != key}))
-    return " at ".join(filter(None, (next(found, ""), ".".join(place))))
+    return " at ".join(filter(None, (json.dumps(next(found, "it")), ".".join(place))))
 
 
 def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:

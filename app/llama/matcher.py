@@ -11,7 +11,7 @@ import numpy as np
 from llguidance import TokenizerWrapper
 from numpy.typing import NDArray
 
-from app.core.errors import DecodeError, UsageError
+from app.core.errors import UsageError
 from app.core.printable import one_line
 from app.llama.model import Model
 
@@ -66,7 +66,7 @@ class Matcher:
         lax: Whether the answer goes on without the grammar if it is too complex; otherwise that is an error.
 
     Raises:
-        UsageError: llguidance refuses the grammar.
+        UsageError: llguidance refuses the grammar; also raised later, when a step is too complex.
     """
 
     def __init__(self, model: Model, lark: str, *, lax: bool = False) -> None:
@@ -109,7 +109,7 @@ class Matcher:
         if not self._native.is_error():
             return False
         if not self._lax:
-            raise DecodeError(f"The grammar of the answer is too complex: {_reason(self._native)}.", _SIMPLIFY)
+            raise UsageError(f"The grammar of the answer is too complex: {_reason(self._native)}.", _SIMPLIFY)
         return True
 
 

@@ -153,7 +153,7 @@ class SamplerChain:
         if not grammar.allows(token):
             allowed = grammar.allowed()
             if not np.isfinite(logits[allowed]).any():
-                raise DecodeError("The grammar allows no token here.", "Check the grammar or the JSON schema.")
+                raise UsageError("The grammar allows no token here.", "Check the grammar or the JSON schema.")
             token = self._choose(logits, allowed)
         grammar.accept(token)
         if not self._greedy:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import llguidance
 import pytest
 
 from app.conversations.message import Message, Role
@@ -181,7 +182,9 @@ def test_a_schema_that_cannot_be_enforced_frees_only_its_tool(form: CallFormat) 
     both = [LOOK_UP, WRONG]
     assert takes(form, call.replace("</function_calls><function_calls>", "\n"), both)
     assert not takes(form, call.replace("count", "town"), both)
-    with pytest.raises(UsageError, match=r'The tool "wrong"( at properties.x)? cannot be enforced: pattern at .*items'):
+    with pytest.raises(
+        UsageError, match=r'the tool "wrong"(, properties.x,)? cannot be enforced: "pattern" at .*items'
+    ):
         takes(form, call, both, must_call=True)
 
 
@@ -214,6 +217,18 @@ def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> N
     assert sampler.n_allowed([*text, *pair.tokenize('"title": 1')]) < len(text) + 3
     assert sampler.n_allowed(text[:3]) == 3, "looking at a draft moves nothing"
     sampler.close()
+
+
+def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
+    pair: NativePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matcher, "_LIMITS", llguidance.LLParserLimits(step_max_items=3, verbose_errors=False))
+    token = pair.tokenize("Hi")[0]
+    optional = matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/", lax=True)
+    assert (len(optional.allowed()), optional.n_allowed([token])) == (pair._model.n_vocab, 1)
+    optional.accept(token)
+    with pytest.raises(UsageError, match="too complex"):
+        matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/").allowed()
 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.conversations.message import Message, Role
-from app.core.errors import DecodeError, UsageError
+from app.core.errors import UsageError
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.grammar import Grammar
@@ -105,7 +105,7 @@ def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path
     tokens, types = [*SPECIALS, "a", "b"], [CONTROL] * len(SPECIALS) + [NORMAL] * 2
     model = tiny(tokenizer__ggml__tokens=Array(STRING, tokens), tokenizer__ggml__token_type=Array(I32, types))
     loaded = NativePair(PairParams(model, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
-    with pytest.raises(DecodeError, match="allows no token"):
+    with pytest.raises(UsageError, match="allows no token"):
         answered(loaded, asked(Guidance(grammar='root ::= "z"'), DRAWN))
     loaded.close()
 

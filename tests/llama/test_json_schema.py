@@ -151,15 +151,15 @@ def in_property(schema: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "place"),
     [
-        (in_property({"type": "string", "pattern": "^(?!a)"}), "pattern at properties.list.items: look-around"),
-        (in_property({"type": "string", "pattern": "[a"}), "pattern at properties.list.items: unclosed"),
-        (in_property({"type": "nonsense"}), "type at properties.list.items: Invalid type: nonsense"),
-        (in_property({"$ref": "https://example.org/x.json"}), "$ref at properties.list.items"),
-        (in_property({"minimum": "1"}), "minimum at properties.list.items"),
-        ({"type": "integer", "minimum": 3, "maximum": 2}, "minimum: Unsatisfiable schema"),
-        ({"type": {"a": 1}}, "type: type must be"),
-        ({"type": 5}, "type: type must be"),
-        ({"$ref": "#"}, "$ref: no value is valid"),
+        (in_property({"type": "string", "pattern": "^(?!a)"}), '"pattern" at properties.list.items: look-around'),
+        (in_property({"type": "string", "pattern": "[a"}), '"pattern" at properties.list.items: unclosed'),
+        (in_property({"type": "nonsense"}), '"type" at properties.list.items: Invalid type: nonsense'),
+        (in_property({"$ref": "https://example.org/x.json"}), '"$ref" at properties.list.items'),
+        (in_property({"minimum": "1"}), '"minimum" at properties.list.items'),
+        ({"type": "integer", "minimum": 3, "maximum": 2}, '"minimum": Unsatisfiable schema'),
+        ({"type": {"a": 1}}, '"type": type must be'),
+        ({"type": 5}, '"type": type must be'),
+        ({"$ref": "#"}, '"$ref": no value is valid'),
     ],
 )
 def test_what_cannot_be_enforced_is_named_with_its_place(schema: Any, place: str) -> None:
@@ -170,7 +170,7 @@ def test_what_cannot_be_enforced_is_named_with_its_place(schema: Any, place: str
 def test_a_strict_schema_has_no_ignored_keyword() -> None:
     schema = in_property({"type": "integer", "not": {"const": 3}})
     assert schema_rule(schema)
-    with pytest.raises(UsageError, match=re.escape("not at properties.list.items")):
+    with pytest.raises(UsageError, match=re.escape('"not" at properties.list.items')):
         schema_rule(schema, strict=True)
     assert schema_rule({"oneOf": [{"type": "string"}, {"minLength": 3}], "format": "path"}, strict=True)
 
