@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 
 from app.core.printable import printable
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.draft_kinds import HeadFacts, head_facts
 from app.models.gguf import GgufHeader, read_header
+from app.models.layer_memory import head_widths, kv_bytes, recurrent_layers, state_values, window_share
 from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
 from app.settings.layers import Layer
@@ -33,7 +33,7 @@ _ADDS_BOS_PRES = (
 _ALWAYS_ADDS_BOS = "gemma4"
 """Ignores the file, because earlier conversions got it wrong."""
 _LONGEST_NAME = 80
-_F16, _F32 = 2, 4
+_F32 = 4
 _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
 EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
@@ -42,10 +42,6 @@ _LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
 """Name of a tensor of a layer, with its layer and its part."""
 SHARED_SHARE = 0.05
 """Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
-_FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
-"""Period of the layers without a sliding window where the file does not say; 2 in other architectures."""
-_ATTENTION_INTERVAL = 4
-"""Every fourth layer of Qwen3.5 has attention where the file does not say."""
 
 _RECURRENT = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
 _HYBRID_WITHOUT_ROLLBACK = frozenset(
@@ -169,7 +165,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         n_layers=layers,
         n_ctx_train=header.number("context_length"),
         weight_bytes=size,
-        kv_bytes_per_token=_kv_bytes(header, width),
+        kv_bytes_per_token=kv_bytes(header, width),
         graph=_graph(header, width),
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
@@ -178,14 +174,14 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         expert_bytes=expert_bytes,
         expert_layers=expert_layers,
         recommended=recommended(header.metadata),
-        state_bytes=_F32 * _state_values(header) * _recurrent_layers(header),
+        state_bytes=_F32 * state_values(header) * recurrent_layers(header),
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
         n_mtp_layers=n_mtp_layers,
         mtp_fault=mtp_fault,
         window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
-        window_share=_window_share(header, width),
+        window_share=window_share(header, width),
         head=head_facts(header),
     )
 
@@ -218,21 +214,14 @@ def keeps_snapshots(header: GgufHeader) -> bool:
     return header.architecture in _HYBRID_WITH_ROLLBACK
 
 
-def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
-    """Return the number of query heads and the widths of a key and of a value."""
-    heads = max(1, header.number("attention.head_count"))
-    key = header.number("attention.key_length") or width // heads
-    return heads, key, header.number("attention.value_length") or width // heads
-
-
 def _has_whole_blocks(header: GgufHeader, width: int) -> bool:
-    _, *widths = _head_widths(header, width)
+    _, *widths = head_widths(header, width)
     widths += [header.number("attention.key_length_swa"), header.number("attention.value_length_swa")]
     return not any(n % _CACHE_BLOCK for n in widths)
 
 
 def _graph(header: GgufHeader, width: int) -> GraphWidths:
-    heads, key, value = _head_widths(header, width)
+    heads, key, value = head_widths(header, width)
     kv_heads = min(header.number("attention.head_count_kv") or heads, heads)
     experts = header.number("expert_feed_forward_length") * header.number("expert_used_count")
     return GraphWidths(
@@ -251,17 +240,6 @@ def _expert_share(header: GgufHeader) -> float:
     return used / experts if 0 < used < experts else 1.0
 
 
-def _window_share(header: GgufHeader, width: int) -> float:
-    """Return the share of the KV cache with a sliding window; llama.cpp's own pattern where the file has none."""
-    if layers := _kv_widths(header, width):
-        return sum(values for values, is_window in layers if is_window) / max(1, sum(values for values, _ in layers))
-    pattern = header.of_architecture("attention.sliding_window_pattern")
-    if isinstance(pattern, list) and pattern:
-        return sum(map(bool, pattern)) / len(pattern)
-    every = pattern if isinstance(pattern, int) and pattern > 0 else _FULL_EVERY.get(header.architecture, 2)
-    return 1 - 1 / every
-
-
 def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int]:
     """Return the bytes of all experts and the number of layers that have some; guessed for a split model."""
     if _expert_share(header) == 1:
@@ -270,72 +248,6 @@ def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int
     if tensors and is_whole:
         return min(size, sum(n for _, n in tensors)), len({layer for layer, _ in tensors})
     return int((1 - SHARED_SHARE) * size), header.number("block_count")
-
-
-def _kv_bytes(header: GgufHeader, width: int) -> int:
-    """Return the keys and values of one token in all layers but MTP layers; sliding windows count in full."""
-    if by_layer := _kv_widths(header, width):
-        return _F16 * sum(values for values, _ in by_layer)
-    heads, key, value = _head_widths(header, width)
-    kv_heads, layers = header.of_architecture("attention.head_count_kv"), _trunk(header)
-    if isinstance(kv_heads, list):
-        total = sum(n for n in kv_heads[:layers] if isinstance(n, int) and n > 0)
-    else:
-        layers -= _recurrent_layers(header) if _alternates(header) else 0
-        total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
-    return _F16 * total * (key + value)
-
-
-def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
-    """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all are alike.
-
-    Gemma 4 has narrower heads in these layers, and its last layers share the cache of earlier ones.
-    """
-    pattern, narrow = header.of_architecture("attention.sliding_window_pattern"), "attention.key_length_swa"
-    if not isinstance(pattern, list) or not header.number(narrow):
-        return []
-    n_layers = max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
-    kv_heads, (heads, key, value) = header.of_architecture("attention.head_count_kv"), _head_widths(header, width)
-    by_layer = kv_heads if isinstance(kv_heads, list) else repeat(header.number("attention.head_count_kv") or heads)
-    in_window = header.number(narrow) + (header.number("attention.value_length_swa") or header.number(narrow))
-    layers = zip(by_layer, pattern[:n_layers], strict=False)
-    counted = ((n, bool(is_window)) for n, is_window in layers if isinstance(n, int) and n > 0)
-    return [(n * (in_window if is_window else key + value), is_window) for n, is_window in counted]
-
-
-def _trunk(header: GgufHeader) -> int:
-    """Return the number of layers without MTP layers, which have a context of their own."""
-    return max(0, header.number("block_count") - header.number("nextn_predict_layers"))
-
-
-def _alternates(header: GgufHeader) -> bool:
-    """Return whether each layer has either attention or recurrence, at a fixed interval."""
-    return header.architecture.startswith(("qwen35", "qwen3next"))
-
-
-def _state_values(header: GgufHeader) -> int:
-    """Return the values of one recurrent layer: convolution inputs and state (llama.cpp's llama-hparams.cpp)."""
-    width = header.number("embedding_length")
-    if cache := header.number("shortconv.l_cache"):
-        return width * (cache - 1)
-    kernel, state = max(1, header.number("ssm.conv_kernel")), header.number("ssm.state_size")
-    inner, groups = header.number("ssm.inner_size"), header.number("ssm.group_count")
-    return (kernel - 1) * (inner + 2 * groups * state) + state * inner
-
-
-def _recurrent_layers(header: GgufHeader) -> int:
-    layers = _trunk(header)
-    kv_heads, widths = header.of_architecture("attention.head_count_kv"), header.of_architecture("feed_forward_length")
-    if isinstance(kv_heads, list):
-        # In Nemotron-H a layer with neither attention nor recurrence is a feed-forward block.
-        forward = widths if isinstance(widths, list) and header.architecture.startswith("nemotron_h") else repeat(0)
-        return sum(not heads and not width for heads, width in zip(kv_heads[:layers], forward, strict=False))
-    marked = header.of_architecture("attention.recurrent_layers")
-    if isinstance(marked, list):
-        return sum(map(bool, marked))
-    if _alternates(header):
-        return layers - layers // (header.number("full_attention_interval") or _ATTENTION_INTERVAL)
-    return layers
 
 
 def _vocab(header: GgufHeader) -> VocabInfo:

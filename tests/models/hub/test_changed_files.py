@@ -154,7 +154,11 @@ def test_a_wrong_entry_is_one_sentence_and_a_fix(
     assert sentence.format(size=f"{file.size:,}", sha256=file.sha256) in said
     fix = "tandem pairs list" if "repo" in wrong else "tandem setup mine --latest"
     assert fix in said
-    assert "Traceback" not in said
+
+    assert main(["pairs", "check", "mine"]) == 1
+    again = " ".join(capsys.readouterr().err.split())
+    assert sentence.format(size=f"{file.size:,}", sha256=file.sha256) in again
+    assert fix in again
 
 
 def test_a_rounded_size_of_a_branch_is_an_estimate(pair: LoopbackHub, entry: Entry) -> None:
