@@ -12,7 +12,7 @@ from textual.binding import Binding
 
 from app.cli.command_line import parse_args
 from app.core.units import GB
-from app.hardware.builds import known_builds
+from app.hardware.build_choices import known_builds
 from app.models.catalog import Catalog, shipped_file
 from app.models.recommend import Room, propose
 from app.ui.composer.input import PromptInput

@@ -1,16 +1,17 @@
 """The machine, llama.cpp builds for it, and the checks of `tandem doctor`.
 
-system       files, vendor tools and memory of the operating system
-cpu          CPU model, threads, quota, clock and use by other programs
-gpus         GPUs, also those that llama.cpp cannot use
-machine      everything above as one value
-devices      devices and build of the installed llama.cpp
-installation how Tandem was installed, and the commands for that environment
-load_failure why the installed llama.cpp does not load
-builds       the build of llama-cpp-python that a machine needs
-fit, offers  placement of a pair on devices, and alternatives
-rpc          devices of other machines
-checks       the lines of doctor, except the pair's
-pair_view    a pair on this machine: its place, memory and measurements
-slow_causes  why a pair is slow
+system         files, vendor tools and memory of the operating system
+cpu            CPU model, threads, quota, clock and use by other programs
+gpus           GPUs, also those that llama.cpp cannot use
+machine        everything above as one value
+devices        devices and build of the installed llama.cpp
+installation   how Tandem was installed, and the commands for that environment
+load_failure   why the installed llama.cpp does not load
+build_choices  ready-made and compiled builds of llama-cpp-python for a machine, best first
+builds         the build that a machine needs
+fit, offers    placement of a pair on devices, and alternatives
+rpc            devices of other machines
+checks         the lines of doctor, except the pair's
+pair_view      a pair on this machine: its place, memory and measurements
+slow_causes    why a pair is slow
 """

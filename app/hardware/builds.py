@@ -1,19 +1,13 @@
-"""The build of llama-cpp-python that a machine needs, and the command that installs it.
-
-Data: builds.toml.
-"""
+"""The build of llama-cpp-python that a machine needs, and the command that installs it."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import Any
 
+from app.hardware.build_choices import Choice, choices_for, cuda_packages, known_builds, newest_wheel, with_source
 from app.hardware.devices import BuildInfo, Device
-from app.hardware.gpus import Gpu, version_key
+from app.hardware.gpus import Gpu
 from app.hardware.installation import Installation
 from app.hardware.load_failure import LoadFailure
 from app.hardware.machine import Machine
@@ -27,7 +21,6 @@ _VENDOR_WORDS = {
     "apple": ("apple",),
 }
 _ON_WINDOWS = "Run it in PowerShell after closing Tandem: Windows cannot replace files in use."
-_NO_LOADER = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers."
 _SLOW_RAM = "This llama.cpp does not use AVX2, so layers and experts in RAM run many times slower."
 
 
@@ -52,22 +45,6 @@ class Advice:
     urgent: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A backend of builds.toml, as a wheel or, without one, built here; with a note and packages that it requires."""
-
-    backend: str
-    wheel: dict[str, Any] | None = None
-    note: str = ""
-    packages: tuple[str, ...] = ()
-
-
-@cache
-def known_builds() -> dict[str, Any]:
-    """Read builds.toml: wheels, backends, and how to build them."""
-    return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
-
-
 def advice(
     machine: Machine,
     build: BuildInfo | None,
@@ -84,7 +61,7 @@ def advice(
     if machine.translated:
         return None
     found = _better_build(machine, build, devices, here, failure)
-    packages = _cuda_packages(failure.cuda) if failure is not None and failure.cuda is not None else ()
+    packages = cuda_packages(failure.cuda) if failure is not None and failure.cuda is not None else ()
     if not packages or found is None or all(gpu.vendor != "nvidia" for gpu in machine.gpus):
         return found
     return replace(
@@ -106,20 +83,20 @@ def _better_build(
 ) -> Advice | None:
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
         if build is not None and is_usable(gpu, devices, machine.gpus):
-            vulkan = [_Choice("vulkan", wheel)] if (wheel := _wheel("vulkan", machine)) else []
-            faster = [*vulkan, _Choice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
+            vulkan = [Choice("vulkan", wheel)] if (wheel := newest_wheel("vulkan", machine)) else []
+            faster = [*vulkan, Choice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
             return _advice(faster, _SLOW_RAM, machine, here, urgent=False) if _lacks_avx2(build, machine) else None
         if build is not None and gpu.vendor == "apple" and _has_backend(build, "metal"):
             # Every build on macOS has Metal; another one would not find the GPU either.
             continue
-        choices = _choices(gpu, machine)
+        choices = choices_for(gpu, machine)
         if failure is not None:
             choices = sorted((c for c in choices if _survives(c, failure)), key=lambda c: c.wheel is None)
         if choices:
             urgent = not gpu.integrated or gpu.vendor == "apple" or build is None
             reason = _reason(gpu, build, choices[0].backend) if build is not None else _repair(failure)
             return _advice(choices, reason, machine, here, urgent=urgent)
-    cpu = _with_source("cpu", machine)
+    cpu = with_source("cpu", machine)
     if build is None:
         survivors = [choice for choice in cpu if failure is None or _survives(choice, failure)]
         return _advice(survivors or cpu[-1:], _repair(failure), machine, here)
@@ -153,7 +130,7 @@ def _lacks_avx2(build: BuildInfo, machine: Machine) -> bool:
     return bool(build.features) and "AVX2" in machine.features and "AVX2" not in build.features
 
 
-def _survives(choice: _Choice, failure: LoadFailure) -> bool:
+def _survives(choice: Choice, failure: LoadFailure) -> bool:
     """Return whether a build would not fail as the installed one does."""
     return choice.backend not in failure.avoid or (choice.wheel is None and failure.can_compile)
 
@@ -190,93 +167,6 @@ def missed(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[Gpu]:
     return sorted((g for g in candidates if not is_usable(g, devices, gpus)), key=lambda gpu: gpu.integrated)
 
 
-def _choices(gpu: Gpu, machine: Machine) -> list[_Choice]:
-    """Return the builds that would use this GPU, best first."""
-    if machine.system == "darwin":
-        return _with_source("metal", machine) if gpu.vendor == "apple" else []
-    if not gpu.driver or gpu.driver in ("nouveau", "radeon"):
-        return []
-    vulkan = _with_source("vulkan", machine, "" if machine.vulkan else _NO_LOADER)
-    if gpu.vendor == "nvidia" and gpu.api:
-        return _for_nvidia(gpu, machine, vulkan)
-    if gpu.vendor == "amd" and (rocm := _wheel("rocm", machine)) is not None:
-        return _for_amd(gpu, rocm, vulkan)
-    return vulkan
-
-
-def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[_Choice]) -> list[_Choice]:
-    note = f"It is only for {', '.join(rocm['targets'])}, and slow with layers or experts in RAM."
-    choice = _Choice("rocm", rocm, note)
-    # The wheel for Windows contains AMD's libraries.
-    needed = version_key(rocm.get("version", ""))[:1]
-    if not needed:
-        return [vulkan[0], choice]
-    return [choice, vulkan[0]] if needed == version_key(gpu.toolkit)[:1] else vulkan
-
-
-def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[_Choice]) -> list[_Choice]:
-    source = _Choice("cuda")
-    # Vulkan comes with the driver, except in WSL, and needs no libraries.
-    at_once = vulkan[:1] if machine.vulkan and not machine.wsl and vulkan[0].wheel is not None else []
-    installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
-    wheel = _cuda_wheel(gpu, installed, machine)
-    if wheel is None:
-        return [*at_once, source]
-    major = version_key(wheel["version"])[0]
-    # Windows keeps CUDA 13's libraries where llama-cpp-python does not look.
-    if major in installed and not (machine.system == "windows" and major >= 13):
-        return [_Choice("cuda", wheel), source, *at_once]
-    packages = _cuda_packages(major)
-    note = "" if packages else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
-    return [*at_once, _Choice("cuda", wheel, note, packages), source]
-
-
-def _cuda_packages(major: int | str) -> tuple[str, ...]:
-    """Return the packages with the libraries of a major version of CUDA; () if there are none."""
-    return tuple(known_builds()["cuda_packages"].get(str(major), {}).get("packages", ()))
-
-
-def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine) -> dict[str, Any] | None:
-    """Return the newest wheel that the driver supports, for an installed toolkit if there is one.
-
-    A driver runs builds for any release of its major version (NVIDIA: minor version compatibility), so an old driver
-    gets the oldest wheel of its major version rather than none.
-    """
-    wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine)]
-    wheels = [w for w in wheels if _has_compute(w, gpu.target)]
-    newest = version_key(gpu.api)
-    fitting = [w for w in reversed(wheels) if version_key(w["version"]) <= newest]
-    fitting += [w for w in wheels if w not in fitting and version_key(w["version"])[0] == newest[0]]
-    loadable = [w for w in fitting if version_key(w["version"])[0] in installed]
-    return next(iter(loadable or fitting), None)
-
-
-def _has_compute(wheel: dict[str, Any], target: str) -> bool:
-    least, most = (version_key(end) for end in wheel["targets"])
-    capability = version_key(target)
-    return not capability or (least <= capability and (not most or capability <= most))
-
-
-def _with_source(backend: str, machine: Machine, note: str = "") -> list[_Choice]:
-    """Return the wheel with a backend, if there is one, and the build from source."""
-    wheel = _wheel(backend, machine)
-    return [*([_Choice(backend, wheel, note)] if wheel else []), _Choice(backend, note=note)]
-
-
-def _wheel(backend: str, machine: Machine) -> dict[str, Any] | None:
-    """Return the newest wheel with a backend that runs on a machine; None without one."""
-    wheels = reversed(known_builds()["wheels"])
-    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine)), None)
-
-
-def _runs(wheel: dict[str, Any], machine: Machine) -> bool:
-    on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
-    # A CPU without a feature of the wheel crashes at the first batch.
-    missing = machine.features and set(wheel.get("features", ())) - set(machine.features)
-    is_old = machine.glibc is not None and machine.glibc < version_key(wheel.get("glibc", ""))
-    return on and not missing and not is_old
-
-
 def _reason(gpu: Gpu, build: BuildInfo, backend: str) -> str:
     title = _title(backend)
     if _has_backend(build, backend):
@@ -292,9 +182,7 @@ def _title(backend: str) -> str:
     return str(known_builds()["backends"][backend]["title"])
 
 
-def _advice(
-    choices: list[_Choice], reason: str, machine: Machine, here: Installation, *, urgent: bool = True
-) -> Advice:
+def _advice(choices: list[Choice], reason: str, machine: Machine, here: Installation, *, urgent: bool = True) -> Advice:
     best, second = choices[0], choices[1] if len(choices) > 1 else None
     notes = [note for note in (here.note, best.note) if note]
     if best.wheel is None:
@@ -317,13 +205,13 @@ def _advice(
     )
 
 
-def _needs(choice: _Choice, machine: Machine) -> str:
+def _needs(choice: Choice, machine: Machine) -> str:
     data = known_builds()
     compiler = data["compilers"].get(machine.system, data["compilers"]["other"])
     return str(data["source"][choice.backend]["needs"]).format(compiler=compiler)
 
 
-def _command(choice: _Choice, here: Installation) -> str:
+def _command(choice: Choice, here: Installation) -> str:
     data = known_builds()
     package, version = data["package"], data["version"]
     if choice.wheel is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from app.hardware.builds import known_builds
+from app.hardware.build_choices import known_builds
 from app.llama import devices, library
 from app.llama.library import function
 from app.llama.start_failure import import_failure

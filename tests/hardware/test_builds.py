@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.builds import Advice, advice, known_builds, missed, repair_hint, unused_gpu_hint
+from app.hardware.build_choices import known_builds
+from app.hardware.builds import Advice, advice, missed, repair_hint, unused_gpu_hint
 from app.hardware.devices import BuildInfo, Device, Kind
 from app.hardware.gpus import Gpu
 from app.hardware.installation import Installation

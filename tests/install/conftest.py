@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.builds import known_builds
+from app.hardware.build_choices import known_builds
 from tests.install.package_index import make_packages, served
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from app.hardware.builds import known_builds
+from app.hardware.build_choices import known_builds
 
 PACKAGE, VERSION = known_builds()["package"], known_builds()["version"]
 BUILDS = ("cpu", "vulkan", "metal", "cu124", "rocm72")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from app.hardware.builds import known_builds
+from app.hardware.build_choices import known_builds
 from tests.install.conftest import User, tool
 from tests.install.package_index import OTHER_PLATFORM
 
