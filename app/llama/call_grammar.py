@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import dropwhile
+from itertools import dropwhile, groupby
 from typing import Any
 
 from app.core.errors import UsageError
@@ -58,7 +58,10 @@ def call_guidance(
     """
     vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
-    calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call)
+    try:
+        calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call)
+    except RecursionError:
+        raise UsageError("The schemas of the tools are nested too deeply.", "Flatten them.") from None
     return Guidance(calls=calls, lax=not must_call)
 
 
@@ -88,8 +91,10 @@ class _Builder:
         self._form, self._controls, self._ends, self._must_call = form, controls, ends, must_call
         names = sorted(filter(None, controls), key=len, reverse=True)
         self._names = re.compile(f"({'|'.join(map(re.escape, names))})" if names else r"((?!))")
-        self._header = any("$HEADER" in one for one in form.also)
         self._rules: list[str] = []
+        self._header = ""
+        if any("$HEADER" in one for one in form.also):
+            self._header = self._rule(" | ".join(filter(None, ("HEADER", self._control_token()))))
 
     def grammar(self, functions: Sequence[Mapping[str, Any]], *, one_call: bool) -> str:
         """Return the rules; see `call_grammar`."""
@@ -118,7 +123,8 @@ class _Builder:
     def _control_token(self, besides: str = "") -> str:
         """Return the symbol of any control token that does not end the answer; an empty text if there is none."""
         tokens = sorted(token for token in {*self._controls.values()} - self._ends if besides != f"<[{token}]>")
-        return f"<[{','.join(map(str, tokens))}]>" if tokens else ""
+        runs = [[token for _, token in run] for _, run in groupby(enumerate(tokens), lambda one: one[1] - one[0])]
+        return f"<[{','.join(f'{run[0]}-{run[-1]}' for run in runs)}]>" if runs else ""
 
     def _rule(self, *symbols: str, options: str = "") -> str:
         """Add a rule; return its new name."""
@@ -159,7 +165,7 @@ class _Builder:
         name, schema = json.dumps(function["name"]), function["parameters"]
         begin = self._text(rest, NAME=name, JSON=json.dumps(name), ID="ID")
         if self._header:
-            begin = f"{name} ({' | '.join(filter(None, ('HEADER', self._control_token())))})+"
+            begin = f"{name} {self._header}+"
         try:
             arguments = self._arguments(schema, f"The schema of the tool {name}")
         except UsageError:

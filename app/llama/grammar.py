@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.core.errors import UsageError
 from app.core.printable import one_line
+from app.engine.interfaces import Logits
 from app.llama import library
 from app.llama.library import native
 from app.llama.model import Model
@@ -19,17 +20,23 @@ from app.llama.model import Model
 _LONGEST = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
-CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
+
+
+def candidates_of(tokens: NDArray[np.intp], logits: Logits) -> tuple[NDArray[Any], Any]:
+    """Return tokens with their logits as an array of `llama_token_data`, and the `llama_token_data_array` over it."""
+    data = np.zeros(len(tokens), _CANDIDATE)
+    data["id"], data["logit"] = tokens, logits
+    address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
+    return data, native.llama_token_data_array(address, len(data), -1, False)
 
 
 class Grammar:
     """Own one native grammar and its position in the text.
 
     llama.cpp aborts when it accepts a token that the grammar forbids, so `accept` is only for tokens that `allows`
-    allows.
-
-    The text has a rule "root".
+    allows. The text has a rule "root".
 
     Raises:
         UsageError: llama.cpp cannot parse it.
@@ -56,10 +63,8 @@ class Grammar:
 
     def allowed(self) -> NDArray[np.intp]:
         """Return the tokens that may come next, in ascending order."""
-        data = np.zeros(self._model.n_vocab, CANDIDATE)
-        data["id"] = np.arange(len(data))
-        address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
-        candidates = native.llama_token_data_array(address, len(data), -1, False)
+        tokens = np.arange(self._model.n_vocab)
+        data, candidates = candidates_of(tokens, np.zeros(len(tokens), np.float32))
         native.llama_sampler_apply(self._handle, ctypes.byref(candidates))
         return np.flatnonzero(np.isfinite(data["logit"]))
 

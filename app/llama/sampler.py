@@ -16,7 +16,7 @@ from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.interfaces import Logits
 from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
-from app.llama.grammar import CANDIDATE, Grammar
+from app.llama.grammar import Grammar, candidates_of
 from app.llama.json_schema import schema_rule
 from app.llama.library import native
 from app.llama.matcher import Matcher
@@ -166,11 +166,7 @@ class SamplerChain:
         tokens = np.arange(len(logits)) if allowed is None else allowed
         if self._greedy:
             return int(tokens[logits[tokens].argmax()])
-        data = np.zeros(len(tokens), CANDIDATE)
-        data["id"] = tokens
-        data["logit"] = logits[tokens]
-        address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
-        candidates = native.llama_token_data_array(address, len(data), -1, False)
+        data, candidates = candidates_of(tokens, logits[tokens])
         native.llama_sampler_apply(self._chain, ctypes.byref(candidates))
         return int(data["id"][candidates.selected])
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import llguidance
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.text.call_formats import FORMATS, HERMES, Argument, CallFormat, Values
 from app.engine.types import SamplingParams
@@ -21,9 +19,6 @@ from app.llama.call_grammar import call_grammar, call_guidance
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.worker.events import Finished
-from app.worker.request import AnswerRequest
-from app.worker.responder import answer
 from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
@@ -188,6 +183,13 @@ def test_a_schema_that_cannot_be_enforced_frees_only_its_tool(form: CallFormat) 
         takes(form, call, both, must_call=True)
 
 
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = TEXT
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
 # With a model's own tokens
 
 
@@ -196,17 +198,6 @@ def pair(demo_target: Path) -> Iterator[NativePair]:
     loaded = NativePair(PairParams(demo_target, None, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
-
-
-def test_a_required_call_is_written(pair: NativePair) -> None:
-    question = (Message(Role.USER, "Name a city and a number."),)
-    request = AnswerRequest(question, SamplingParams(temperature=0), max_tokens=80, tools=(LOOK_UP,), must_call=True)
-    *_, last = answer(pair, 1, replace(request, one_call=True))
-    assert isinstance(last, Finished)
-    found = read(last.text, (LOOK_UP,))
-    ((name, arguments),) = found.values
-    assert (found.text, name) == ("", "look_up")
-    assert {"text", "count"} <= arguments.keys()
 
 
 def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
@@ -229,6 +220,13 @@ def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
     optional.accept(token)
     with pytest.raises(UsageError, match="too complex"):
         matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/").allowed()
+
+
+def test_a_schema_that_is_nested_too_deeply_is_an_error_or_frees_its_tool(pair: NativePair) -> None:
+    for must_call, levels, error in ((True, 400, "levels of objects"), (False, 3000, "nested too deeply")):
+        with pytest.raises(UsageError, match=error):
+            pair.call_guidance([tool("f", x=nested(levels))], must_call=must_call)
+    assert pair.call_guidance([tool("f", x=nested(400))], must_call=False).calls
 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])
