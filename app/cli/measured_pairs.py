@@ -66,7 +66,7 @@ def seen_here() -> dict[str, PairSpeed]:
             log.warning("the measurements of %s cannot be read: %s", name, error)
             continue
         if measured is not None:
-            found[name] = PairSpeed(measured.tokens_per_second, measured.drafting)
+            found[name] = PairSpeed(measured.tokens_per_second, measured.drafting, measured.speed)
     return found
 
 
@@ -99,4 +99,5 @@ def of_memory(memory: PairStatistics, drafter: Source | None = "model", benchmar
         acceptance=sum(accepted for accepted, _ in counts) / judged if judged >= _MIN_JUDGED else None,
         speedup=speedup,
         has_lost=not memory.trial.on,
+        quiet_ns=memory.least_ns,
     )

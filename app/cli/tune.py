@@ -288,7 +288,8 @@ def thread_lines(threads: ThreadTimes) -> list[str]:
         marks = ["←" if n == chosen else " " for chosen in (threads.best.generation, threads.best.prompt)]
         answer, prompt = threads.generation[n] / 1e6, threads.prompt[n] / 1e6
         lines.append(f"{n:>7} {answer:>7.1f} ms {marks[0]} {prompt:>8.2f} ms {marks[1]}".rstrip())
-    return lines
+    disturbed = "Other programs were busy: these threads are used now and not stored."
+    return [*lines, disturbed] if threads.is_disturbed else lines
 
 
 def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:

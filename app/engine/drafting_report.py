@@ -19,7 +19,11 @@ FEWEST_DRAFTED = 16
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
+PAUSED = "paused"
+_NO_GAIN = "it would not pay now"
 _DECIMAL_BELOW = 9.95
+_NEARLY = 0.9
+"""Share of a rate above which another rate is the same to a reader."""
 _OFF = tuple(turned_off(source, "") for source in SOURCE_NAMES)
 _CLAUSE_END = re.compile("[:;]")
 
@@ -84,6 +88,11 @@ def rate(tokens_per_second: float) -> str:
     return f"{rate_number(tokens_per_second)} tok/s"
 
 
+def rate_range(low: float, high: float) -> str:
+    """Return "18 to 28 tok/s", or one rate if they hardly differ."""
+    return rate(high) if low > _NEARLY * high else f"{rate_number(low)} to {rate(high)}"
+
+
 def acceptance(n_accepted: float, n_drafted: float) -> str:
     """Return "78%", or "2 of 3" for few drafted tokens."""
     if n_drafted < FEWEST_DRAFTED:
@@ -102,13 +111,13 @@ def drafted_by(drafter: Source, share: float) -> str:
     return " and ".join(names)
 
 
-def brief_reason(status: DraftingStatus) -> str:
-    """Return the draft source and the reason in at most `BRIEF` characters; "" for a long reason or none."""
-    reason = status.reason
-    source = status.source if status.source == "off" else SOURCE_NAMES[status.source]
-    whole = reason if reason.startswith(_OFF) else f"{source}: {reason}"
-    texts = (whole, reason, _CLAUSE_END.split(reason, maxsplit=1)[0]) if reason else ()
-    return next((text for text in texts if len(text) <= BRIEF), "")
+def drafting_now(status: DraftingStatus) -> tuple[str, str]:
+    """Return the source of the latest step, "paused" or "no draft", and the reason in at most `BRIEF` characters."""
+    off = next((prefix for prefix in (*_OFF, f"{PAUSED}: ") if status.reason.startswith(prefix)), "")
+    reason = status.reason.removeprefix(off)
+    texts = (reason, _CLAUSE_END.split(reason, maxsplit=1)[0], _NO_GAIN * bool(off))
+    why = next(text for text in texts if len(text) <= BRIEF)
+    return (PAUSED if off else NO_DRAFT) if status.source == "off" else SOURCE_NAMES[status.source], why
 
 
 def why_undrafted(reason: str) -> str:
@@ -133,7 +142,7 @@ def pair_drafting(speedup: Speedup | None, off: str) -> str:
     `off` is why the drafter is off, "" if it is on; a measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
-        return f"speedup {speedup}"
+        return f"speedup {'' if speedup.measured else 'about '}{times(speedup.ratio)}"
     return off or (NO_SPEEDUP if speedup is not None else "")
 
 

@@ -112,7 +112,8 @@ def summary(sections: Iterable[Section]) -> list[str]:
         return ["No problems found."]
     first = min(found, key=lambda check: check.state != "problem")
     commands = [hint for hint in first.hint if hint.startswith("  ")]
-    return [f"{counted(len(found), 'problem')}: {first.problem or first.text}", *commands[:1]]
+    n_found = "1 problem:" if len(found) == 1 else f"{len(found)} problems; the first:"
+    return [f"{n_found} {first.problem or first.text}", *commands[:1]]
 
 
 def machine_section(facts: Facts) -> Section:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -128,6 +128,20 @@ def busy_cpus(processors: int) -> float | None:
         return max(0.0, (others_seconds() - before) / (time.monotonic() - started))
     except OSError:
         return None
+
+
+@dataclass
+class OthersUse:
+    """Average CPU use of other programs since its creation."""
+
+    _seconds: float = field(default_factory=others_seconds)
+    _began: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_much(self) -> bool:
+        """Return whether they used so much of the usable CPUs that a measurement meanwhile is too slow."""
+        elapsed = max(time.monotonic() - self._began, 1e-3)
+        return others_seconds() - self._seconds > _MUCH * len(usable_processors()) * elapsed
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str:

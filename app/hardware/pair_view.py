@@ -8,7 +8,7 @@ from app.core.errors import AppError
 from app.core.units import memory_size
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length
-from app.engine.drafting_report import Speedup, drafter_off, pair_drafting
+from app.engine.drafting_report import Speedup, drafter_off, pair_drafting, rate_range
 from app.engine.types import MAX_DRAFT, RETRIED, Source, turned_off
 from app.hardware.checks import Check, Section
 from app.hardware.fit import MAIN, Load, Placed
@@ -104,6 +104,7 @@ class Measured:
         acceptance: Accepted over its drafted tokens; None before enough were judged.
         speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
         has_lost: Automatic drafting turned it off after trying it.
+        quiet_ns: Shortest time of a token without drafts, in nanoseconds; 0 if only the present one is known.
     """
 
     costs: CostModel
@@ -111,11 +112,22 @@ class Measured:
     acceptance: float | None = None
     speedup: Speedup | None = None
     has_lost: bool = False
+    quiet_ns: float = 0.0
 
     @property
     def tokens_per_second(self) -> float:
-        """Speed without drafts."""
+        """Speed without drafts while no other program was busy."""
+        return 1e9 / (min(self.quiet_ns, self.plain_ns) or self.plain_ns)
+
+    @property
+    def recent_tokens_per_second(self) -> float:
+        """Speed without drafts in the latest answers."""
         return 1e9 / self.plain_ns
+
+    @property
+    def speed(self) -> str:
+        """Range from the speed of the latest answers to the quiet one, as text."""
+        return rate_range(self.recent_tokens_per_second, self.tokens_per_second)
 
     @property
     def plain_ns(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.core.shell import quoted
 from app.core.units import memory_size
-from app.engine.drafting_report import drafter_off, rate, sentence, times
+from app.engine.drafting_report import drafter_off, sentence, times
 from app.hardware.checks import Check, Section
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.fit import MAIN
@@ -88,7 +88,8 @@ def speed_section(measured: Measured | None, causes: Sequence[Cause]) -> Section
     """List the measured speed and the causes."""
     checks = [_speed(measured)]
     for cause in causes:
-        text = f"{cause.text} Measured cost: {times(cause.factor)}." if cause.measured else cause.text
+        gain = f" Without this, answers would be about {times(cause.factor)} as fast."
+        text = cause.text + gain * cause.measured
         checks.append(Check("warning", cause.label, text, cause.hint))
     if not causes:
         checks.append(Check("ok", "causes", "none found"))
@@ -98,7 +99,7 @@ def speed_section(measured: Measured | None, causes: Sequence[Cause]) -> Section
 def _speed(m: Measured | None) -> Check:
     if m is None:
         return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  tandem tune",))
-    parts = [f"{rate(m.tokens_per_second)} without drafts", *filter(None, [m.drafting])]
+    parts = [f"{m.speed} without drafts", *filter(None, [m.drafting])]
     if m.draft_ns:
         parts.append(f"a drafted token costs {m.draft_cost:.2f}× a token without draft")
     if m.acceptance is not None and m.draft_ns:
@@ -219,9 +220,8 @@ def _draft_cost(s: Situation) -> Cause | None:
     real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
     if m.drafter == "model" and usual >= _WORTH_CHANGING * real:
         text = (
-            f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft. At {_GOOD_ACCEPTANCE:.0%} "
-            f"acceptance the estimated speedup is {real:.2f}×; with a draft model of {_GOOD_DRAFT_COST:.0%} it would "
-            f"be {usual:.2f}×."
+            f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft; with a small draft model it "
+            f"takes {_GOOD_DRAFT_COST:.2f}×."
         )
         hint = ("Look for a smaller draft:", s.find_command)
         return Cause("draft size", text, usual / real, measured=True, hint=hint)

@@ -29,7 +29,7 @@ from app.engine.text.prompts import PlainPrompt
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
-from app.hardware.cpu import others_seconds, usable_processors
+from app.hardware.cpu import OthersUse, others_seconds, usable_processors
 from app.llama import stored_measurements
 from app.llama.call_grammar import call_guidance
 from app.llama.cancel import CancelFlag
@@ -389,8 +389,8 @@ class NativePair:
         return cpu_model(self._params) is not None
 
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
-        """Measure the model on the CPU with each number of threads; use and save the fastest."""
-        cache = self.target
+        """Measure the model on the CPU with each number of threads; use the fastest, and save it unless disturbed."""
+        cache, others = self.target, OthersUse()
         if cpu_model(self._params) != self._params.target:
             cache = self._draft_cache or cache
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: cache.n_batch]
@@ -398,6 +398,8 @@ class NativePair:
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )
         self._use(times.best)
+        if others.is_much:
+            return replace(times, is_disturbed=True)
         error = stored_measurements.save_threads(thread_file(self._params, candidates), times)
         self.save_error = error or self.save_error
         return times

@@ -42,10 +42,17 @@ class Fit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PairSpeed:
-    """Measured speed of a pair without drafts, and its speedup, or why there is none, as a clause; "" if unknown."""
+    """Measured speed of a pair without drafts.
+
+    Attributes:
+        tokens_per_second: Speed while no other program was busy.
+        drafting: Its speedup, or why there is none, as a clause; "" if unknown.
+        text: Range of the speeds seen, as text; "" for the one speed.
+    """
 
     tokens_per_second: float
     drafting: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Room:
     def drafting(self, pair: Pair) -> str:
         """Return the measured drafting of a pair as a sentence; "" without a draft or measurement."""
         known = self.measured.get(pair.name) if pair.draft is not None else None
-        return f"Measured here: {known.drafting}." if known is not None and known.drafting else ""
+        return f"Here: {known.drafting}." if known is not None and known.drafting else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class Proposal:
         need_bytes: Memory for both models with the context of the settings.
         reason: Why, as a short clause.
         speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
-        is_measured: The speed was measured.
+        measured: The speed as it was measured, as text; "" for an estimate.
         slow: Slower than people read.
         layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
         larger_have_no_disk: For the first proposal: larger pairs only lack disk space.
@@ -97,7 +104,7 @@ class Proposal:
     need_bytes: int = 0
     reason: str = ""
     speed: float | None = None
-    is_measured: bool = False
+    measured: str = ""
     slow: bool = False
     layers_in_ram: int = 0
     larger_have_no_disk: bool = False
@@ -114,10 +121,10 @@ class Proposal:
     @property
     def pace(self) -> str:
         """The expected speed as text; "" if unknown, or too fast to matter."""
-        if self.speed is None or (self.speed >= _FAST and not self.is_measured):
+        if self.measured:
+            return self.measured
+        if self.speed is None or self.speed >= _FAST:
             return ""
-        if self.is_measured:
-            return rate(self.speed)
         return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
 
@@ -139,7 +146,9 @@ def weigh(pair: Pair, room: Room | None) -> Proposal:
         return Proposal(pair, Fit.TOO_BIG, need, reason)
     fit = Fit.TIGHT if spare < (1 - _TIGHT) * free else Fit.FITS
     speed, slow = _speed(pair, room, moved)
-    found = Proposal(pair, fit, need, "", speed, pair.name in room.measured, slow, moved)
+    known = room.measured.get(pair.name)
+    measured = (known.text or rate(known.tokens_per_second)) if known is not None else ""
+    found = Proposal(pair, fit, need, "", speed, measured, slow, moved)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
     if moved:
         reason = f"{rough}{experts_in_ram(moved, pair.expert_layers)}, {reason}"

@@ -26,9 +26,9 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (pair_drafting(Speedup(1.64), ""), "Measured here: speedup about 1.6× (estimated)."),
-        (pair_drafting(Speedup(1.02), ""), "Measured here: no speedup."),
-        (pair_drafting(Speedup(1.02), RETRIED), f"Measured here: {RETRIED}."),
+        (pair_drafting(Speedup(1.64), ""), "Here: speedup about 1.6×."),
+        (pair_drafting(Speedup(1.02), ""), "Here: no speedup."),
+        (pair_drafting(Speedup(1.02), RETRIED), f"Here: {RETRIED}."),
         (pair_drafting(None, ""), ""),
     ],
 )
@@ -51,6 +51,14 @@ def memory(
 
 def seen(found: PairStatistics, benchmarked: float | None = None) -> Measured:
     return of_memory(found, benchmarked=benchmarked)
+
+
+def test_a_speed_is_the_quiet_one_and_its_range_reaches_down_to_the_latest_answers() -> None:
+    known = memory()
+    known.least_ns = 5.0
+
+    assert (seen(known).tokens_per_second, seen(known).recent_tokens_per_second) == (2e8, 1e8)
+    assert seen(known).speed == "100000000 to 200000000 tok/s"
 
 
 def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:

@@ -12,8 +12,9 @@ from app.engine.drafting_report import (
     FEWEST_DRAFTED,
     Speedup,
     accepted,
-    brief_reason,
+    drafting_now,
     rate,
+    rate_range,
     speedup_of,
     why_undrafted,
 )
@@ -139,6 +140,11 @@ def test_a_rate_has_two_or_three_digits(speed: float, text: str) -> None:
     assert rate(speed) == text
 
 
+def test_two_speeds_that_differ_are_a_range() -> None:
+    assert rate_range(18.2, 28.4) == "18 to 28 tok/s"
+    assert rate_range(27.0, 28.4) == "28 tok/s"
+
+
 def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
     assert accepted(3, 3) == "3 of 3 accepted"
     assert accepted(390, 500) == "78% accepted"
@@ -147,19 +153,19 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (DraftingStatus("model", ""), ""),
-        (DraftingStatus("off", "paused: system is busy"), "off: paused: system is busy"),
-        (DraftingStatus("off", "system is busy; retrying with the next token"), "system is busy"),
-        (DraftingStatus("model", "92% of drafted tokens accepted"), ""),
-        (DraftingStatus("ngram", "the last 12 tokens were said before"), ""),
-        (DraftingStatus("off", turned_off("model", "it is slow; n-gram still runs")), "draft model off"),
-        (DraftingStatus("off", turned_off("eagle3", "it is slow; n-gram still runs")), "EAGLE-3 head off"),
-        (DraftingStatus("mtp", "92% of drafted tokens accepted"), ""),
+        (DraftingStatus("model", ""), ("draft model", "")),
+        (DraftingStatus("off", "paused: system is busy"), ("paused", "system is busy")),
+        (DraftingStatus("off", "no n-gram match"), ("no draft", "no n-gram match")),
+        (DraftingStatus("off", "system is busy; retrying with the next token"), ("no draft", "system is busy")),
+        (DraftingStatus("model", "92% of drafted tokens accepted"), ("draft model", "")),
+        (DraftingStatus("off", turned_off("model", "it is slow; n-gram still runs")), ("paused", "it is slow")),
+        (DraftingStatus("off", turned_off("eagle3", "x" * 99)), ("paused", "it would not pay now")),
+        (DraftingStatus("mtp", "x" * 99), ("MTP layer", "")),
     ],
 )
-def test_a_brief_reason_fits_the_side_panel(status: DraftingStatus, text: str) -> None:
-    assert brief_reason(status) == text
-    assert len(text) <= BRIEF
+def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, text: tuple[str, str]) -> None:
+    assert drafting_now(status) == text
+    assert len(text[1]) <= BRIEF
 
 
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
@@ -170,8 +176,7 @@ def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert speedup_of(NONE, WON) is None
-    for name in ("side panel", "run"):
-        assert "no draft used" in views(NONE, LOST)[name]
+    assert "no draft used" in views(NONE, LOST)["run"]
 
 
 def test_few_drafted_tokens_are_counted_in_every_view() -> None:

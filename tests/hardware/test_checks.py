@@ -56,7 +56,7 @@ def test_an_unused_gpu_comes_with_its_command() -> None:
 def test_the_summary_names_the_worst_problem_first() -> None:
     full = with_gpu(folders=(Check("problem", "cache", "/c", problem="the disk of /c is full"),))
 
-    assert told(full) == ["2 problems: the disk of /c is full"]
+    assert told(full) == ["2 problems; the first: the disk of /c is full"]
 
 
 def test_a_used_gpu_is_ok() -> None:

@@ -56,14 +56,24 @@ def load(params: PairParams) -> NativePair:
     return NativePair(params, CancelFlag(), lambda *_: True)
 
 
-def test_the_fastest_thread_count_is_used_and_saved(
-    tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Other programs, idle unless `is_much` is set, beside a scripted measurement of threads."""
+
     def measure(cache: Any, text: Any, use: Any, candidates: Any, clock: Any, *, cancelled: Any) -> Any:
         yield 1.0
         return ThreadTimes({1: 10.0, 2: 5.0}, {1: 3.0, 2: 4.0})
 
+    others = SimpleNamespace(is_much=False)
     monkeypatch.setattr("app.llama.pair.measure_threads", measure)
+    monkeypatch.setattr("app.llama.pair.OthersUse", lambda: others)
+    return others
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_fastest_thread_count_is_used_and_saved(
+    tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     params = PairParams(demo_target, demo_draft, 1, n_ctx=256, memory_dir=tmp_path)
     pair = load(params)
     list(pair.measure_threads((1, 2), lambda: False))
@@ -79,6 +89,21 @@ def test_the_fastest_thread_count_is_used_and_saved(
     # Another machine has other numbers to choose from.
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
     assert loading.placed_here(options, asked, lambda asked: asked) is asked
+
+
+def test_threads_measured_beside_busy_programs_are_not_saved(
+    tmp_path: Path, demo_target: Path, busy: SimpleNamespace
+) -> None:
+    busy.is_much = True
+    pair = load(PairParams(demo_target, None, 1, n_ctx=256, memory_dir=tmp_path))
+    steps = pair.measure_threads((1, 2), lambda: False)
+    next(steps)
+    with pytest.raises(StopIteration) as ended:
+        next(steps)
+    pair.close()
+
+    assert ended.value.value.is_disturbed
+    assert not list(tmp_path.rglob("threads/*"))
 
 
 def test_threads_yield_to_other_programs(

@@ -258,7 +258,7 @@ class AutomaticDrafting:
         if attempt.used_model:
             kind = self._kind
             if attempt.batch_size == 1:
-                return kind, "not confident enough"
+                return kind, "the draft was too unsure"
             survival = self._run_length.survival
             if self._run_length.is_known:
                 return kind, f"{survival:.0%} of drafted tokens accepted"
@@ -282,6 +282,6 @@ class AutomaticDrafting:
         elif self._backlog.unread:
             why = "it is still reading the text"
         else:
-            return "off", "single tokens are faster here"
+            return "off", "single tokens are faster"
         # With n-gram drafting on, the reason is about the drafter only.
         return "off", turned_off(self._kind, why) if has_model and self._ngram.index is not None else why

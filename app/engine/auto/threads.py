@@ -48,10 +48,14 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """Measured nanoseconds by the number of threads: of a single token, and per prompt token."""
+    """Measured nanoseconds by the number of threads: of a single token, and per prompt token.
+
+    `is_disturbed` if other programs used the CPUs meanwhile, so that fewer threads may look faster.
+    """
 
     generation: Mapping[int, float]
     prompt: Mapping[int, float]
+    is_disturbed: bool = False
 
     @property
     def best(self) -> Threads:

@@ -18,7 +18,7 @@ from app.core.errors import AppError
 from app.core.paths import memory_dir
 from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
-from app.hardware.cpu import default_threads
+from app.hardware.cpu import OthersUse, default_threads
 from app.hardware.devices import Device, fast_devices
 from app.hardware.fit import MAIN, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
@@ -30,9 +30,10 @@ from app.models.recommend import Room
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
 
-FORMAT = 1
+FORMAT = 2
 _VALID_S = 7 * 86_400.0
-"""How long a measurement is used: other programs may have made it slower."""
+"""How long a measurement is used: a short burst of another program may have made it slower."""
+_BUSY = "busy now: speeds are estimated when other programs are idle"
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
@@ -92,11 +93,13 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
         free = min(free, on_gpus) if is_shared else on_gpus
     on_card = bool(gpus) and not is_shared and not all(gpu.integrated for gpu in machine.gpus)
     room = Room(free, _names(gpus), on_card=on_card, ram_bytes=rooms[-1].room_bytes if on_card else 0)
+    others = OthersUse()
     if with_speed and (only_cpu or devices):
         room = replace(room, bytes_per_s=bandwidth(machine.cpu, devices))
         if on_card:
             room = replace(room, ram_bytes_per_s=bandwidth(machine.cpu, devices, of_ram=True))
-    return _line(machine, devices, () if is_shared else gpus, room), room
+    line = _line(machine, devices, () if is_shared else gpus, room)
+    return f"{line} · {_BUSY}" if with_speed and room.bytes_per_s is None and others.is_much else line, room
 
 
 def _with_released(rooms: Rooms, released: Mapping[str, int]) -> Rooms:
@@ -148,13 +151,15 @@ def own_bytes() -> int:
 def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> float | None:
     """Return the bytes of weights that this build computes with per second, measured once a week.
 
+    A measurement beside busy programs is not stored: the latest quiet one counts, and the next call tries again.
+
     Args:
         cpu: Name of the CPU.
         devices: Devices that the build lists.
         of_ram: Compute on the CPU, not on the device that layers go to first.
 
     Returns:
-        None if it cannot be measured: no memory, or a driver that crashes or hangs.
+        None if it cannot be measured: no memory, a driver that crashes or hangs, or other programs that are busy.
     """
     n_threads = default_threads()
     parts = [build_identity(), cpu, str(n_threads)]
@@ -165,8 +170,11 @@ def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> f
     stored = atomic.read_json(file, FORMAT, lambda raw: (float(raw["bytes_per_s"]), float(raw["at"])))
     if stored is not None and stored[0] > 0 and 0 <= time.time() - stored[1] < _VALID_S:
         return stored[0]
+    others = OthersUse()
     try:
         found: float | None = ask("throughput.throughput", n_threads, of_ram, seconds=20.0)
+        if found is not None and others.is_much:
+            return stored[0] if stored is not None and stored[0] > 0 else None
         if found is not None:
             atomic.write_json(file, {"format": FORMAT, "bytes_per_s": found, "at": time.time()})
     except (AppError, ChildError):

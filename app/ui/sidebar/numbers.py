@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from app.engine.drafting_report import Speedup, accepted, brief_reason, drafted_by, rate
+from app.engine.drafting_report import Speedup, accepted, drafted_by, rate
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, Source, drafter_of
 from app.session.turn import counters
@@ -20,7 +20,6 @@ class Numbers:
 
     Attributes:
         speed: Speed after the first token.
-        reason: Draft source and reason, briefly.
         per_step: Tokens per verify step.
         model_share: Share of the drafted tokens that the drafter proposed.
         drafter: Source of drafts other than n-grams.
@@ -31,7 +30,6 @@ class Numbers:
     tokens: int | None = None
     speed: float | None = None
     speedup: Speedup | None = None
-    reason: str = ""
     acceptance: float | None = None
     drafted: float = 0.0
     per_step: float | None = None
@@ -70,8 +68,7 @@ class Numbers:
 
 def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numbers:
     """Return the numbers of a running or finished answer."""
-    reason = brief_reason(drafting) if drafting is not None else ""
-    return replace(of_document(counters(stats, drafting)), reason=reason)
+    return of_document(counters(stats, drafting))
 
 
 def of_document(document: Mapping[str, Any]) -> Numbers:

@@ -11,10 +11,9 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, acceptance, rate_number
+from app.engine.drafting_report import BRIEF, acceptance, drafting_now, rate_number
 from app.engine.types import SOURCE_NAMES
 from app.models.pair_info import PairInfo
-from app.session.snapshot import DraftState
 from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.sidebar.numbers import Numbers, of_document
@@ -72,7 +71,7 @@ class ReadoutPanel(Widget):
 def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed: bool) -> Iterator[list[Content]]:
     """Yield the readouts of the running or last answer, the same rows at any time: a dash stands for no value."""
     is_last = shown.unmeasured and shown.stats is not None
-    yield _next_draft(shown.next_draft, detailed=detailed)
+    yield _drafting(shown, detailed=detailed)
     yield from _answer(_LAST if is_last else "this answer", shown.numbers or Numbers(), shown, width, detailed=detailed)
     if not detailed:
         yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
@@ -94,9 +93,16 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
     yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
 
 
-def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
-    style = "$draft" if draft.is_on else "$quiet"
-    lines = [_row("drafting", Content.styled(draft.mode or f"{NONE:>{_VALUE}}", style))]
+def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
+    """Return how answers are drafted, what the latest step of a running one did, and the reason or an empty line."""
+    draft, status = shown.next_draft, shown.drafting if shown.live else None
+    source, why = drafting_now(status) if status is not None else (f"{NONE:>{_VALUE}}", "")
+    is_drafting = status is not None and status.source != "off"
+    lines = [
+        _row("drafting", Content.styled(draft.mode or f"{NONE:>{_VALUE}}", "$draft" if draft.is_on else "$quiet")),
+        _row("now", Content.styled(source, "$draft" if is_drafting else "$quiet")),
+        cut(Content.styled(printable(why), "$quiet"), BRIEF),
+    ]
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
 
@@ -123,19 +129,9 @@ def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     yield False, _row("tokens", Content(f"{NONE if numbers.tokens is None else f'{numbers.tokens:,}':>{_VALUE}}"))
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
-    is_undrafted = not shown.live and shown.drafting is not None and not numbers.drafted
-    text = gain.brief if gain is not None else NO_DRAFT_USED if is_undrafted else NONE
+    text = gain.brief if gain is not None else NONE
     is_measured = gain is not None and gain.measured
     yield True, _row("speedup", Content.styled(f"{text:>{_VALUE}}", "bold" if is_measured else "$quiet"))
-    if numbers.reason:
-        yield True, cut(Content.styled(printable(numbers.reason), "$quiet"), BRIEF)
-    else:
-        source = shown.drafting.source if shown.drafting is not None and numbers.speed is not None else None
-        if source is None or source == "off":
-            name = Content.styled(NO_DRAFT if source else f"{NONE:>{_VALUE}}", "$quiet")
-        else:
-            name = Content.styled(SOURCE_NAMES[source], "$draft")
-        yield True, _row("source", name)
 
 
 def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
@@ -152,7 +148,7 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
         names += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
         sources = [*names, ""][:2]
     for label, text in zip(("sources", ""), sources, strict=True):
-        yield False, _row(label, Content.styled(text, "$draft" if share is not None else "$quiet"))
+        yield bool(label), _row(label, Content.styled(text, "$draft" if share is not None else "$quiet"))
 
 
 def _context(shown: Readouts, width: int) -> Lines:

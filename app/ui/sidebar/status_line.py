@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from textual.content import Content
 from textual.widget import Widget
 
-from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, rate_number
-from app.engine.types import SOURCE_NAMES
+from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, PAUSED, drafting_now, rate_number
 from app.ui.sidebar.numbers import Numbers
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import NONE, cell, tokens
@@ -19,7 +18,7 @@ _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 22
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
 _MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
-_UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
+_UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
 _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""
 
@@ -84,6 +83,7 @@ class StatusLine(Widget):
         if shown.doing or shown.drafting is None:
             return _MODES.get(shown.next_draft.mode, shown.next_draft.mode)
         if shown.live:
-            return NO_DRAFT if shown.drafting.source == "off" else SOURCE_NAMES[shown.drafting.source]
+            source, _ = drafting_now(shown.drafting)
+            return f"drafting {PAUSED}" if source == PAUSED else source
         numbers = shown.numbers
         return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT_USED

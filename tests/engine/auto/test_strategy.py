@@ -115,7 +115,7 @@ def test_a_draft_that_is_not_submitted_shows_so() -> None:
     strategy.observe(StepResult(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
 
     assert draft == NO_DRAFT
-    assert (strategy.status.source, strategy.status.reason) == ("model", "not confident enough")
+    assert (strategy.status.source, strategy.status.reason) == ("model", "the draft was too unsure")
 
 
 def test_with_n_grams_alone_the_reason_names_no_draft_model() -> None:

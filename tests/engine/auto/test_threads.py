@@ -140,6 +140,8 @@ def test_an_invalid_file_is_not_used(tmp_path: Path, content: str) -> None:
 
 
 def test_the_table_marks_the_best() -> None:
+    disturbed = ThreadTimes({1: 12.2e6}, {1: 6.1e6}, is_disturbed=True)
+    assert thread_lines(disturbed)[-1] == "Other programs were busy: these threads are used now and not stored."
     assert thread_lines(ThreadTimes({1: 12.2e6, 2: 15.4e6}, {1: 6.1e6, 2: 3e6})) == [
         "threads     answer          prompt",
         "      1    12.2 ms ←     6.10 ms",

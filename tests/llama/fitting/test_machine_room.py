@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -170,11 +171,13 @@ class Bandwidth:
         self.found: float | None = 10e9
         self.now = 1e9
         self.measured = 0
+        self.is_busy = False
         self.build, self.n_threads = "abc", 4
         monkeypatch.setattr(module, "memory_dir", lambda: folder)
         monkeypatch.setattr(module, "build_identity", lambda: self.build)
         monkeypatch.setattr(module, "default_threads", lambda: self.n_threads)
         monkeypatch.setattr(module, "ask", self._ask)
+        monkeypatch.setattr(module, "OthersUse", lambda: SimpleNamespace(is_much=self.is_busy))
         monkeypatch.setattr("time.time", lambda: self.now)
 
     def look(self) -> float | None:
@@ -211,6 +214,17 @@ def test_another_build_or_number_of_threads_is_another_machine(machine: Bandwidt
     assert bandwidth("An abacus", [BEADS], of_ram=True) == 3e9
 
 
+def test_the_latest_quiet_measurement_counts_while_other_programs_are_busy(machine: Bandwidth) -> None:
+    machine.is_busy = True
+    assert machine.look() is None
+    machine.is_busy = False
+    assert machine.look() == 10e9
+    machine.is_busy, machine.found, machine.now = True, 1e9, machine.now + 8 * DAY
+    assert machine.look() == 10e9
+    machine.is_busy = False
+    assert machine.look() == 1e9
+
+
 def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.found = None
     assert machine.look() is None
@@ -225,7 +239,7 @@ def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: p
 def test_a_damaged_file_and_a_clock_that_was_set_back_cost_a_measurement(machine: Bandwidth) -> None:
     machine.look()
     (file,) = (machine.folder / "throughput").iterdir()
-    for damage in ("", "[]", '{"format": 1, "bytes_per_s": 0, "at": 1e9}', '{"format": 2}'):
+    for damage in ("", "[]", '{"format": 2, "bytes_per_s": 0, "at": 1e9}', '{"format": 1}'):
         file.write_text(damage, encoding="utf-8")
         assert machine.look() == 10e9
     machine.now -= DAY

@@ -381,8 +381,8 @@ def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
         setting.until(lambda: not service.state().busy)
         return next(card.gain for card in service.state().cards if card.name == "mine")
 
-    assert gain() == "Measured here: speedup 1.5×."
-    assert gain() == "Measured here: speedup 1.7×."
+    assert gain() == "Here: speedup 1.5×."
+    assert gain() == "Here: speedup 1.7×."
 
 
 def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting) -> None:

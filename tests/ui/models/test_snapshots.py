@@ -94,7 +94,7 @@ async def open_pair(window: Window) -> None:
 
 
 async def recommended(window: Window) -> None:
-    proposal = replace(CODER.proposal, speed=34.0, is_measured=True)
+    proposal = replace(CODER.proposal, speed=34.0, measured="34 tok/s")
     window.pairs.change("coder-32b", proposal=proposal, why=why([proposal]))
     await window.shows("at reading speed,")
 

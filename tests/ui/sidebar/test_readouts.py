@@ -61,7 +61,7 @@ def test_everything_measured_is_shown() -> None:
         "drafting    automatic",
         "no draft        34 tok/s",
         "speedup       3.1×",
-        "source      draft model\n",
+        "now         draft model\n",
         "acceptance     78% ━",
         "tokens/step    5.9",
         "draft length  10.0 tokens",
@@ -107,7 +107,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
     readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
     values = {line[:12].strip(): line[12:].strip() for line in text.splitlines()}
-    for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "source", "prefill"):
+    for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "sources", "prefill"):
         assert values[name].startswith(NONE), name
     assert "TTFT          1.00 s" in text
 
@@ -261,9 +261,10 @@ def test_the_brief_panel_has_six_numbers() -> None:
     readouts.follow(Step(1, (), stats, DraftingStatus("model", "82% accepted", "winning", 3.1, measured=True)))
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
-        *("drafting", "this", "speed", "speedup", "draft", "acceptance", "tokens/step", "context", "TTFT", "f5")
+        *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "sources", "context"),
+        *("TTFT", "f5"),
     ]
-    assert lines[4] == "draft model: 82% accepted"
+    assert lines[2] == "82% accepted"
 
 
 def test_drafting_that_is_off_shows_why() -> None:
@@ -271,7 +272,7 @@ def test_drafting_that_is_off_shows_why() -> None:
     drafting = DraftingStatus("off", "paused: system is busy", "break-even", 1.01, measured=True)
     readouts.follow(Step(1, (), STATS, drafting))
     assert "speedup     no speedup" in shown(readouts)
-    assert "off: paused: system is busy\n" in shown(readouts)
+    assert "now         paused\nsystem is busy\n" in shown(readouts)
 
 
 def test_a_fixed_draft_length_is_named() -> None:
