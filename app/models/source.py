@@ -75,6 +75,15 @@ class DemoModel:
         return f"{DEMO_PREFIX}{self.part}"
 
 
+@dataclass(frozen=True, slots=True)
+class FoundRepository:
+    """A repository that a search found, with the architecture and parameters of its GGUF files where known."""
+
+    name: str
+    architecture: str = ""
+    n_params: int = 0
+
+
 ModelSource = HubModel | LocalModel | DemoModel
 
 

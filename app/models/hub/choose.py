@@ -43,15 +43,6 @@ class RemoteFile:
         return self.path.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRepository:
-    """A repository that a search found, with the architecture and parameters of its GGUF files where known."""
-
-    name: str
-    architecture: str = ""
-    n_params: int = 0
-
-
 def safe_name(path: str) -> bool:
     """Return True if a file of that name stays inside its folder and can exist."""
     parts = path.split("/")

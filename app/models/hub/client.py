@@ -18,9 +18,9 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.errors import HubError, WaitError
 from app.models.hub import check_environment, named_by
-from app.models.hub.choose import FoundRepository, RemoteFile, safe_name
+from app.models.hub.choose import RemoteFile, safe_name
 from app.models.hub.request import LOG_IN, host, login_page, short, translated
-from app.models.source import is_repository
+from app.models.source import FoundRepository, is_repository
 
 T = TypeVar("T")
 

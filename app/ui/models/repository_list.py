@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from app.core.printable import printable
-from app.models.hub.choose import FoundRepository
+from app.models.source import FoundRepository
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
 from app.models.catalog import Pair
-from app.models.hub.choose import FoundRepository
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
 from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.source import HubModel, LocalModel, ModelSource
+from app.models.source import FoundRepository, HubModel, LocalModel, ModelSource
 from app.session.snapshot import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage

@@ -11,13 +11,12 @@ from app.core.errors import AppError, HubError, PairError
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
-from app.models.hub.choose import FoundRepository
 from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
 from app.models.resolve import Resolved
 from app.models.setup import Prepared
-from app.models.source import DemoModel, HubModel
+from app.models.source import DemoModel, FoundRepository, HubModel
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
 from tests.ui.fakes import no_loader

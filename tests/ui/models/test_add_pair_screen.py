@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import HubError
 from app.models.compatibility import PairCheck, Remedy
 from app.models.draft_kinds import HeadFacts
-from app.models.hub.choose import FoundRepository
+from app.models.source import FoundRepository
 from app.ui.models.add_pair_screen import AddPairScreen, report_lines
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
