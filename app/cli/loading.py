@@ -119,11 +119,8 @@ def asked_here(
     draft: Path | None = None
     if pair.draft is not None:
         try:
-            draft = (
-                files.draft.path
-                if files is not None and files.draft is not None
-                else _file(pair.draft, pair, draft=True)
-            )
+            known = files.draft if files is not None else None
+            draft = known.path if known is not None else _file(pair.draft, pair, draft=True)
         except ModelLoadError as error:
             notices += (without_draft(error),)
     params = replace(options.params, target=target, draft=draft, memory_dir=memory_dir(), notices=notices)

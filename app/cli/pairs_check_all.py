@@ -37,23 +37,18 @@ def check_all(args: argparse.Namespace) -> int:
     if "json" in args:
         print(json_for(sys.stdout, [_as_json(one) for one in found]))
     else:
-        print(for_reading("\n".join([*_lines(found), _summary(found)]), sys.stdout, _STATE))
+        print(for_reading("\n".join(_lines(found)), sys.stdout, _STATE))
     return 0 if all(one.state in (UNCHANGED, NEWER, RENAMED) for one in found) else 1
 
 
 def _lines(found: list[FileCheck]) -> list[str]:
-    return [
-        printable(f"{one.state:{_STATE}}{', '.join(one.pairs)}: {one.source}: {one.detail}")
-        for one in found
-        if one.state != UNCHANGED
-    ]
-
-
-def _summary(found: list[FileCheck]) -> str:
-    counts = {state: sum(one.state == state for one in found) for state in reversed(STATES)}
-    hashes = sum(one.source.sha256 is not None for one in found)
-    parts = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    return f"{len(found)} files: {parts or 'none'}; {hashes} with a checksum in the catalog, the others by size."
+    different = [one for one in found if one.state != UNCHANGED]
+    lines = [f"{one.state:{_STATE}}{', '.join(one.pairs)}: {one.source}: {one.detail}" for one in different]
+    counts = [(sum(one.state == state for one in found), state) for state in reversed(STATES)]
+    summary = ", ".join(f"{n} {state}" for n, state in counts if n) or "none"
+    n_hashes = sum(one.source.sha256 is not None for one in found)
+    lines.append(f"{len(found)} files: {summary}; {n_hashes} with a checksum in the catalog, the others by size.")
+    return list(map(printable, lines))
 
 
 def _as_json(one: FileCheck) -> dict[str, Any]:

@@ -258,11 +258,8 @@ def _published(entries: Any, where: str) -> tuple[PublishedSpeed, ...]:
         check_table(entry, _SPEED_KEYS, where, how)
         gpu, source = text(entry, "gpu", where), text(entry, "source", where)
         without, with_drafts = entry.get("without"), entry.get("with")
-        if (
-            not gpu
-            or not source
-            or not all(type(n) in (int, float) and 0 < n < math.inf for n in (without, with_drafts))
-        ):
+        is_valid = all(type(n) in (int, float) and 0 < n < math.inf for n in (without, with_drafts))
+        if not (gpu and source and is_valid):
             raise CatalogError(f"{where} needs gpu, without, with and source; speeds are above 0.", how)
         found.append(PublishedSpeed(gpu, without, with_drafts, source))
     return tuple(found)

@@ -95,17 +95,14 @@ class Setup:
             watcher.check_cancelled()
             return watcher
 
-        if latest:
-            pair, sources = _with_latest(pair, watch, warnings)
-        else:
-            sources = pair.sources
+        sources = [current(source, watch(str(source))) for source in pair.sources] if latest else pair.sources
         models = [self._found(sources[0], on_status, warnings)]
         try:
             if pair.draft is not None:
                 models.append(self._found(sources[1], on_status, warnings, draft=True))
         except ModelLoadError as error:
             warnings.append(without_draft(error))
-        warnings += _changes(pair.name, models, watch)
+        warnings += _changes(pair, models, watch)
         facts = [facts_of(model, watch(model.name)) for model in models]
         if finds_draft and pair.draft is None and (found := own_draft(models[0], facts[0], watch, warnings)):
             draft, draft_facts = found
@@ -211,36 +208,23 @@ class Setup:
         return paths[0]
 
 
-def _with_latest(
-    pair: Pair, watch: Callable[[str], HeaderWatcher], warnings: list[str]
-) -> tuple[Pair, tuple[ModelSource, ...]]:
-    """Return the pair without sizes and checksums of files that changed, and what its repositories hold now."""
-    sources = tuple(current(source, watch(str(source))) for source in pair.sources)
-    named = list(pair.sources)
-    for at, (was, now) in enumerate(zip(pair.sources, sources, strict=True)):
-        if isinstance(was, HubModel) and isinstance(now, HubModel) and was.is_pinned and not now.is_pinned:
-            # It stays the file of this entry, which may be used until the catalog names another one.
-            named[at] = replace(was, size=None, sha256=None)
-            warnings.append(f"{now.file} of {now.repo} is used as it is now; the catalog has no checksum of it.")
-    return replace(pair, target=named[0], draft=named[1] if len(named) > 1 else None), sources
-
-
-def _changes(name: str, models: list[Resolved], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
+def _changes(pair: Pair, models: list[Resolved], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
     """Yield what changed on Hugging Face since the catalog named the files that are to be downloaded."""
-    for model in models:
+    for named, model in zip(pair.sources, models, strict=False):
+        used = model.source
         if model.moved_to is not None:
-            yield f"{model.source} was renamed to {model.moved_to}; Hugging Face forwards the old name."
-        source = model.source
-        if not isinstance(source, HubModel) or model.path is not None or source.revision == DEFAULT_REVISION:
+            yield f"{named} was renamed to {model.moved_to}; Hugging Face forwards the old name."
+        if model.path is not None or not isinstance(named, HubModel) or not isinstance(used, HubModel):
             continue
-        with suppress(HubError):
-            now = current(source, watch(f"the newest {source.file}"))
-            if isinstance(now, HubModel) and source.is_pinned and not now.is_pinned:
-                latest = command(["tandem", "setup", name, "--latest"])
-                yield (
-                    f"{source.repo} has another {source.file} now; the one of revision {source.revision[:7]} is used, "
-                    f"which is still there. For the current one: {latest}"
-                )
+        if named.is_pinned and not used.is_pinned:
+            yield f"{used.file} of {used.repo} is used as it is now; the catalog has no checksum of it."
+        elif used.is_pinned and used.revision != DEFAULT_REVISION:
+            with suppress(HubError):
+                now = current(used, watch(f"the newest {used.file}"))
+                if isinstance(now, HubModel) and not now.is_pinned:
+                    latest = command(["tandem", "setup", pair.name, "--latest"])
+                    still = f"the one of revision {used.revision[:7]} is used, which is still there"
+                    yield f"{used.repo} has another {used.file} now; {still}. For the current one: {latest}"
 
 
 def _missing_bytes(models: list[Resolved]) -> int:

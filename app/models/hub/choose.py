@@ -133,28 +133,19 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
         found = _by_quant(source, source.quant, models)
     else:
         found = _preferred(source, models, (*DRAFT_PREFERENCE, *PREFERENCE) if draft else PREFERENCE)
-    _check_size(source, found)
     (file, *more), known = found.files, source.sha256
-    if known is None or more:
-        return found
-    if file.sha256 not in (None, known):
-        raise FileChangedError(
-            f"{file.path} of {source.repo} is not the file that this pair was made with: "
-            f"its SHA-256 is {file.sha256}, not {known}.",
-            _REPLACED,
-        )
-    return replace(found, files=(replace(file, sha256=known),))
-
-
-def _check_size(source: HubModel, found: ModelFiles) -> None:
-    """Compare the size at a commit where no checksum is known; elsewhere it is an estimate, which people may round."""
-    is_estimate = source.size is None or source.sha256 is not None or source.revision == DEFAULT_REVISION
-    if not is_estimate and found.size != source.size:
-        raise FileChangedError(
-            f"{found.name} of {source.repo} is not the file that this pair was made with: "
-            f"it has {found.size:,} bytes, not {source.size:,}.",
-            _REPLACED,
-        )
+    difference = ""
+    if known is not None and not more:
+        if file.sha256 not in (None, known):
+            difference = f"its SHA-256 is {file.sha256}, not {known}"
+        found = replace(found, files=(replace(file, sha256=known),))
+    elif source.size not in (None, found.size) and source.revision != DEFAULT_REVISION:
+        # At a branch, a size is an estimate, which people may round.
+        difference = f"it has {found.size:,} bytes, not {source.size:,}"
+    if difference:
+        made = f"{file.path} of {source.repo} is not the file that this pair was made with: {difference}."
+        raise FileChangedError(made, _REPLACED)
+    return found
 
 
 def successor(source: HubModel, files: Sequence[RemoteFile]) -> ModelFiles:

@@ -118,6 +118,17 @@ def test_the_current_file_is_found_by_its_quantization(pair: LoopbackHub, entry:
     assert _content() == content
 
 
+def test_latest_keeps_the_checksum_of_an_unchanged_file(
+    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry()
+    pair.replace(TARGET, "README.md", b"new")
+
+    assert main(LATEST) == 0
+    assert sha256(_content()) == pair.repos[TARGET].files[FILE].sha256
+    assert "no checksum" not in capsys.readouterr().err
+
+
 def test_the_current_file_is_checked_like_every_model(
     pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
 ) -> None:
