@@ -8,7 +8,7 @@ Every method raises `StoreError` when the disk refuses; nothing is written then.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from app.conversations.titles import one_line, title_of
 from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
 from app.core.errors import StoreError
 
+_FORKED = " (fork)"
 UNDO_S = 24 * 3600.0
 """Seconds for which a deleted conversation can be restored."""
 
@@ -278,6 +279,25 @@ class Store:
         journal = Journal(self.database, node, leaf, self._clock, self._now)
         self._journals = [each for each in self._journals if not each.ended] + [journal]
         return journal
+
+    def remove(self, conversation: int, before: Tree, after: Tree) -> Tree:
+        """Store a tree from which messages were removed; return it."""
+        with self.database.write(durable=True) as db:
+            for number, node in after.nodes.items():
+                if node.parent != before.nodes[number].parent:
+                    db.execute("UPDATE messages SET parent = ? WHERE id = ?", (node.parent, number))
+            gone = [(number,) for number in before.nodes if number not in after.nodes]
+            db.executemany("DELETE FROM messages WHERE id = ?", gone)
+            change(db, "UPDATE conversations SET leaf = ? WHERE id = ?", after.leaf, conversation)
+        return after
+
+    def fork(self, conversation: int, path: Sequence[Node]) -> int:
+        """Copy the messages of a path into a new conversation with the same settings; returns its id."""
+        old, now = self.load(conversation), self._now()
+        title = old.summary.title if old.summary.title.endswith(_FORKED) else f"{old.summary.title}{_FORKED}"
+        summary = Summary(0, title, named=True, created=now, updated=now)
+        tree = Tree({node.id: node for node in path}, path[-1].id)
+        return self.insert([Conversation(summary, tree, old.settings)])[0]
 
     def set_stats(self, message: int, stats: Document) -> None:
         """Replace the numbers of a message."""

@@ -141,6 +141,29 @@ class Tree:
         """Return the tree without a message that has no replies, and with another leaf active."""
         return Tree({key: node for key, node in self.nodes.items() if key != node_id}, leaf)
 
+    def without_message(self, node_id: int) -> Tree:
+        """Return the tree without a prompt and its answers, or without an answer that has no replies.
+
+        An answer with replies goes with its prompt, so that roles still alternate. Later messages stay, below the
+        message before.
+        """
+        node = self.nodes[node_id]
+        if node.role is Role.ASSISTANT and node.parent is not None and self.replies(node_id):
+            return self.without_message(node.parent)
+        gone = {node_id}
+        if node.role is Role.USER:
+            gone |= {reply.id for reply in self.replies(node_id) if reply.role is Role.ASSISTANT}
+        nodes = {
+            key: replace(other, parent=node.parent) if other.parent in gone else other
+            for key, other in self.nodes.items()
+            if key not in gone
+        }
+        if self.leaf in nodes:
+            return Tree(nodes, self.leaf)
+        if node.parent is not None:
+            return Tree(nodes, None).switched(node.parent)
+        return Tree(nodes, next(reversed(nodes), None))
+
     @cached_property
     def _children(self) -> dict[int | None, list[Node]]:
         found: dict[int | None, list[Node]] = {}

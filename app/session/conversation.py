@@ -297,6 +297,17 @@ class Conversation:
             self.tree = self.tree.with_node(node)
         return node is not None
 
+    def delete(self, message: int) -> bool:
+        """Remove a message, as `Tree.without_message` does; return whether it was stored."""
+        before, after = self.tree, self.tree.without_message(message)
+        self.tree = self._with_store(lambda store, number: store.remove(number, before, after)) or before
+        return self.tree is after
+
+    def fork(self, message: int) -> int | None:
+        """Copy the branch up to a message into a new conversation; return its id."""
+        path = self.tree.path_to(message)
+        return self._with_store(lambda store, number: store.fork(number, path))
+
     # Text that is not sent
 
     def set_draft(self, text: str) -> None:

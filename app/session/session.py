@@ -253,6 +253,15 @@ class Session:
         """Add the user's own answer beside one."""
         return not self.is_busy and self.conversation.rewrite(answer, text)
 
+    def delete(self, message: int) -> bool:
+        """Remove a message; see `Tree.without_message`."""
+        is_known = message in self.conversation.tree.nodes
+        return is_known and not self.is_busy and self.conversation.delete(message)
+
+    def fork(self, message: int) -> int | None:
+        """Copy the branch up to a message into a new conversation; return its id."""
+        return self.conversation.fork(message) if message in self.conversation.tree.nodes else None
+
     def new_conversation(self, draft: str = "") -> None:
         """Begin an empty conversation; `draft` is stored with the one that is left, whose answer goes on."""
         self._active.open_empty(draft)

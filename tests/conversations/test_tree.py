@@ -89,3 +89,25 @@ def test_titles_fit_their_columns(text: str, columns: int) -> None:
     assert width(make_title(text)) <= MAX_COLUMNS
     assert "\n" not in make_title(text)
     assert width(fit(text, columns)) <= max(columns, 1)
+
+
+@pytest.mark.parametrize(
+    ("removed", "links", "leaf"),
+    [
+        # The prompt 3 goes; it has no answer.
+        (3, [(1, None), (2, 1), (4, 1), (5, None)], 2),
+        # The answer 2 has a reply, so it goes with its prompt and that prompt's other answer.
+        (2, [(3, None), (5, None)], 3),
+        (1, [(3, None), (5, None)], 3),
+        # The answer 4 has none.
+        (4, [(1, None), (2, 1), (3, 2), (5, None)], 3),
+        (5, [(1, None), (2, 1), (3, 2), (4, 1)], 3),
+    ],
+)
+def test_a_message_is_removed_and_later_ones_stay(removed: int, links: list[tuple[int, int | None]], leaf: int) -> None:
+    left = BRANCHES.without_message(removed)
+    assert ([(node.id, node.parent) for node in left.nodes.values()], left.leaf) == (links, leaf)
+
+
+def test_without_its_only_prompt_a_tree_is_empty() -> None:
+    assert tree_of((1, None), (2, 1), leaf=2).without_message(1) == Tree()

@@ -320,3 +320,36 @@ def test_a_failed_answer_in_a_removed_conversation_stays_in_memory(chat: Scripte
     remove_elsewhere(chat)
     chat.fails(BROKEN)
     assert [node.text for node in chat.session.snapshot.messages] == ["a", "half"]
+
+
+# Messages removed, conversations copied
+
+
+def test_a_removed_exchange_is_gone_from_the_store_and_the_next_prompt(chat: ScriptedSession) -> None:
+    for prompt, answer in ("ab", "cd", "ef"):
+        chat.exchange(prompt, answer)
+    assert chat.session.delete(chat.node("c"))
+    assert chat.texts() == ["a", "b", "e", "f"]
+    assert chat.conversation.tree == chat.other.load(1).tree
+    chat.session.send("g")
+    assert chat.read == ["a", "b", "e", "f", "g"]
+    assert not chat.session.delete(chat.node("a"))
+
+
+def test_a_message_that_the_disk_keeps_is_not_removed(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.store.database.connection.execute("PRAGMA query_only = ON")
+    assert not chat.session.delete(chat.node("b"))
+    assert [node.text for node in chat.session.snapshot.messages] == ["a", "b"]
+
+
+def test_a_fork_holds_the_branch_up_to_a_message(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.session.set_setting("answer.system", "Be brief.")
+    chat.exchange("c", "d")
+    copy = chat.session.fork(chat.node("b"))
+    assert copy is not None
+    assert chat.session.open_conversation(copy)
+    chat.exchange("e", "f")
+    assert (chat.texts(copy), chat.texts(first)) == (["a", "b", "e", "f"], ["a", "b", "c", "d"])
+    assert (chat.library.title(copy), chat.session.settings.system) == ("a (fork)", "Be brief.")

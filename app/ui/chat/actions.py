@@ -50,6 +50,7 @@ class ChatActions(ChatBase):
         super().__init__(session, pairs)
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode)
+        self._asked_to_delete: int | None = None
 
     async def attempt(self, action: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Run an action, or say why it cannot be done."""
@@ -142,8 +143,29 @@ class ChatActions(ChatBase):
                 await self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
             case "go_on":
                 await self._resume(message_view)
+            case "delete":
+                await self._delete(self._node(message_view))
+            case "fork":
+                if (copy := self.session.fork(self._node(message_view).id)) is None:
+                    raise AppError("The conversation was not copied.")
+                await self.open_conversation(copy)
+                self.hint.say("This is a copy; the other conversation stays as it is.")
             case "earlier" | "later":
                 await self._switch(self._node(message_view), -1 if requested == "earlier" else 1)
+
+    async def _delete(self, node: Node) -> None:
+        """Delete a message if the key was pressed twice."""
+        self._refuse_if_busy()
+        if self._asked_to_delete != node.id:
+            self._asked_to_delete = node.id
+            alone = node.role is Role.ASSISTANT and not self.session.conversation.tree.replies(node.id)
+            what = "this answer" if alone else "this prompt and its answers; later messages stay"
+            self.hint.say(f"Press {key('message.delete', 'x')} again to delete {what}.")
+            return
+        if node.role is Role.SYSTEM or not self.session.delete(node.id):
+            raise AppError("The message was not deleted.")
+        self.prompt.focus()
+        await self.renderer.render_branch()
 
     def _node(self, message_view: MessageView) -> Node:
         node = self.session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None

@@ -52,6 +52,8 @@ class MessageView(VerticalGroup, can_focus=True):
         _binding("e,enter", "edit", "edit", "Change it, as a branch", "e"),
         _binding("r", "again", "again", "Answer again, as a branch"),
         Binding("o", "unfold", "open", id="message.unfold", tooltip="Show or hide attachments and reasoning"),
+        _binding("f", "fork", "fork", "Copy the conversation up to here into a new one"),
+        _binding("x,delete", "delete", "delete", "Delete it; press twice", "x"),
         _binding("c", "go_on", "continue", "Continue an answer that ended early"),
         _binding("left", "earlier", "branch", "Other branches", "left/right"),
         _binding("right", "later", "next branch"),
@@ -152,6 +154,6 @@ class MessageView(VerticalGroup, can_focus=True):
                 return self._branches > 1
             case "request", ("go_on",):
                 return self.can_go_on
-            case "request", ("edit" | "again",):
+            case "request", ("edit" | "again" | "fork" | "delete",):
                 return self.node is not None or None
         return True

@@ -12,7 +12,7 @@ from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.engine.types import FinishReason
-from tests.ui.chat_driver import open_chat
+from tests.ui.chat_driver import open_chat, said
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
@@ -266,3 +266,22 @@ async def test_an_answer_that_a_kill_cut_continues(file: Path) -> None:
         await chat.until(lambda: "one, two, three" in texts(file))
         assert everything(file)[-1] == ("one, two, three", State.WRITING)
     assert everything(file)[-1] == ("one, two, three", State.CUT)
+
+
+async def test_a_message_is_deleted_by_the_same_key_twice(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
+        await chat.pilot.press("ctrl+up", "up", "x")
+        await chat.shows("Press x again to delete this prompt and its answers")
+        await chat.pilot.press("x")
+        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first"])
+
+
+async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
+        await chat.pilot.press("ctrl+up", "up", "up", "f")
+        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first"])
+        assert chat.screen.library.conversation == 2
