@@ -21,6 +21,7 @@ from app.worker.events import Event, PromptProgress, Step
 from app.worker.jobs import TitleJob
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, with_seed
+from app.worker.token_jobs import TokenCount
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
@@ -71,6 +72,8 @@ class Answering:
         title_job: Number of the job that names a conversation; None without one.
         n_titles: How many titles the model has written.
         measure_job: Number of the job that measures the pair; None without one.
+        count_job: Number of the job that counts the tokens of a typed prompt; None without one.
+        n_typed: Tokens of the conversation with the typed prompt; None if they were not counted.
     """
 
     def __init__(
@@ -88,6 +91,8 @@ class Answering:
         self._titled: int | None = None
         self.n_titles = 0
         self.measure_job: int | None = None
+        self.count_job: int | None = None
+        self.n_typed: int | None = None
 
     def _settings(self) -> ChatSettings:
         return self._settings_of(self._active.answered)
@@ -142,6 +147,7 @@ class Answering:
             self.number,
             self.title_job,
             self.measure_job,
+            self.count_job,
         )
 
     def end(self) -> None:
@@ -206,6 +212,10 @@ class Answering:
         if title and self._titled is not None:
             self._library.name(self._titled, title)
             self.n_titles += 1
+
+    def begin_count(self, conversation: Conversation, text: str) -> None:
+        """Count the tokens of a conversation with another prompt."""
+        self.count_job = self._engine.run(TokenCount(self.request_for(conversation, text, None), loads=False))
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

@@ -91,6 +91,7 @@ class Session:
             drafting=self.drafting,
             is_compacting=self._answering.n_kept is not None,
             titles=self._answering.n_titles,
+            n_typed=self._answering.n_typed,
         )
 
     @property
@@ -164,6 +165,17 @@ class Session:
         self._active.add_prompt(text)
         self._go_on()
         return True
+
+    def count(self, text: str) -> None:
+        """Count the tokens of the open conversation with a typed prompt, unless an answer is being written."""
+        if self.phase is Phase.READY:
+            self._answering.begin_count(self.conversation, text)
+
+    def forget_count(self) -> bool:
+        """Forget the count of a typed prompt; return whether there was one."""
+        had_count = self._answering.n_typed is not None
+        self._answering.count_job = self._answering.n_typed = None
+        return had_count
 
     def take_back(self) -> str | None:
         """Withdraw and return the last prompt that waits in the open conversation."""
@@ -369,6 +381,11 @@ class Session:
                 if isinstance(event, JobEnded) and event.result is False and self.phase is Phase.READY:
                     # A request of another program interrupted it.
                     self._go_on()
+            case JobEnded() if event.request == self._answering.count_job:
+                self._answering.n_typed = event.result if isinstance(event.result, int) else None
+            case Failed() if event.request is not None and event.request == self._answering.count_job:
+                # Sending it says why.
+                pass
             case JobEnded(request=number, result=str(title)) if number == self._answering.title_job:
                 self._answering.take_title(title)
             case Finished(reason=FinishReason.CANCELLED) if self._answering.n_kept is not None:

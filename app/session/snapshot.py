@@ -68,6 +68,7 @@ class Snapshot:
         answered_elsewhere: The conversation that is being answered, if it is another one.
         marks: What happens in conversations that are not open, by id.
         active: Settings in force that change answers, such as a preset.
+        n_typed: Tokens of the conversation with the typed prompt; None if they were not counted.
         drafting: How the next answer is drafted.
         is_compacting: Whether earlier messages are being summarized for the answer.
         titles: How many titles the model has written.
@@ -89,3 +90,4 @@ class Snapshot:
     answered_elsewhere: int | None = None
     marks: Mapping[int, Mark] = field(default_factory=dict)
     active: tuple[str, ...] = ()
+    n_typed: int | None = None

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """Count the tokens that the prompt of a request has; the result is a number."""
+    """Count the tokens that the prompt of a request has; the result is a number.
+
+    Attributes:
+        loads: Whether a pair that was unloaded is loaded again for it.
+    """
 
     request: AnswerRequest
-    loads = True
+    loads: bool = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobEnded(number, len(prompt_of(pair, self.request).tokens))

@@ -12,6 +12,7 @@ from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import TitleJob
+from app.worker.token_jobs import TokenCount
 from tests.session.scripted import BROKEN, FIXED, PAIR, ScriptedSession, no_loader
 
 Step = Callable[[ScriptedSession], object]
@@ -180,4 +181,31 @@ def test_the_next_prompt_does_not_wait_for_the_title(titled: ScriptedSession) ->
 
 def test_without_the_setting_no_title_is_asked_for(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
+    assert not chat.engine.jobs
+
+
+def test_a_typed_prompt_is_counted_with_its_conversation(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.session.count("c")
+    (job,) = chat.engine.jobs
+    assert isinstance(job, TokenCount)
+    assert [message.content for message in job.request.messages] == ["a", "b", "c"]
+    assert not job.loads
+    assert chat.session.expects(JobEnded(1001, 321))
+    chat.session.handle(JobEnded(1001, 321))
+    assert chat.session.snapshot.n_typed == 321
+    assert chat.session.forget_count()
+    assert not chat.session.forget_count()
+    assert not chat.session.expects(JobEnded(1001, 321))
+
+
+def test_a_count_that_fails_ends_no_answer(chat: ScriptedSession) -> None:
+    chat.session.count("a")
+    assert chat.session.handle(Failed(1001, BROKEN)) is None
+    assert chat.session.phase is Phase.READY
+
+
+def test_nothing_is_counted_during_an_answer(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.count("b")
     assert not chat.engine.jobs

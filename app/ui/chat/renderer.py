@@ -61,6 +61,8 @@ class Renderer:
         if now.queued != before.queued:
             screen.waiting.put(now.queued, key("chat.take_back", "esc"))
         screen.header.active = now.active
+        if now.n_typed is not None and now.n_typed != before.n_typed and now.pair is not None:
+            screen.hint.about(f"With this prompt: {now.n_typed:,} of {now.pair.n_ctx:,} tokens")
         self._show_status(before, now)
         if now.tree is not before.tree or now.pair is not before.pair:
             screen.messages.mark(now.tree, self._session.models.get("target", ""))

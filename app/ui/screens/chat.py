@@ -16,6 +16,7 @@ from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.chat.prompt_size import PromptSize
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
@@ -47,6 +48,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
         super().__init__(session, pairs)
         self._tuning = tuning
         self.event_queue = queue
+        self._prompt_size = PromptSize(self, self._message)
 
     def on_mount(self) -> None:
         self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self.set_timer)
@@ -117,6 +119,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
         if self.shows_tokens:
             self.refresh_bindings()
         self.input_mode.store_soon()
+        self._prompt_size.typed()
 
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from app.engine.types import FinishReason
 from app.session.snapshot import Phase
+from app.worker.events import JobEnded
 from tests.ui.chat_driver import WIDE, Chat, open_chat, said
 from tests.ui.kept_driver import kept_chat
 from tests.ui.models.fake_pairs import FakePairs
@@ -129,3 +130,14 @@ async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> Non
         chat.screen.library.pin(1, pinned=True)
     async with kept_chat(file, continues=True) as chat:
         await chat.until(lambda: said(chat) == ["You", "two", "Answer", "second"])
+
+
+async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.chat.prompt_size.COUNT_AFTER_S", 0.01)
+    async with open_chat() as chat:
+        chat.screen.prompt.put("word " * 200)
+        await chat.until(lambda: chat.engine.jobs)
+        chat.engine.emit(JobEnded(chat.engine.job_number, 1234))
+        await chat.shows("With this prompt: 1,234 of 32,768 tokens")
+        chat.screen.prompt.clear()
+        await chat.until(lambda: "With this prompt" not in chat.text)

@@ -1,0 +1,47 @@
+"""The size of a long prompt, counted while it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from textual.timer import Timer
+
+from app.core.errors import AppError
+from app.ui.chat.base import ChatBase
+
+COUNT_AFTER_S = 1.0
+"""Seconds without a key after which a prompt is counted."""
+_LONG = 400
+"""Characters of a prompt that is worth counting; a file counts at any length."""
+
+
+class PromptSize:
+    """Count the tokens of the conversation with the typed prompt.
+
+    Args:
+        read: Returns the message for a typed text, with the files that it names; raises AppError.
+    """
+
+    def __init__(self, screen: ChatBase, read: Callable[[str], Awaitable[str]]) -> None:
+        self._screen = screen
+        self._read = read
+        self._timer: Timer | None = None
+
+    def typed(self) -> None:
+        """Forget the last count; count again once nothing was typed for a while."""
+        if self._timer is not None:
+            self._timer.stop()
+        if self._screen.session.forget_count():
+            self._screen.hint.about("")
+        self._timer = self._screen.set_timer(COUNT_AFTER_S, self._count)
+
+    async def _count(self) -> None:
+        text = self._screen.prompt.whole
+        if len(text) < _LONG and "@" not in text:
+            return
+        try:
+            message = await self._read(text)
+        except AppError:
+            # Sending it says why.
+            return
+        self._screen.session.count(message)
