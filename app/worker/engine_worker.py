@@ -36,7 +36,7 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 class Job(Protocol):
     """Work with the loaded pair, described by a frozen value; for a child process, by one that can be pickled.
 
-    Any later command stops a job whose attribute `gives_way` is true.
+    A job whose attribute `gives_way` is true is stopped by any later command that does not give way itself.
     """
 
     @property
@@ -69,6 +69,10 @@ class RunJob:
 Command = Load | RunJob
 
 
+def _gives_way(command: Command) -> bool:
+    return isinstance(command, RunJob) and bool(getattr(command.job, "gives_way", False))
+
+
 class CommandQueue:
     """Number commands in the order in which they are submitted, and hold the switches of answers.
 
@@ -80,7 +84,9 @@ class CommandQueue:
         self._lock = threading.Lock()
         self._last_number = self._current = 0
         self._gives_way = False
-        """Whether any later command stops the running one."""
+        """Whether the running command gives way to others."""
+        self._last_firm = 0
+        """Number of the last command that does not give way."""
         self._cancelled: set[int] = set()
         """Numbers of stopped commands that have not ended."""
         self._inspected, self._drafts = False, True
@@ -108,8 +114,11 @@ class CommandQueue:
     def _put(self, numbered: Callable[[int], Command]) -> int:
         with self._lock:
             self._last_number = number = self._last_number + 1
-            self._commands.put(numbered(number))
-            stopped = self._current if self._gives_way else None
+            command = numbered(number)
+            self._commands.put(command)
+            stopped = None
+            if not _gives_way(command):
+                self._last_firm, stopped = number, self._current if self._gives_way else None
         if stopped is not None:
             self.cancel(stopped)
         return number
@@ -121,8 +130,8 @@ class CommandQueue:
     def _begin(self, command: Command) -> None:
         """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
         self._current = command.number
-        self._gives_way = isinstance(command, RunJob) and bool(getattr(command.job, "gives_way", False))
-        if self._gives_way and self._last_number > command.number:
+        self._gives_way = _gives_way(command)
+        if self._gives_way and self._last_firm > command.number:
             self._cancelled.add(command.number)
         self._cancelled = {number for number in self._cancelled if number >= self._current}
 

@@ -15,6 +15,7 @@ from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
+from app.worker.jobs import TitleJob
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
@@ -129,4 +130,24 @@ def test_a_measurement_behind_which_a_prompt_waits_does_not_begin() -> None:
     until(events, None)
     assert until(events, measuring) == JobEnded(measuring, result=False)
     assert isinstance(until(events, measuring), Finished)
+    worker.close()
+
+
+def test_a_measurement_lets_a_job_end_that_gives_way_too() -> None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker, pair = EngineWorker(events.put), FakePair(FakeModel(mixing(1)))
+    loads = threading.Event()
+
+    def load(cancel: threading.Event, progress: object) -> FakePair:
+        assert loads.wait(_TIMEOUT_S)
+        return pair
+
+    worker.load(load)
+    title, measuring = worker.run(TitleJob(QUESTION)), worker.run(MeasureJob(AutoDraft()))
+    loads.set()
+    until(events, None)
+    named = until(events, title)
+    assert isinstance(named, JobEnded)
+    assert (named.request, bool(named.result)) == (title, True)
+    assert until(events, measuring) == JobEnded(measuring, result=True)
     worker.close()
