@@ -52,10 +52,18 @@ CLAUDE = {
     "uuid": "c",
     "name": "Rivers",
     "chat_messages": [
-        {"uuid": "1", "sender": "human", "text": "Name a river.", "created_at": "2026-03-02T10:00:00.000Z"},
+        {
+            "uuid": "1",
+            "sender": "human",
+            "text": "Name a river.",
+            "content": [],
+            "created_at": "2026-03-02T10:00:00.000Z",
+        },
+        {"uuid": "0", "sender": "human", "text": "", "content": []},
         {
             "uuid": "2",
             "sender": "assistant",
+            "text": "",
             "content": [{"type": "thinking", "thinking": "Which?"}, {"type": "text", "text": "The Rhine."}],
             "created_at": "2026-03-02T10:00:00.000Z",
         },
@@ -200,7 +208,12 @@ def test_nodes_in_a_circle_or_without_a_parent_are_no_trap(tmp_path: Path) -> No
     assert {node.text for node in found.tree.nodes.values()} >= {"Name a river.", "The Rhine.", "z"}
 
 
-@pytest.mark.parametrize("raw", [[], {}, {"a": 1}, {"messages": []}, [SHAREGPT, 5], {"mapping": {}}, {"chat": 5}])
+EMPTY = {"format": "tandem-conversations", "version": 1, "conversations": [{"messages": []}]}
+
+
+@pytest.mark.parametrize(
+    "raw", [[], {}, {"a": 1}, {"messages": []}, [SHAREGPT, 5], {"mapping": {}}, {"chat": 5}, EMPTY]
+)
 def test_a_file_without_conversations_is_refused_and_names_the_programs(tmp_path: Path, raw: object) -> None:
     with pytest.raises(AppError, match="was not imported") as caught:
         read(tmp_path, raw)

@@ -47,10 +47,11 @@ def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
         text = data.decode(marked_encoding(data) or "utf-8")
         read = markdown.read if suffix in _MARKDOWN else json_exports.read
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
-        if not raw:
-            checks.refuse("there is no conversation in it")
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
-        return tuple(checks.conversation(each, time.time() if now is None else now) for each in found)
+        whole = [checks.conversation(each, time.time() if now is None else now) for each in found]
+        if filled := tuple(one for one in whole if one.tree.nodes or one.draft):
+            return filled
+        reason = "there is no conversation in it"
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:

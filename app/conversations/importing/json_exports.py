@@ -192,7 +192,8 @@ def _versions(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int 
 
 def _message(entry: dict[str, Any], shape: _Shape) -> dict[str, Any] | None:
     """Return a message in the shape of Tandem's JSON; None if it is left out."""
-    role, content = _at(entry, shape.role), _at(entry, shape.text)
+    role = _at(entry, shape.role)
+    content = next((found for path in shape.text.split("|") if (found := _at(entry, path))), _at(entry, shape.text))
     text, thoughts = _texts(content)
     reasoning = thoughts or _at(entry, shape.reasoning)
     is_broken = content is None and role is not None and "tool_calls" not in entry
