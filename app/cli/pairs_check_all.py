@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from dataclasses import replace
 from typing import Any
 
 from app.cli.known_pairs import catalog
@@ -13,6 +14,7 @@ from app.cli.streams import cancel_on_interrupt
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
+from app.models.source import DEFAULT_REVISION
 
 _STATE = 10
 """Columns of a state."""
@@ -33,7 +35,7 @@ def check_all(args: argparse.Namespace) -> int:
             found.append(one)
             status.show(f"Asking Hugging Face: {len(found)} of {len(sources)} files")
     status.clear()
-    found.sort(key=lambda one: (STATES.index(one.state), one.pairs))
+    found.sort(key=lambda one: (STATES.index(one.state), one.pairs, str(one.source)))
     if "json" in args:
         print(json_for(sys.stdout, [_as_json(one) for one in found]))
     else:
@@ -43,7 +45,11 @@ def check_all(args: argparse.Namespace) -> int:
 
 def _lines(found: list[FileCheck]) -> list[str]:
     different = [one for one in found if one.state != UNCHANGED]
-    lines = [f"{one.state:{_STATE}}{', '.join(one.pairs)}: {one.source}: {one.detail}" for one in different]
+    lines = []
+    for one in different:
+        # A commit would take half of a line.
+        model = replace(one.source, revision=DEFAULT_REVISION)
+        lines.append(f"{one.state:{_STATE}}{', '.join(one.pairs)}: {model}: {one.detail}")
     counts = [(sum(one.state == state for one in found), state) for state in reversed(STATES)]
     summary = ", ".join(f"{n} {state}" for n, state in counts if n) or "none"
     n_hashes = sum(one.source.sha256 is not None for one in found)

@@ -76,7 +76,7 @@ def test_what_differs_is_listed_by_urgency(
     assert main(CHECK) == 1
     out = capsys.readouterr().out
     said = " ".join(out.split())
-    assert "renamed moved: owner/moved-GGUF@" in said
+    assert "renamed moved: owner/moved-GGUF:moved-Q4_K_M.gguf: The" in said
     assert "The repository is other/moved-GGUF now." in said
     assert "It has 504 bytes; the catalog says 7." in said
     assert "same:" not in said
