@@ -10,7 +10,7 @@ from itertools import dropwhile, groupby
 from typing import Any
 
 from app.core.errors import UsageError
-from app.engine.text.call_formats import Argument, CallFormat, Values
+from app.engine.text.call_format import Argument, CallFormat, Values
 from app.engine.text.call_values import Schema
 from app.engine.types import Guidance
 from app.llama.json_schema import schema_rule

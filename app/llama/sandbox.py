@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import wraps
-from itertools import islice
 from typing import Any, TypeVar
 
 from jinja2 import nodes
@@ -28,24 +27,25 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
+from app.llama.sandbox_sizes import (
+    ELEMENT,
+    MAX_CHARACTERS,
+    MAX_GROWTH,
+    GrowingList,
+    check_arguments,
+    joinable,
+    refuse_over,
+    size_of,
+)
+
 MAX_SECONDS = 2.0
 """Time limit for all renderings while a model is loaded, and for each prompt; 10,000 messages take 0.1 s."""
 MAX_SOURCE = 100_000
 """Longest template in characters; known ones have up to 30,000."""
-MAX_CHARACTERS = 8_000_000
-"""Longest value, and thereby longest prompt: twice the longest context."""
 MAX_MADE = 128 * MAX_CHARACTERS
 """Characters of all values within one budget: a template may keep all of them in memory."""
-_MAX_GROWTH = 100_000_000
-_MAX_SCAN = 1_000_000_000
-"""Characters that one operation may write, and compare, in a quarter of a second."""
-_MAX_WIDTH = 10_000
-_MAX_DEPTH = 64
 _AGAIN_S = 0.1
-_MAX_BITS = 4096
 _MAX_COMPARED = 100
-_ELEMENT = 16
-"""Size of one place in a list, in characters."""
 
 _FILTERS = """
 abs attr capitalize count d default dictsort e escape first float groupby indent int items join last length list lower
@@ -55,7 +55,6 @@ _TEXT_METHODS = """
 capitalize count endswith find index isalnum isalpha isdigit islower isnumeric isspace isupper join lower lstrip
 partition removeprefix removesuffix replace rfind rpartition rsplit rstrip split splitlines startswith strip title upper
 """
-_GROWING = ("indent", "replace", "tojson")
 _SIMPLE_LAYOUT = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*\})*")
 """Layout of `str.format` whose fields have neither a width nor attributes."""
 
@@ -70,31 +69,6 @@ class _Namespace(Namespace):
     def __repr__(self) -> str:
         # Jinja's prints its values: two names for the same other namespace, forty times over, never end.
         return "<namespace>"
-
-
-class _GrowingList(list[Any]):
-    """A list that a template wrote out, which may grow.
-
-    Other lists may hold it several times, so its size counts when it is printed or compared, not when it is made.
-    """
-
-    __hash__ = None
-    on_text: Callable[[str], None]
-    """Called with every text of the list, which counts as a value that was made."""
-
-    def __repr__(self) -> str:
-        _size(self)
-        text = super().__repr__()
-        self.on_text(text)
-        return text
-
-    def __eq__(self, other: object) -> bool:
-        _size(self)
-        return super().__eq__(other)
-
-    def __lt__(self, other: Any) -> bool:
-        _size(self)
-        return super().__lt__(other)
 
 
 class _GenerationTag(Extension):
@@ -191,11 +165,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def checked(self, value: Any) -> Any:
         """Return a value that is not too large."""
-        _size(value)
+        size_of(value)
         self._count(value)
         if type(value) is not list:
             return value
-        out = _GrowingList(value)
+        out = GrowingList(value)
         out.on_text = self._count
         return out
 
@@ -203,7 +177,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         # Elements were counted when they were made.
         is_text = isinstance(value, str | bytes)
         is_list = isinstance(value, dict | list | tuple | set | frozenset)
-        self._made += len(value) if is_text else _ELEMENT * (len(value) + 1 if is_list else 1)
+        self._made += len(value) if is_text else ELEMENT * (len(value) + 1 if is_list else 1)
         if self._made > MAX_MADE:
             raise BudgetError("its values together become too large")
 
@@ -216,7 +190,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         length = 0
         for part in parts:
             length += len(part)
-            _refuse_over(length, MAX_CHARACTERS)
+            refuse_over(length, MAX_CHARACTERS)
             out.append(part)
         text = "".join(out)
         self._count(text)
@@ -231,7 +205,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree.set_environment(self)  # type: ignore[return-value] # the same tree, though Jinja says any node
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        if isinstance(obj, _GrowingList) and attr in ("append", "pop"):
+        if isinstance(obj, GrowingList) and attr in ("append", "pop"):
             # llama.cpp lets templates change lists; Kimi's do.
             return True
         if isinstance(obj, int | float | bytes) or (isinstance(obj, str) and attr not in _TEXT_METHODS.split()):
@@ -242,9 +216,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         owner, method = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str):
             if method == "join" and args:
-                args = (_joinable(owner, args[0]), *args[1:])
+                args = (joinable(owner, args[0]), *args[1:])
             else:
-                _check_arguments(method, owner, [*args, *kwargs.values()])
+                check_arguments(method, owner, [*args, *kwargs.values()])
         return __self.checked(super().call(__context, __obj, *args, **kwargs))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -256,7 +230,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             layout = value.__self__
             if not _SIMPLE_LAYOUT.fullmatch(layout):
                 raise SecurityError("a format is not a simple one")
-            _refuse_over(len(layout) + layout.count("{") * _size([args, kwargs]), _MAX_GROWTH)
+            refuse_over(len(layout) + layout.count("{") * size_of([args, kwargs]), MAX_GROWTH)
             return wrapped(*args, **kwargs)
 
         return checked
@@ -270,9 +244,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         elif operator == "*":
             for value, times in ((left, right), (right, left)):
                 if isinstance(times, int) and not isinstance(value, int | float):
-                    _refuse_over(_size(value) * max(times, 0), MAX_CHARACTERS)
+                    refuse_over(size_of(value) * max(times, 0), MAX_CHARACTERS)
         elif operator == "+" and not (isinstance(left, int | float) or isinstance(right, int | float)):
-            _refuse_over(_size(left) + _size(right), MAX_CHARACTERS)
+            refuse_over(size_of(left) + size_of(right), MAX_CHARACTERS)
         return self.checked(super().call_binop(context, operator, left, right))
 
     def _guarded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,9 +260,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 attribute = rest.pop(1) if len(rest) > 1 else kwargs.pop("attribute", None)
                 if attribute is not None:
                     value = map(make_attrgetter(self, attribute), value)
-                value = _joinable(str(rest[0] if rest else kwargs.get("d", "")), value)
+                value = joinable(str(rest[0] if rest else kwargs.get("d", "")), value)
             else:
-                _check_arguments(name, value, [*rest, *kwargs.values()])
+                check_arguments(name, value, [*rest, *kwargs.values()])
             return self.checked(function(*extra, value, *rest, **kwargs))
 
         return guarded
@@ -300,55 +274,3 @@ def _refused(name: str) -> Callable[..., Any]:
         raise SecurityError(f"the filter {name} is not allowed")
 
     return refuse
-
-
-def _size(value: Any) -> int:
-    """Return about how many characters a value has when printed.
-
-    Raises:
-        SecurityError: It is too large, or nested too deeply: a list that holds another one twice, forty times over, is
-            small until something prints it.
-    """
-    total = 0
-    pending: list[tuple[Any, int]] = [(value, 0)]
-    while pending:
-        item, depth = pending.pop()
-        if isinstance(item, str | bytes):
-            total += len(item)
-        elif isinstance(item, dict | list | tuple | set | frozenset):
-            total += _ELEMENT * (len(item) + 1)
-            if depth == _MAX_DEPTH:
-                raise SecurityError("its lists are nested too deeply")
-            if total <= MAX_CHARACTERS:
-                parts = [*item, *item.values()] if isinstance(item, dict) else item
-                pending.extend((part, depth + 1) for part in parts)
-        elif isinstance(item, int) and item.bit_length() > _MAX_BITS:
-            raise SecurityError("a number becomes too large")
-        else:
-            total += _ELEMENT
-        _refuse_over(total, MAX_CHARACTERS)
-    return total
-
-
-def _refuse_over(size: int, limit: int) -> None:
-    if size > limit:
-        raise SecurityError("a value becomes too large")
-
-
-def _check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
-    """Refuse arguments with which a filter or method would take long or fill the memory."""
-    if any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
-        raise SecurityError("a number becomes too large")
-    if name in _GROWING:
-        reach = max((abs(a) if isinstance(a, int) else len(str(a)) for a in arguments), default=1)
-        _refuse_over(_size(value) * max(1, reach), _MAX_GROWTH)
-    elif isinstance(value, str):
-        longest = max((len(a) for a in arguments if isinstance(a, str)), default=0)
-        if len(value) * longest > _MAX_SCAN:
-            raise SecurityError("a search takes too long")
-
-
-def _joinable(separator: str, items: Iterable[Any]) -> list[Any]:
-    parts = list(islice(items, MAX_CHARACTERS // _ELEMENT + 1))
-    _refuse_over(_size(parts) + len(separator) * len(parts), MAX_CHARACTERS)
-    return parts

@@ -12,7 +12,8 @@ import llguidance
 import pytest
 
 from app.core.errors import UsageError
-from app.engine.text.call_formats import FORMATS, HERMES, Argument, CallFormat, Values
+from app.engine.text.call_format import Argument, CallFormat, Values
+from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.types import SamplingParams
 from app.llama import matcher
 from app.llama.call_grammar import call_grammar, call_guidance

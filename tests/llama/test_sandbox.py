@@ -10,7 +10,7 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
-from app.llama import sandbox
+from app.llama import sandbox, sandbox_sizes
 from app.llama.template import ChatTemplate
 
 TALK = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hello")]
@@ -239,7 +239,8 @@ def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monke
 def test_what_doubles_is_refused_before_it_fills_the_memory(
     body: str, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "MAX_CHARACTERS", 100_000)
+    for module in (sandbox, sandbox_sizes):
+        monkeypatch.setattr(module, "MAX_CHARACTERS", 100_000)
     assert "a value becomes too large" in failure(DOUBLING.replace("BODY", body) + end).message
 
 

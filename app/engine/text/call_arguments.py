@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from app.engine.text.call_formats import Argument, Values
+from app.engine.text.call_format import Argument, Values
 from app.engine.text.call_patterns import Found, Partial, Pattern
 from app.engine.text.call_values import Schema, as_json, unescaped
 from app.engine.text.segments import held_back

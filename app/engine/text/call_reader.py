@@ -12,18 +12,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from app.engine.text.call_arguments import ArgumentReader, JsonReader
-from app.engine.text.call_formats import FORMATS, CallFormat, leading_mark
-from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern
+from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_openings import FormatPatterns, Opening, skipped
+from app.engine.text.call_patterns import PARTIAL, Partial
 from app.engine.text.call_values import Schema
 
-_NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
-_OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
-_JSON = json.JSONDecoder(strict=False)
-_JSON_TAIL = 12
-"""A JSON error this close to the end of a text may be an incomplete value."""
 _SHORTEST_MARK = 5
 """Shortest beginning of a mark, in characters, that is left out where an answer is cut."""
-_CHUNK = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,113 +53,6 @@ class CallEnd:
 CallEvent: TypeAlias = AnswerText | CallBegin | CallArguments | CallEnd
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """The beginning of a call.
-
-    Attributes:
-        row: Its format.
-        name: The tool.
-        end: Where its arguments begin.
-        depth: Number of objects around the arguments.
-        arguments: The arguments, if they are read already.
-    """
-
-    row: _Row
-    name: str
-    end: int
-    depth: int = 0
-    arguments: str | None = None
-
-
-class _Row:
-    """A format with patterns for the tools at hand."""
-
-    def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
-        self._schemas = schemas
-        self._argument = form.argument
-        self._argument_begin = Pattern(form.argument.begin if form.argument is not None else "")
-        self._is_object = "$JSON" in form.begin
-        whole, begin = form.first + form.begin, form.begin
-        if self._is_object:
-            # Objects are read by their keys.
-            whole, begin = (text.partition("{")[0].rstrip().removesuffix("[") for text in (whole, begin))
-        texts = {**{text: leading_mark(text) for text in (begin, *form.also)}, whole: form.trigger}
-        self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
-        self.alone = [Pattern(text, schemas) for text in form.alone]
-        self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
-        self.ends = _CHUNK.findall(form.end.lstrip("}") if self._is_object else form.end)
-        same = [one.last for one in FORMATS if one.call == form.call]
-        self._followers = [*(mark for mark, _ in self.starts), *(end for last in same for end in _CHUNK.findall(last))]
-        self.last = _CHUNK.findall(form.last) or (["]", "```"] if self._is_object else [])
-
-    def arguments(self, name: str) -> JsonReader | ArgumentReader:
-        """Return a reader of the arguments of a call."""
-        if self._argument is None:
-            return JsonReader()
-        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last], self._followers)
-
-    def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> _Opening | Partial | None:
-        """Return the beginning of a call at a position, if there is one."""
-        found = pattern.match(text, at)
-        if not isinstance(found, Found):
-            return found
-        if self._is_object:
-            return self._object(text, found.end, is_alone=is_alone)
-        rest = text[found.end :].lstrip()
-        opening = _Opening(self, found.values["$NAME"], len(text) - len(rest) if self._argument is None else found.end)
-        if not rest:
-            return PARTIAL
-        if self._argument is None:
-            return opening if rest.startswith("{") else None
-        first = self._argument_begin.match(rest)
-        if isinstance(first, Found) or rest.startswith(tuple(self.ends)):
-            return opening
-        return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
-
-    def _object(self, text: str, at: int, *, is_alone: bool) -> _Opening | Partial | None:
-        """Read a JSON object with a name and arguments up to its arguments."""
-        at = _skipped(text, at)
-        at = _skipped(text, at + 1) if text.startswith("[", at) else at
-        if not text.startswith("{", at):
-            return PARTIAL if at == len(text) else None
-        depth, at, name, arguments = 1, at + 1, "", None
-        while (at := _skipped(text, at)) < len(text):
-            if text[at] in ",}":
-                depth -= text[at] == "}"
-                at += 1
-                if depth:
-                    continue
-                is_call = name and (arguments is not None or not is_alone)
-                return _Opening(self, name, at, 0, arguments or "{}") if is_call else None
-            key, at = _decoded(text, at)
-            at = _skipped(text, at) if at >= 0 else at
-            if at >= 0 and text[at : at + 1] not in ("", ":"):
-                return None
-            at = _skipped(text, at + 1) if at >= 0 else at
-            if at < 0 or not isinstance(key, str):
-                return None
-            if at >= len(text):
-                return PARTIAL
-            if key in _ARGUMENTS and name and text[at] == "{":
-                return _Opening(self, name, at, depth)
-            if key == "function" and text[at] == "{":
-                depth, at = depth + 1, at + 1
-                continue
-            value, at = _decoded(text, at)
-            if at < 0:
-                return None
-            if key in _ARGUMENTS:
-                arguments = _as_arguments(value)
-            elif key in _NAMES and isinstance(value, str) and at <= len(text):
-                name = value
-            if (name and name not in self._schemas) or (
-                is_alone and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
-            ):
-                return None
-        return PARTIAL
-
-
 class CallReader:
     """Read an answer with calls of tools.
 
@@ -177,7 +65,7 @@ class CallReader:
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
         functions = [tool["function"] for tool in tools]
         schemas = {function["name"]: Schema(function.get("parameters")) for function in functions}
-        self._rows = [_Row(form, schemas) for form in FORMATS]
+        self._rows = [FormatPatterns(form, schemas) for form in FORMATS]
         self._names = [json.dumps(name)[:-1] for name in schemas]
         starts = {mark for row in self._rows for mark, _ in row.starts}
         self._marks = sorted(starts, key=len, reverse=True)
@@ -190,7 +78,7 @@ class CallReader:
         self._is_thinking = self._has_text = self._has_calls = self._may_be_thought = False
         self._is_space = True
         # The call that is being read, or the last one
-        self._row: _Row | None = None
+        self._row: FormatPatterns | None = None
         self._arguments: JsonReader | ArgumentReader | None = None
         self._around: JsonReader | None = None
         self._depth = 0
@@ -241,13 +129,13 @@ class CallReader:
             if before == (self._held, self._row, self._arguments, self._around):
                 return
 
-    def _read_after(self, row: _Row, *, is_last: bool) -> Iterator[CallEvent]:
+    def _read_after(self, row: FormatPatterns, *, is_last: bool) -> Iterator[CallEvent]:
         """Read what follows a call: its end, then another call or the end of all."""
         if not self._pass_ends(self._ends, is_last=is_last):
             return
         rest = self._held.lstrip(" \t\r\n,;")
         found = [row.opening(pattern, rest, 0) for pattern in row.again]
-        opening = next((one for one in found if isinstance(one, _Opening)), None)
+        opening = next((one for one in found if isinstance(one, Opening)), None)
         if opening is not None:
             yield from self._begin(opening, rest, opening.end)
         elif not is_last and any(isinstance(one, Partial) for one in found):
@@ -269,7 +157,7 @@ class CallReader:
             return
         at, opening, is_alone = self._find()
         is_mark = isinstance(opening, Partial)
-        if isinstance(opening, _Opening):
+        if isinstance(opening, Opening):
             yield from self._emit(at, before_call=True)
             if self._is_thinking:
                 # It is a call only if the reasoning is not closed after it.
@@ -289,13 +177,13 @@ class CallReader:
             self._held = "" if is_cut and is_mark else self._held
             yield from self._emit(len(self._held), before_call=self._has_calls)
 
-    def _find(self) -> tuple[int, _Opening | Partial | None, bool]:
+    def _find(self) -> tuple[int, Opening | Partial | None, bool]:
         """Return the first position where a call begins or may begin, and whether only the answer's beginning tells."""
         text = self._held
         if self._is_space and text.isspace() and not self._is_thinking:
             return 0, PARTIAL, True
         if not (self._has_text or self._is_thinking):
-            at = _skipped(text, 0)
+            at = skipped(text, 0)
             alone = (row.opening(one, text, at, is_alone=True) for row in self._rows for one in row.alone)
             if (found := _best(alone)) is not None:
                 return at, found, True
@@ -327,7 +215,7 @@ class CallReader:
         self._is_space = self._is_space and self._is_thinking
         yield AnswerText(text, self._is_thinking)
 
-    def _begin(self, opening: _Opening, text: str, end: int) -> Iterator[CallEvent]:
+    def _begin(self, opening: Opening, text: str, end: int) -> Iterator[CallEvent]:
         row = self._row = opening.row
         self._has_calls = self._is_space = True
         self._held, self._depth, self._ends = text[end:], opening.depth, list(row.ends)
@@ -339,39 +227,11 @@ class CallReader:
         yield CallEnd()
 
 
-def _best(several: Iterator[_Opening | Partial | None]) -> _Opening | Partial | None:
+def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
     """Return the first beginning that is complete, or else one that may become complete."""
     undecided = None
     for one in several:
-        if isinstance(one, _Opening):
+        if isinstance(one, Opening):
             return one
         undecided = undecided or one
     return undecided
-
-
-def _skipped(text: str, at: int) -> int:
-    while text[at : at + 1].isspace():
-        at += 1
-    return at
-
-
-def _decoded(text: str, at: int) -> tuple[Any, int]:
-    """Return a JSON value and its end: past the text if it may be incomplete, negative if it is no JSON."""
-    try:
-        return _JSON.raw_decode(text, at)
-    except json.JSONDecodeError as error:
-        may_go_on = error.msg.startswith("Unterminated") or error.pos >= len(text) - _JSON_TAIL
-        return "", len(text) + 1 if may_go_on else -1
-    except RecursionError:
-        return "", -1
-
-
-def _as_arguments(value: object) -> str:
-    """Return arguments as the text of an object; some models write that text itself."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value or "{}")
-        except (ValueError, RecursionError):
-            return json.dumps({"input": value}, ensure_ascii=False)
-    value = {} if value is None else value
-    return json.dumps(value if isinstance(value, dict) else {"input": value}, ensure_ascii=False)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from app.engine.text.call_formats import Values
+from app.engine.text.call_format import Values
 
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 _DIGITS = "-0123456789"

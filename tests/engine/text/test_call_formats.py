@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.engine.text.call_formats import FORMATS, CallFormat, Values, format_of, is_call_mark
+from app.engine.text.call_format import CallFormat, Values
+from app.engine.text.call_formats import FORMATS, format_of, is_call_mark
 from tests.engine.text.reading import tool, written
 from tests.templates import every_template, rendered, source_of
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.text.call_formats import FORMATS, CallFormat, Values
+from app.engine.text.call_format import CallFormat, Values
+from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_reader import CallReader
 from tests.engine.text.reading import Reading, read, tool, written
 

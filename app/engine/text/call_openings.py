@@ -1,0 +1,158 @@
+"""Find the beginning of a tool call in the format of a family."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.engine.text.call_arguments import ArgumentReader, JsonReader
+from app.engine.text.call_format import CallFormat, leading_mark
+from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern
+from app.engine.text.call_values import Schema
+
+_NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
+_OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
+_JSON = json.JSONDecoder(strict=False)
+_JSON_TAIL = 12
+"""A JSON error this close to the end of a text may be an incomplete value."""
+_CHUNK = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The beginning of a call.
+
+    Attributes:
+        row: Its format.
+        name: The tool.
+        end: Where its arguments begin.
+        depth: Number of objects around the arguments.
+        arguments: The arguments, if they are read already.
+    """
+
+    row: FormatPatterns
+    name: str
+    end: int
+    depth: int = 0
+    arguments: str | None = None
+
+
+class FormatPatterns:
+    """A format with patterns for the tools at hand."""
+
+    def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._argument = form.argument
+        self._argument_begin = Pattern(form.argument.begin if form.argument is not None else "")
+        self._is_object = "$JSON" in form.begin
+        whole, begin = form.first + form.begin, form.begin
+        if self._is_object:
+            # Objects are read by their keys.
+            whole, begin = (text.partition("{")[0].rstrip().removesuffix("[") for text in (whole, begin))
+        texts = {**{text: leading_mark(text) for text in (begin, *form.also)}, whole: form.trigger}
+        self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
+        self.alone = [Pattern(text, schemas) for text in form.alone]
+        self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
+        self.ends = _CHUNK.findall(form.end.lstrip("}") if self._is_object else form.end)
+        same = [one.last for one in FORMATS if one.call == form.call]
+        self._followers = [*(mark for mark, _ in self.starts), *(end for last in same for end in _CHUNK.findall(last))]
+        self.last = _CHUNK.findall(form.last) or (["]", "```"] if self._is_object else [])
+
+    def arguments(self, name: str) -> JsonReader | ArgumentReader:
+        """Return a reader of the arguments of a call."""
+        if self._argument is None:
+            return JsonReader()
+        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last], self._followers)
+
+    def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> Opening | Partial | None:
+        """Return the beginning of a call at a position, if there is one."""
+        found = pattern.match(text, at)
+        if not isinstance(found, Found):
+            return found
+        if self._is_object:
+            return self._object(text, found.end, is_alone=is_alone)
+        rest = text[found.end :].lstrip()
+        opening = Opening(self, found.values["$NAME"], len(text) - len(rest) if self._argument is None else found.end)
+        if not rest:
+            return PARTIAL
+        if self._argument is None:
+            return opening if rest.startswith("{") else None
+        first = self._argument_begin.match(rest)
+        if isinstance(first, Found) or rest.startswith(tuple(self.ends)):
+            return opening
+        return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
+
+    def _object(self, text: str, at: int, *, is_alone: bool) -> Opening | Partial | None:
+        """Read a JSON object with a name and arguments up to its arguments."""
+        at = skipped(text, at)
+        at = skipped(text, at + 1) if text.startswith("[", at) else at
+        if not text.startswith("{", at):
+            return PARTIAL if at == len(text) else None
+        depth, at, name, arguments = 1, at + 1, "", None
+        while (at := skipped(text, at)) < len(text):
+            if text[at] in ",}":
+                depth -= text[at] == "}"
+                at += 1
+                if depth:
+                    continue
+                is_call = name and (arguments is not None or not is_alone)
+                return Opening(self, name, at, 0, arguments or "{}") if is_call else None
+            key, at = _decoded(text, at)
+            at = skipped(text, at) if at >= 0 else at
+            if at >= 0 and text[at : at + 1] not in ("", ":"):
+                return None
+            at = skipped(text, at + 1) if at >= 0 else at
+            if at < 0 or not isinstance(key, str):
+                return None
+            if at >= len(text):
+                return PARTIAL
+            if key in _ARGUMENTS and name and text[at] == "{":
+                return Opening(self, name, at, depth)
+            if key == "function" and text[at] == "{":
+                depth, at = depth + 1, at + 1
+                continue
+            value, at = _decoded(text, at)
+            if at < 0:
+                return None
+            if key in _ARGUMENTS:
+                arguments = _as_arguments(value)
+            elif key in _NAMES and isinstance(value, str) and at <= len(text):
+                name = value
+            if (name and name not in self._schemas) or (
+                is_alone and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
+            ):
+                return None
+        return PARTIAL
+
+
+def skipped(text: str, at: int) -> int:
+    """Return the next position that is no white space."""
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """Return a JSON value and its end: past the text if it may be incomplete, negative if it is no JSON."""
+    try:
+        return _JSON.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        may_go_on = error.msg.startswith("Unterminated") or error.pos >= len(text) - _JSON_TAIL
+        return "", len(text) + 1 if may_go_on else -1
+    except RecursionError:
+        return "", -1
+
+
+def _as_arguments(value: object) -> str:
+    """Return arguments as the text of an object; some models write that text itself."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            return json.dumps({"input": value}, ensure_ascii=False)
+    value = {} if value is None else value
+    return json.dumps(value if isinstance(value, dict) else {"input": value}, ensure_ascii=False)
