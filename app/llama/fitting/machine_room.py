@@ -122,7 +122,7 @@ def _line(machine: Machine, devices: Sequence[Device], gpus: Rooms, room: Room) 
         total = sum(gpu.total_bytes for gpu in gpus)
         free = free_memory(room.free_bytes, total) if total else f"{memory_size(room.free_bytes)} free"
         return f"{room.device}, {free} for models · {cores} · {ram} RAM"
-    unused = [f"{gpu.name}, which this build of llama.cpp cannot use" for gpu in missed(machine.gpus, devices)]
+    unused = [f"{gpu.name}, which this llama.cpp cannot use (tandem doctor)" for gpu in missed(machine.gpus, devices)]
     memory = f"{memory_size(room.free_bytes)} of {ram} RAM free for models"
     return " · ".join(filter(None, [room.device, *unused, cores, memory]))
 
