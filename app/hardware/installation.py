@@ -16,8 +16,8 @@ from typing import Any, Literal
 from app.core.shell import quoted
 
 _DISTRIBUTION = "tandem-chat"
-_BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors that an unexpected receipt can raise."""
+_RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of a receipt that is absent or of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Installation:
         # Without --only-binary pip would compile the CPU build where the index lacks this release.
         match self.tool:
             case "uv tool":
-                return self._uv_tool(*_with(more), "--reinstall-package", package, "--index", index)
+                return self._uv_tool(*self._with(more), "--reinstall-package", package, "--index", index)
             case "pipx":
                 command = self._pipx(f"--extra-index-url {index} --only-binary {package}")
                 return f"{command}; {self.add_command(*more)}" if more else command
@@ -73,10 +73,13 @@ class Installation:
         """Return the command that installs packages, also over a part of them, beside the present llama.cpp."""
         match self.tool:
             case "uv tool":
-                return self._uv_tool(*_with(packages), *(("--index", self.index) if self.index else ()))
+                return self._uv_tool(*self._with(packages), *(("--index", self.index) if self.index else ()))
             case "pipx":
                 return self._command("pipx", "inject", "--force", Path(self.python).parents[1].name, *packages)
         return self._pip(*packages)
+
+    def _with(self, packages: tuple[str, ...]) -> list[str]:
+        return [word for package in packages if package not in self.again for word in ("--with", package)]
 
     def _uv_tool(self, *how: str) -> str:
         return self._command("uv", "tool", "install", *self.again, "--force", *how)
@@ -99,9 +102,9 @@ class Installation:
 def installation(system: str) -> Installation:
     """Return how the running Tandem was installed."""
     python, prefix = sys.executable or "python", Path(sys.prefix)
-    with suppress(*_BROKEN):
+    with suppress(*_RECEIPT_ERRORS):
         return _of_uv_tool((prefix / "uv-receipt.toml").read_text(encoding="utf-8"), python, system)
-    with suppress(*_BROKEN):
+    with suppress(*_RECEIPT_ERRORS):
         return _of_pipx((prefix / "pipx_metadata.json").read_text(encoding="utf-8"), python, system)
     marker = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     is_managed = sys.prefix == sys.base_prefix and marker.is_file()
@@ -157,7 +160,3 @@ def _existing(place: str) -> str:
     if not Path(place).exists():
         raise LookupError(place)
     return place
-
-
-def _with(packages: tuple[str, ...]) -> list[str]:
-    return [word for package in packages for word in ("--with", package)]

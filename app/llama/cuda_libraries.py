@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 _MISSING = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
-_COMPILER = "libnvrtc.so.*"
+_COMPILER_FILES = "libnvrtc.so.*"
 """cuBLAS opens it by name when a kernel is compiled."""
-_WINDOWS = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
+_WINDOWS_FILES = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
 """In the order in which they need each other."""
-_INSIDE = ("*/lib", "*/bin", "*/bin/x86_64")
+_SUBFOLDERS = ("*/lib", "*/bin", "*/bin/x86_64")
 _tried: set[tuple[str, ...]] = set()
 
 
@@ -28,9 +28,9 @@ def load_missing(error: str) -> bool:
     """
     if sys.platform == "win32":
         # Its loader does not say which one is missing.
-        return "Could not find module" in error and _load(_WINDOWS)
+        return "Could not find module" in error and _load(_WINDOWS_FILES)
     found = _MISSING.search(error)
-    return found is not None and _load((found[1], _COMPILER))
+    return found is not None and _load((found[1], _COMPILER_FILES))
 
 
 def _load(names: tuple[str, ...]) -> bool:
@@ -50,6 +50,4 @@ def _folders() -> list[Path]:
     """Return the folders with libraries in the namespace package `nvidia`, such as cuda_runtime/lib and cu13/lib."""
     spec = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
-    return [
-        folder for place in places for inside in ("*/lib", "*/bin", "*/bin/x86_64") for folder in place.glob(inside)
-    ]
+    return [folder for place in places for pattern in _SUBFOLDERS for folder in place.glob(pattern)]

@@ -21,7 +21,7 @@ STARTED = "TANDEM_LLAMA_STARTED"
 """Variable with the identity of the files that this process or its parent tested."""
 _DEADLINE_S = 90.0
 """A cold disk needs seconds for a library of 1 GB, and several GPUs for their drivers."""
-_MOST = 20
+_MAX_REMEMBERED = 20
 
 
 def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -41,18 +41,21 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     if identity in known:
         return
     try:
-        _try(cancelled)
+        survived = _survives(cancelled)
     except BaseException:
         del os.environ[STARTED]
         raise
+    if not survived:
+        return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_json(file, {"format": FORMAT, "files": [*known, identity][-_MOST:]})
+        atomic.write_json(file, {"format": FORMAT, "files": [*known, identity][-_MAX_REMEMBERED:]})
     except OSError as error:
         log.warning("that llama.cpp starts cannot be remembered: %s", error)
 
 
-def _try(cancelled: Callable[[], bool]) -> None:
+def _survives(cancelled: Callable[[], bool]) -> bool:
+    """Return whether the child started llama.cpp; False if it proved nothing, as when the system killed it."""
     # Later starts need neither.
     from app.llama.child import ChildError, ask
     from app.llama.start_failure import child_failure
@@ -63,3 +66,5 @@ def _try(cancelled: Callable[[], bool]) -> None:
         if error.crashed:
             raise child_failure(error.status, _DEADLINE_S) from error
         log.warning("a trial start %s", error)
+        return False
+    return True

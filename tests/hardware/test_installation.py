@@ -69,6 +69,12 @@ def test_packages_that_uv_tool_adds_leave_the_extras_and_the_index(prefix: Path)
     assert f" --with {CUDA} " in wheel(here, CUDA)
 
 
+def test_packages_that_uv_tool_has_are_named_once(prefix: Path) -> None:
+    here = by_uv(prefix, f'{{ name = "tandem-chat" }}, {{ name = "{CUDA}" }}')
+
+    assert here.add_command(CUDA) == f"uv tool install tandem-chat --with {CUDA} --force"
+
+
 # Metadata of pipx
 
 

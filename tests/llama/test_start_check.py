@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -97,21 +98,21 @@ def test_another_release_of_the_binding_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_files_that_started_once_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[bool] = []
-    monkeypatch.setattr(start_check, "_try", lambda _: tried.append(True))
+    tried = Mock(return_value=True)
+    monkeypatch.setattr(start_check, "_survives", tried)
     for identity in ("old", "old", "new", "old"):
         monkeypatch.setattr(start_check, "files_identity", lambda identity=identity: identity)
         monkeypatch.delenv(STARTED, raising=False)
         check_start()
 
-    assert len(tried) == 2
+    assert tried.call_count == 2
 
 
 def test_the_installed_build_starts_and_its_children_do_not_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     check_start()
 
     monkeypatch.setattr(start_check, "cache_dir", lambda: Path("/nowhere"))
-    monkeypatch.setattr(start_check, "_try", lambda _: pytest.fail("this process has tested these files"))
+    monkeypatch.setattr(start_check, "_survives", lambda _: pytest.fail("this process has tested these files"))
     check_start()
 
 
@@ -119,14 +120,15 @@ def test_a_folder_that_cannot_be_written_costs_only_another_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file in the place of the folder")
-    monkeypatch.setattr(start_check, "_try", lambda _: None)
+    monkeypatch.setattr(start_check, "_survives", lambda _: True)
 
     check_start()
     assert STARTED in os.environ
 
 
-def test_a_child_that_the_system_kills_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_the_system_kills_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import os; os.kill(os.getpid(), 9)"
     monkeypatch.setattr("app.llama.child.python_command", lambda *_: (sys.executable, "-c", code))
 
     check_start()
+    assert not (tmp_path / "cache").exists(), "the next start tries again"
