@@ -55,20 +55,20 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         read_guidance(fields, fields.object("response_format")),
         read_thinking(fields, fields.text("reasoning_effort"), settings.thinking),
     )
-    return with_answer_fields(request, fields, settings, "max_completion_tokens", "max_tokens", "n_predict")
+    lengths = ("max_completion_tokens", "max_tokens", "n_predict")
+    return replace(with_answer_fields(request, fields, settings, *lengths), n_top=read_n_top(fields))
 
 
 def with_answer_fields(
     request: AnswerRequest, fields: Fields, settings: ChatSettings, *lengths: str, stop: str = "stop"
 ) -> AnswerRequest:
-    """Return a request with sampling, drafting, limits and probabilities; `lengths` and `stop` name fields."""
+    """Return a request with sampling, drafting and limits; `lengths` and `stop` name fields."""
     return replace(
         request,
         sampling=read_sampling(fields, settings.sampling),
         drafting=read_drafting(fields, settings.drafting),
         max_tokens=read_max_tokens(fields, *lengths, default=settings.max_tokens),
         stops=read_stops(fields, stop) or settings.stops,
-        n_top=read_n_top(fields),
         max_predict_ms=fields.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in fields or fields.flag("cache_prompt"),
     )

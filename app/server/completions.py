@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
 from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
 from app.server.chat import CompletionFormat, as_progress, log_of, repeated, with_answer_fields
 from app.server.errors import RequestError
-from app.server.fields import Fields, is_token, read_guidance, read_n_choices, refuse
+from app.server.fields import Fields, is_token, read_guidance, read_n_choices, read_n_top, refuse
 from app.server.format import Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import TokenProbability
@@ -28,7 +29,8 @@ def read_completions(fields: Fields, settings: ChatSettings) -> list[AnswerReque
     if fields.flag("echo") and fields.raw("logprobs") not in (None, False):
         raise RequestError("The probabilities of a prompt are not available.", "Leave out echo or logprobs.")
     asked = [plain_request(prompt, fields, settings, "max_tokens", "n_predict") for prompt in prompts]
-    return [one for request in asked for one in repeated(request, n)]
+    n_top = read_n_top(fields)
+    return [one for request in asked for one in repeated(replace(request, n_top=n_top), n)]
 
 
 def plain_request(prompt: PlainPrompt, fields: Fields, settings: ChatSettings, *lengths: str) -> AnswerRequest:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Role
@@ -46,8 +45,7 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
     thinking = read_thinking(fields, output.text("effort"), thinking)
     request = request_for(conversation, settings, read_guidance(fields, output.object("format")), thinking)
-    request = with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
-    return replace(request, n_top=None)
+    return with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:

@@ -44,7 +44,7 @@ def _with_choices(requests: list[AnswerRequest], fields: Fields) -> list[AnswerR
     n_top = fields.whole("n_probs", 0, MOST_TOP)
     if n_top and fields.flag("post_sampling_probs"):
         raise RequestError("Only probabilities before sampling are available.", param="post_sampling_probs")
-    with_top = [replace(request, n_top=n_top) if n_top else request for request in requests]
+    with_top = [replace(request, n_top=n_top or None) for request in requests]
     n = read_n_choices(fields, "n_cmpl")
     return [one for request in with_top for one in repeated(request, n)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
-from app.server.chat import with_answer_fields
+from app.server.chat import as_logprob, with_answer_fields
 from app.server.content import content_text, result_text
 from app.server.conversation import (
     Conversation,
@@ -24,7 +24,7 @@ from app.server.conversation import (
     with_tools,
 )
 from app.server.errors import RequestError
-from app.server.fields import Fields, read_guidance, read_thinking, refuse
+from app.server.fields import MOST_TOP, Fields, read_guidance, read_thinking, refuse
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
@@ -39,6 +39,7 @@ _ECHOED: dict[str, Any] = {
     "frequency_penalty": 0.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
+    "top_logprobs": 0,
     "parallel_tool_calls": True,
     "metadata": {},
 }
@@ -50,7 +51,6 @@ _FIXED: dict[str, Any] = {
     "store": False,
     "background": False,
     "service_tier": "default",
-    "top_logprobs": 0,
     "truncation": "disabled",
     "safety_identifier": None,
     "prompt_cache_key": None,
@@ -74,7 +74,10 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     reasoning, text = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
     thinking = read_thinking(fields, reasoning.text("effort"), settings.thinking)
     request = request_for(conversation, settings, read_guidance(fields, text.object("format")), thinking)
-    return replace(with_answer_fields(request, fields, settings, "max_output_tokens"), n_top=None)
+    wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")
+    n_top = fields.whole("top_logprobs", 0, MOST_TOP) or 0
+    request = with_answer_fields(request, fields, settings, "max_output_tokens")
+    return replace(request, n_top=n_top if wants_top else None)
 
 
 def _read_conversation(fields: Fields) -> Conversation:
@@ -134,6 +137,8 @@ class ResponseFormat(Format):
         self._items: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None
         self._text = ""
+        self._logprobs: list[dict[str, Any]] = []
+        self._fresh: list[dict[str, Any]] = []
 
     def begin(self, prompt: Prompt | None) -> list[str]:
         response = self._response()
@@ -148,7 +153,8 @@ class ResponseFormat(Format):
 
     def part(self, part: Part) -> list[str]:
         match part:
-            case Delta(text, reasoning):
+            case Delta(text, reasoning, probabilities):
+                self._fresh += map(as_logprob, probabilities)
                 return self._delta(text, reasoning=reasoning) if text else []
             case CallPart():
                 return self._call(part)
@@ -160,14 +166,16 @@ class ResponseFormat(Format):
         out = []
         if self._open is None or self._open["type"] != kind:
             out += self._close()
-            self._open, self._text = self._new_item(kind), ""
+            self._open, self._text, self._logprobs = self._new_item(kind), "", []
             out.append(self._of_item("response.output_item.added", item=self._open))
             if not reasoning:
                 out.append(self._of_part("response.content_part.added", part=_text_part("")))
         self._text += text
+        fresh, self._fresh = self._fresh, []
         if reasoning:
             return [*out, self._of_part("response.reasoning_text.delta", delta=text)]
-        return [*out, self._of_part("response.output_text.delta", delta=text, logprobs=[])]
+        self._logprobs += fresh
+        return [*out, self._of_part("response.output_text.delta", delta=text, logprobs=fresh)]
 
     def _close(self, status: str = "completed") -> list[str]:
         """Return the events that end the open item."""
@@ -180,8 +188,8 @@ class ResponseFormat(Format):
         if item["type"] == "reasoning":
             out.append(self._of_part("response.reasoning_text.done", done, text=text))
         elif item["type"] == "message":
-            out.append(self._of_part("response.output_text.done", done, text=text, logprobs=[]))
-            out.append(self._of_part("response.content_part.done", done, part=_text_part(text)))
+            out.append(self._of_part("response.output_text.done", done, text=text, logprobs=self._logprobs))
+            out.append(self._of_part("response.content_part.done", done, part=done["content"][0]))
         else:
             event, key = _CALLS[item["type"]]
             named = {"item_id": done["id"], "name": done["name"], key: text}
@@ -208,6 +216,7 @@ class ResponseFormat(Format):
         return [*out, self._event(f"response.{response['status']}", response=response)]
 
     def whole(self, answer: Answer) -> dict[str, Any]:
+        self._logprobs = list(map(as_logprob, answer.probabilities))
         for kind, text in (("reasoning", answer.reasoning.strip()), ("message", answer.text)):
             if text:
                 self._items.append(self._finished(self._new_item(kind), text))
@@ -230,7 +239,8 @@ class ResponseFormat(Format):
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
         if item["type"] in _CALLS:
             return {**item, "status": "completed", _CALLS[item["type"]][1]: text}
-        part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
+        is_reasoning = item["type"] == "reasoning"
+        part = {"type": "reasoning_text", "text": text} if is_reasoning else _text_part(text, self._logprobs)
         return {**item, "status": "completed", "content": [part]}
 
     def _response(self, end: End | None = None) -> dict[str, Any]:
@@ -274,5 +284,5 @@ class ResponseFormat(Format):
         return sse({"type": kind, "sequence_number": self._n_events - 1, **more}, kind)
 
 
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _text_part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}

@@ -310,6 +310,16 @@ def test_probabilities_belong_to_the_text(serve: Serve) -> None:
     assert [one for chunk in chunks if chunk.get("logprobs") for one in chunk["logprobs"]["content"]] == tokens
 
 
+def test_probabilities_of_a_response_belong_to_its_text(serve: Serve) -> None:
+    server, asked = serve(), {"input": "hello", "max_output_tokens": 12, "top_logprobs": 2}
+    (part,) = server.post("/v1/responses", asked)[1]["output"][0]["content"]
+    assert "".join(one["token"] for one in part["logprobs"]) == part["text"]
+    assert len(part["logprobs"][0]["top_logprobs"]) == 2
+    events = server.stream("/v1/responses", asked)
+    streamed = [one for name, data in events if name == "response.output_text.delta" for one in data["logprobs"]]
+    assert streamed == part["logprobs"] == events[-1][1]["response"]["output"][0]["content"][0]["logprobs"]
+
+
 def test_unknown_fields_are_ignored(serve: Serve) -> None:
     assert serve().post("/v1/chat/completions", chat(user="me", store=True, parallel_tool_calls=False))[0] == 200
 
