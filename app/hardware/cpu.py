@@ -90,6 +90,18 @@ def sysctl(name: str) -> str:
     return done.stdout.decode(errors="replace").strip()
 
 
+def usable_cpus(read: Read = read_file) -> float:
+    """Return how many CPUs this process may use at once."""
+    quota = cpu_quota(read)
+    usable = len(usable_processors())
+    return usable if quota is None else min(usable, quota)
+
+
+def used_seconds() -> float:
+    """Return the CPU seconds of all programs on the usable CPUs since an arbitrary start."""
+    return others_seconds() + sum(os.times()[:4])
+
+
 def others_seconds() -> float:
     """Return the CPU seconds of other programs on the usable CPUs since an arbitrary start.
 

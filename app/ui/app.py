@@ -36,6 +36,7 @@ from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.copying import copy_text
+from app.ui.terminal.frame import frame_of
 from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
 from app.ui.widgets.hint import Hint
 
@@ -124,11 +125,17 @@ class TandemApp(App[None]):
     def on_mount(self) -> None:
         if not self.is_headless:
             end_politely(self._leave)
-        # A shell may have used the terminal meanwhile; Textual redraws only changes.
-        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
+        # A shell may have used the terminal meanwhile.
+        self.app_resume_signal.subscribe(self, lambda _: self.on_resize())
         if self._chooses_pair:
             self._chat.action_pairs()
         self.call_after_refresh(self._after_first_frame)
+
+    def on_resize(self) -> None:
+        """Draw everything: the terminal may have changed what it shows."""
+        frame_of(self).forget()
+        if self.screen_stack:
+            self.screen.refresh()
 
     def _after_first_frame(self) -> None:
         """Start slow work: the store on this thread, llama.cpp on the engine's, Markdown on its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from app.ui.keys import KeyBar, in_order
+from app.ui.terminal.compositor import LineCompositor
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -25,6 +26,10 @@ class BaseScreen(Screen[_T]):
     """A screen that restores lost focus and ignores clicks on removed widgets."""
 
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-short"), (20, "-high")]  # noqa: RUF012 - of the instance, for Textual
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._compositor = LineCompositor()
 
     @on(events.Mount)
     def _watch_app_focus(self) -> None:

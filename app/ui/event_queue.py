@@ -38,11 +38,13 @@ class Batch:
                 self.details.append(event.details)
 
 
-FASTEST_S = 0.2
-SLOWEST_S = 1.0
-_SHARE = 0.016
-"""Share of a core that drawing may take: the models wait for the slowest of their threads. Reading and writing the
-terminal takes another half percent."""
+FASTEST_S, SLOWEST_S, HEAVY_S = 0.04, 0.09, 0.5
+"""Seconds between two drawings of a running answer, and at most after a drawing that takes long."""
+_BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.03, 0.15, 0.1
+"""Share of a core that drawing may take: while the models use all cores, as they wait for the slowest of their threads;
+while a core is idle; and at the slowest pace."""
+_SAMPLE_S, _IDLE = 1.0, 0.5
+"""Seconds between two samples of the idle cores, and how many count as one."""
 
 
 class EventHandler(Protocol):
@@ -65,9 +67,30 @@ class EventHandler(Protocol):
         """All events are handled; the next look is in so many seconds."""
 
 
-def delay_after(spent_s: float) -> float:
-    """Return the seconds until the next drawing, from the CPU time of the last one."""
-    return min(max(FASTEST_S, spent_s / _SHARE), SLOWEST_S)
+def delay_after(spent_s: float, *, is_free: bool = False) -> float:
+    """Return the seconds until the next drawing, from the CPU time of the last one and whether a core is idle."""
+    slowest = max(SLOWEST_S, min(HEAVY_S, spent_s / _HEAVY_SHARE))
+    return min(max(FASTEST_S, spent_s / (_FREE_SHARE if is_free else _BUSY_SHARE)), slowest)
+
+
+class IdleCore:
+    """Tells whether a core of this machine is idle, by a sample every second."""
+
+    def __init__(self) -> None:
+        self._sample = 0.0, 0.0
+        self._is_there = False
+
+    def __bool__(self) -> bool:
+        from app.hardware.cpu import usable_cpus, used_seconds
+
+        at, used = self._sample
+        passed = time.monotonic() - at
+        if passed >= _SAMPLE_S:
+            self._sample = time.monotonic(), used_seconds()
+            # After a pause, the sample is about the pause.
+            is_recent = passed < 2 * _SAMPLE_S
+            self._is_there = is_recent and usable_cpus() - (self._sample[1] - used) / passed >= _IDLE
+        return self._is_there
 
 
 class EventQueue:
@@ -88,6 +111,7 @@ class EventQueue:
         self._cpu_s = 0.0
         """CPU time of the screen's thread when it looked last."""
         self._looks = False
+        self._idle_core = IdleCore()
 
     def __call__(self, event: Event) -> None:
         """Add an event; runs on the worker's thread."""
@@ -165,7 +189,7 @@ class EventQueue:
         if not self._looks and any(handler.expects_events for handler in handlers):
             self._looks = True
             now = time.thread_time()
-            delay, self._cpu_s = delay_after(now - self._cpu_s), now
+            delay, self._cpu_s = delay_after(now - self._cpu_s, is_free=bool(self._idle_core)), now
             for handler in handlers:
                 handler.rest(delay)
             self._set_timer(delay, self._look)

@@ -56,8 +56,8 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 @pytest.fixture(autouse=True)
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Update the screen without the usual delays."""
-    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.05)
-    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 0.05)
+    for name in ("FASTEST_S", "SLOWEST_S", "HEAVY_S"):
+        monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.05)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
 
 

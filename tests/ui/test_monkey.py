@@ -22,8 +22,8 @@ _FOUND: dict[str, Sequence[Move]] = {
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.02)
-    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 0.02)
+    for name in ("FASTEST_S", "SLOWEST_S", "HEAVY_S"):
+        monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.02)
     (tmp_path / "file.txt").write_text("some text\n" * 20)
     monkeypatch.chdir(tmp_path)
 

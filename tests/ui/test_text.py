@@ -18,7 +18,7 @@ from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
-from app.ui.event_queue import Batch, EventQueue, delay_after
+from app.ui.event_queue import Batch, EventQueue, IdleCore, delay_after
 from app.ui.terminal.driver import guarded_stderr
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
@@ -112,11 +112,29 @@ def test_the_queue_works_after_the_screen_has_closed() -> None:
 
 
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.2)
-    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 1.0)
-    assert delay_after(0.001) == 0.2
-    assert delay_after(0.01) == pytest.approx(0.625)
-    assert delay_after(1.0) == 1.0
+    for name, seconds in (("FASTEST_S", 0.04), ("SLOWEST_S", 0.1), ("HEAVY_S", 0.5)):
+        monkeypatch.setattr(f"app.ui.event_queue.{name}", seconds)
+    assert delay_after(0.001) == 0.04
+    assert delay_after(0.002) == pytest.approx(0.067, abs=0.001)
+    assert delay_after(0.009) == 0.1
+    assert delay_after(0.03) == pytest.approx(0.3)
+    assert delay_after(0.09) == 0.5
+    assert delay_after(0.005, is_free=True) == 0.04
+    assert delay_after(0.05, is_free=True) == pytest.approx(0.333, abs=0.001)
+
+
+def test_a_core_is_idle_if_all_programs_use_less_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, used = [100.0], [1000.0]
+    monkeypatch.setattr("app.ui.event_queue.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("app.hardware.cpu.used_seconds", lambda: used[0])
+    monkeypatch.setattr("app.hardware.cpu.usable_cpus", lambda: 2.0)
+    core = IdleCore()
+    found = [bool(core)]
+    for spent in (1.9, 1.0, 1.6):
+        now[0] += 1.0
+        used[0] += spent
+        found.append(bool(core))
+    assert found == [False, False, True, False]
 
 
 def test_native_output_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
+from textual.strip import Strip
 from textual.widgets import Static
 
 from app.conversations.tree import Node
@@ -113,6 +114,13 @@ class MessageView(VerticalGroup, can_focus=True):
         self.set_class(chosen, "-chosen")
         if chosen:
             self.screen.set_focus(self, scroll_visible=False)
+
+    def render_line(self, y: int) -> Strip:
+        return Strip.blank(self.size.width, self.visual_style.rich_style)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # What its children leave of it looks the same in every line. Textual would render all of them as it grows.
+        return super().render_lines(Region(crop.x, crop.y, crop.width, 1)) * crop.height
 
     def allow_focus(self) -> bool:
         # Tab reaches only the selected message.

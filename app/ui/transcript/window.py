@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup, VerticalScroll
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.layout import DockArrangeResult
 from textual.reactive import var
 from textual.scrollbar import ScrollBar
@@ -18,6 +18,7 @@ from textual.widget import Widget
 
 from app.conversations.tree import Node
 from app.ui.reading.token_rows import TokenRuns
+from app.ui.terminal.compositor import LineCompositor
 
 MOST = 40
 """Items that stay mounted, unless more are within reach."""
@@ -45,6 +46,7 @@ class Item:
 
 
 class _Column(VerticalGroup):
+    BLANK = True
     # Growing content must not cause a second layout.
     virtual_size = var(Size(0, 0))
 
@@ -59,6 +61,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
         items: All items; those from `_first` to `_end` are shown below `head`.
     """
 
+    BLANK = True
     virtual_size = var(Size(0, 0))
 
     def __init__(self, head: Widget) -> None:
@@ -170,6 +173,27 @@ class MessageWindow(VerticalScroll, can_focus=False):
                 self._rows, self._height = placement.region.height, size.height
                 self._keep_position()
         return arranged
+
+    def make_room(self, widget: Widget, more: int) -> bool:
+        """Make a widget taller by so many lines; return False if that takes a layout of the screen."""
+        compositor, top = self.screen._compositor, self.scroll_offset.y
+        message = next((each for each in widget.ancestors if each.parent is self.column), None)
+        region = self._regions.get(message) if isinstance(message, Widget) else None
+        is_settled = not (self.screen._layout_required or self.screen._layout_widgets)
+        has_bar = self.show_vertical_scrollbar or self._rows + more <= self._height
+        if more < 0 or region is None or not (is_settled and has_bar and isinstance(compositor, LineCompositor)):
+            return False
+        self._regions = {
+            each: old.grow((0, 0, more, 0))
+            if each is message
+            else old + Offset(0, more)
+            if old.y >= region.bottom
+            else old
+            for each, old in self._regions.items()
+        }
+        self._rows += more
+        self._keep_position()
+        return compositor.grow(widget, self, more, self.scroll_offset.y - top, max(self._rows, self._height))
 
     def _keep_position(self) -> None:
         """Scroll to the end or to the anchor, before anything is drawn elsewhere."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import Self
+from typing import Protocol, Self, runtime_checkable
 
 from rich.segment import Segment
 from textual.content import Content
@@ -22,6 +22,14 @@ from app.ui.widgets.row_layout import RowLayout
 def n_leading(matches: Iterable[bool]) -> int:
     """Return how many come before the first that is not so."""
     return sum(1 for _ in takewhile(bool, matches))
+
+
+@runtime_checkable
+class GrowingView(Protocol):
+    """A scroll view whose contents grow."""
+
+    def make_room(self, widget: Widget, more: int) -> bool:
+        """Make a widget taller by so many lines; return False if that takes a layout of the screen."""
 
 
 class RowsView(Widget):
@@ -48,7 +56,7 @@ class RowsView(Widget):
     def put(self, start: int, rows: Sequence[Row]) -> None:
         """Replace all rows from the one numbered `start` on."""
         width, layout = self.size.width, self._layout
-        before = layout.n_lines(width)
+        before, height = layout.n_lines(width), self.get_content_height(self.size, self.size, width)
         same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
         start += same
         drawn = layout.stored(start)
@@ -62,7 +70,13 @@ class RowsView(Widget):
             # Only the last lines of a growing paragraph look different.
             top += n_leading(old == new for old, new in zip(drawn, layout.draw(start), strict=False))
         region = Region(0, top, self.outer_size.width, max(before, after) + 1 - top)
-        self.refresh(region, layout=after != before)
+        more = self.get_content_height(self.size, self.size, width) - height
+        self.refresh(region, layout=more != 0 and self.display and not self._has_room(more))
+
+    def _has_room(self, more: int) -> bool:
+        """Return whether more lines have found their place without a layout of the screen."""
+        view = next((each for each in self.ancestors if isinstance(each, GrowingView)), None)
+        return view is not None and view.make_room(self, more)
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:

@@ -1,0 +1,134 @@
+"""Textual's compositor, which renders every visible widget for any change; this one renders changed lines only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby, takewhile
+from typing import Any
+
+from rich.style import Style
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
+from textual.geometry import Offset, Region, Size
+from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.strip import Strip
+from textual.widget import Widget
+
+from app.ui.terminal.frame import Changes, Piece, frame_of
+
+
+class LineCompositor(Compositor):
+    """Render the lines in dirty regions, of each widget only what no other one covers."""
+
+    def render_update(
+        self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
+    ) -> Any:
+        if simplify:
+            # A picture of the whole screen.
+            return super().render_update(full, screen_stack, simplify)
+        visible_screen_stack.set(screen_stack or [])
+        # Also what changed in this layout, such as scrollbars, instead of one more update.
+        self.update_widgets({widget for widget in self.visible_widgets if widget._repaint_regions})
+        screen = self.size.region
+        regions = {screen} if full else {region.intersection(screen) for region in self._dirty_regions}
+        self._dirty_regions.clear()
+        spans = list(self._regions_to_spans(regions))
+        if not spans or self.root is None:
+            return None
+        return Changes(frame_of(self.root.app), sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x)))
+
+    def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
+        """Make a widget within a scroll view taller without a layout of the screen.
+
+        Its containers grow with it, and what is below it moves. The view has scrolled so many lines; what it scrolls
+        has this height now. Return False where only a layout can do that.
+        """
+        geometry = self._full_map
+        if self._visible_map is not None or not {widget, view} <= geometry.keys():
+            return False
+        prefix, bottom = geometry[view].order, geometry[widget].region.bottom
+        grown = [widget, *takewhile(lambda container: container is not view, widget.ancestors)]
+        # Containers come after their contents.
+        for child, old in reversed(geometry.items()):
+            if len(old.order) <= len(prefix) or old.order[: len(prefix)] != prefix:
+                continue
+            taller, lower = (by, 0) if child in grown else (0, by if old.region.y >= bottom else 0)
+            region = (old.region + Offset(0, lower - scrolled)).grow((0, 0, taller, 0))
+            clip = old.clip
+            if isinstance(child.parent, Widget) and child.parent is not view:
+                container = geometry[child.parent]
+                clip = container.clip.intersection(container.region.shrink(child.parent.styles.gutter))
+            virtual_size, container_size = (size + Size(0, taller) for size in (old.virtual_size, old.container_size))
+            is_beside = child.parent is view or child.parent in grown
+            virtual_region = (old.virtual_region + Offset(0, lower * is_beside)).grow((0, 0, taller, 0))
+            geometry[child] = old._replace(
+                region=region,
+                clip=clip,
+                virtual_size=virtual_size,
+                container_size=container_size,
+                virtual_region=virtual_region,
+            )
+            if taller:
+                child._size, child._container_size = region.size, container_size
+                child.set_reactive(Widget.virtual_size, virtual_size)
+                child._clear_arrangement_cache()
+                child._layout_updates += 1
+        old = geometry[view]
+        size = Size(old.virtual_size.width, height)
+        geometry[view] = old._replace(virtual_size=size)
+        view._clear_arrangement_cache()
+        view._size_updated(old.region.size, size, old.container_size)
+        self._cuts = self._layers = self._layers_visible = self._visible_widgets = None
+        top = old.region.y if scrolled else max(old.region.y, bottom)
+        self._dirty_regions.add(Region(old.region.x, top, old.region.width, max(0, old.region.bottom - top)))
+        return True
+
+    def _pieces(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+        """Yield what is visible in spans of lines (line, first column, end)."""
+        open_spans = {y: [span[1:] for span in line] for y, line in groupby(spans, lambda span: span[0])}
+        for widget, (region, clip) in self.visible_widgets.items():
+            if not open_spans:
+                return
+            shown = region.intersection(clip)
+            lines = [
+                y for y in shown.line_range if any(a < shown.right and shown.x < b for a, b in open_spans.get(y, ()))
+            ]
+            for _, run in groupby(enumerate(lines), lambda at: at[1] - at[0]):
+                ys = [y for _, y in run]
+                crop = Region(shown.x - region.x, ys[0] - region.y, shown.width, len(ys))
+                for y, strip in zip(ys, _lines(widget, crop), strict=False):
+                    rest = []
+                    for start, end in open_spans[y]:
+                        first, last = max(start, shown.x), min(end, shown.right)
+                        if first >= last:
+                            rest.append((start, end))
+                            continue
+                        yield Piece(first, y, strip.crop(first - shown.x, last - shown.x))
+                        rest += [part for part in ((start, first), (last, end)) if part[0] < part[1]]
+                    if rest:
+                        open_spans[y] = rest
+                    else:
+                        del open_spans[y]
+
+
+def _lines(widget: Widget, crop: Region) -> Sequence[Strip]:
+    """Return lines of a widget. Textual draws a scrollbar through Rich, which takes longer than a page of text."""
+    bar = widget.render() if isinstance(widget, ScrollBar) and widget.vertical else None
+    if not isinstance(bar, ScrollBarRender) or widget.styles.gutter:
+        return widget.render_lines(crop)
+    lines = _bar_lines(widget.size.height, bar.virtual_size, bar.window_size, bar.position, bar.thickness, bar.style)
+    return lines[crop.y : crop.bottom]
+
+
+@lru_cache(64)
+def _bar_lines(
+    height: int, virtual_size: int, window_size: int, position: float, thickness: int, style: Style
+) -> Sequence[Strip]:
+    assert style.bgcolor is not None
+    assert style.color is not None
+    bar = ScrollBarRender.render_bar(
+        height, virtual_size, window_size, position, thickness, True, style.bgcolor, style.color
+    )
+    return [Strip([segment], thickness) for segment in bar.segments]

@@ -1,0 +1,108 @@
+"""Write only what differs, and show the same as if everything were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
+from textual.strip import Strip
+
+from app.conversations.store import Store
+from app.ui.terminal.frame import Frame, Piece
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.conversations_driver import fill
+from tests.ui.terminal.emulator import Emulator
+from tests.ui.test_snapshots_states import MARKDOWN
+
+_WIDTH, _HEIGHT = 12, 2
+_CONSOLE = Console(force_terminal=True, color_system="truecolor", legacy_windows=False)
+_STYLES = [None, Style(bold=True), Style(color="#112233"), Style(color="#112233", bgcolor="#445566")]
+_SEGMENTS = st.lists(
+    st.tuples(st.sampled_from(["a", "ab", "a b", "é日", "—", "👍 "]), st.sampled_from(_STYLES)), max_size=3
+)
+
+
+def piece(x: int, y: int, width: int, parts: list[tuple[str, Style | None]]) -> Piece:
+    strip = Strip([Segment(text, style) for text, style in parts])
+    return Piece(x, y, strip.adjust_cell_length(width))
+
+
+_PIECES = st.lists(
+    st.tuples(st.sampled_from([0, 2, 5]), st.integers(0, _HEIGHT - 1), st.sampled_from([3, 5, 9]), _SEGMENTS),
+    max_size=4,
+)
+
+
+@given(st.lists(_PIECES, max_size=6))
+def test_changes_show_the_same_as_everything(updates: list[list[tuple[int, int, int, Any]]]) -> None:
+    frame, changed, whole = Frame(), Emulator(_WIDTH, _HEIGHT), Emulator(_WIDTH, _HEIGHT)
+    for update in updates:
+        pieces = [piece(x, y, min(width, _WIDTH - x), parts) for x, y, width, parts in update]
+        changed.feed(frame.changes(pieces, _CONSOLE))
+        whole.feed(Frame().changes(pieces, _CONSOLE))
+    halves = [
+        [("", "wide") if character == "" else (character, style) for character, style in row] for row in whole.cells
+    ]
+    shown = [
+        [("", "wide") if character == "" else (character, style) for character, style in row] for row in changed.cells
+    ]
+    assert shown == halves
+
+
+def test_only_the_end_of_a_growing_line_is_written() -> None:
+    frame = Frame()
+    frame.changes([piece(4, 1, 30, [("Some words", None)])], _CONSOLE)
+    assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == "\x1b[2;16Hof"
+    assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == ""
+
+
+def test_a_line_with_wide_characters_is_written_whole() -> None:
+    frame = Frame()
+    frame.changes([piece(0, 0, 12, [("日本 words", None)])], _CONSOLE)
+    assert "日本 words!" in frame.changes([piece(0, 0, 12, [("日本 words!", None)])], _CONSOLE)
+
+
+def test_everything_is_written_after_forgetting() -> None:
+    frame = Frame()
+    frame.changes([piece(0, 0, 5, [("words", None)])], _CONSOLE)
+    frame.forget()
+    assert "words" in frame.changes([piece(0, 0, 5, [("words", None)])], _CONSOLE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_terminal_shows_what_the_compositor_does(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal, random, file = Emulator(120, 40), Random(seed), tmp_path / "conversations.db"
+    fill(file, "rivers", "a longer title that takes two lines", "日本語のタイトル")
+
+    def display(app: App[Any], screen: object, changes: Any) -> None:
+        if changes is not None and not app._batch_count:
+            terminal.feed(changes.render_segments(app.console))
+
+    monkeypatch.setattr(App, "_display", display)
+    async with open_chat(size=(120, 40), store=lambda: Store(file)) as chat:
+        await chat.send("Show every kind of block.")
+        for at in range(0, len(MARKDOWN), 40):
+            chat.engine.says(MARKDOWN[at : at + 40])
+            await chat.pilot.press(random.choice(_KEYS))
+            if random.random() < 0.3:
+                await shows_the_same(chat, terminal)
+        await shows_the_same(chat, terminal)
+
+
+_KEYS = ("a", "backspace", "pageup", "pagedown", "ctrl+end", "f1", "f4", "escape", "f5", "f7", "f3", "ctrl+p", "down")
+
+
+async def shows_the_same(chat: Chat, terminal: Emulator) -> None:
+    await chat.pilot.pause()
+    await chat.stands_still()
+    assert terminal.rows == chat.rows
