@@ -1,10 +1,10 @@
 """Measure the cost of the screen: the time to the first frame, and the tokens that drawing takes from the models.
 
-python -m tests.bench.screen [--runs 3] [--tokens 300] [--only first|pair|fake]
+python -m tests.bench.screen [--runs 3] [--tokens 300] [--rate 100] [--only first|pair|fake]
 
 The real program runs in pseudo terminals, with separate folders. The demo pair answers one prompt greedily, without
-drafts, in turn without a screen (`tandem run`) and in chats of two sizes; ratios are of consecutive runs. A fake engine
-that only sleeps shows the share of a core that drawing uses at 200 tokens per second.
+drafts, in turn without a screen (`tandem run`) and in chats of three sizes; ratios are of consecutive runs. A fake
+engine that only sleeps shows what drawing takes at some tokens per second: frames, bytes and CPU time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.streamer import TOKENS_PER_SECOND, Streamer
+from tests.bench.streamer import Streamer
 from tests.bench.terminal import PseudoTerminal
 
-_SIZES = {"chat 80x24": (80, 24), "chat 200x60, panels open": (200, 60)}
+_SIZES = {"80x24": (80, 24), "120x40, numbers open": (120, 40), "200x60": (200, 60)}
+_F5 = "\x1b[15~"
 _PROMPT = "Write a long story about a lighthouse, with a list of its rooms and a table of its ships."
 _FLAGS = ("--pair", "demo", "--temp", "0", "--no-draft")
 _SEEN = "Tandem"
@@ -37,10 +38,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--only", choices=["first", "pair", "fake"])
+    parser.add_argument("--rate", type=int, default=100, help="tokens per second of the fake engine")
     parser.add_argument("--stream", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.stream:
-        _stream(args.stream)
+        _stream(args.stream, args.rate)
         return
     with tempfile.TemporaryDirectory() as folder:
         env = environment(Path(folder))
@@ -50,7 +52,7 @@ def main() -> None:
             _first_frames(env, args.runs)
         if args.only in (None, "fake"):
             for name, size in _SIZES.items():
-                _fake(name, size, env, Path(folder) / "share")
+                _fake(name, size, env, Path(folder) / "share", args.rate)
         if args.only in (None, "pair"):
             _pair(env, Path(folder), args.runs, args.tokens)
 
@@ -111,6 +113,8 @@ def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
     contenders: dict[str, Callable[[], float]] = {"no screen": lambda: _headless(env, tokens)}
     for name, (terminal, data) in chats.items():
         terminal.until("ready")
+        if "open" in name:
+            terminal.type(_F5)
         contenders[name] = lambda terminal=terminal, data=data: _answer(terminal, data)  # type: ignore[misc]
     speeds: dict[str, list[float]] = {name: [] for name in contenders}
     for run in range(runs):
@@ -152,26 +156,47 @@ def _stored(data: Path) -> list[str]:
 # The fake engine
 
 
-def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -> None:
-    command = [sys.executable, "-m", "tests.bench.screen", "--stream", str(result)]
+def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path, rate: int) -> None:
+    command = [sys.executable, "-m", "tests.bench.screen", "--stream", str(result), "--rate", str(rate)]
     terminal = PseudoTerminal(command, size, env)
     terminal.until("ready")
+    if "open" in name:
+        terminal.type(_F5)
+        terminal.until("f5 more")
     terminal.type("go\r")
     terminal.wait()
-    print(f"{TOKENS_PER_SECOND} tok/s, {name:28} {float(result.read_text()):6.1%} of a core", flush=True)
+    sizes, share = terminal.frame_sizes, float(result.read_text())
+    print(
+        f"{rate} tok/s, {name:22} {len(sizes) / _FAKE_S:5.1f} frames/s, {statistics.mean(sizes) / 1e3:5.2f} kB and "
+        f"{1e3 * share * _FAKE_S / len(sizes):5.2f} ms of CPU time a frame, {share:6.1%} of a core",
+        flush=True,
+    )
 
 
-def _stream(result: Path) -> None:
-    """Run the chat with the fake engine."""
+def _stream(result: Path, rate: int) -> None:
+    """Run the chat with the fake engine and a list of conversations."""
+    from app.conversations.store import Store
     from app.ui.app import TandemApp
+    from tests.ui.conversations_driver import fill
     from tests.ui.fakes import no_loader, tuning_of
     from tests.ui.models.fake_pairs import FakePairs
 
     def ended(share: float) -> None:
         result.write_text(str(share))
+        # The last frame is on its way.
+        time.sleep(0.5)
         os._exit(0)
 
-    TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), no_loader, "A pair", tuning_of(), FakePairs()).run()
+    file = Path(tempfile.mkdtemp(dir=result.parent)) / "conversations.db"
+    fill(file, *(f"A conversation about {number} things" for number in range(21)))
+    TandemApp(
+        lambda emit: Streamer(emit, _FAKE_S, ended=ended, rate=rate),
+        no_loader,
+        "A pair",
+        tuning_of(),
+        FakePairs(),
+        store=lambda: Store(file),
+    ).run()
 
 
 if __name__ == "__main__":

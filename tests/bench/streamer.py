@@ -31,6 +31,7 @@ class Streamer:
         seconds: Length of the answer.
         text: The text that it repeats.
         at_once: Tokens that are emitted first, in one step.
+        rate: Tokens per second.
         ended: Called on its thread at the end, with the share of a core that all other threads used.
     """
 
@@ -41,12 +42,14 @@ class Streamer:
         text: str = _TEXT,
         at_once: int = 0,
         ended: Callable[[float], object] = lambda share: None,
+        rate: int = TOKENS_PER_SECOND,
     ) -> None:
         self._emit = emit
         self._seconds = seconds
         self._words = [text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS)]
         self._at_once = at_once
         self._ended = ended
+        self._rate = rate
         self._stats = GenerationStats(predicted_n=1, prompt_n=50)
 
     def load(self, loader: Loader) -> None:
@@ -75,8 +78,8 @@ class Streamer:
         began, spent = time.perf_counter(), time.process_time()
         if self._at_once:
             self._emit_step(self._at_once)
-        for number in range(int(self._seconds * TOKENS_PER_SECOND / _PER_STEP)):
-            time.sleep(max(0.0, began + number * _PER_STEP / TOKENS_PER_SECOND - time.perf_counter()))
+        for number in range(int(self._seconds * self._rate / _PER_STEP)):
+            time.sleep(max(0.0, began + number * _PER_STEP / self._rate - time.perf_counter()))
             self._stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
             self._emit_step(_PER_STEP)
         share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)

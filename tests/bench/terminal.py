@@ -37,6 +37,9 @@ class PseudoTerminal:
                 data = b""
             if not data:
                 return
+            if b"\x1b[?2026$p" in data:
+                # Asked whether it draws frames at once: yes, so that their ends can be seen.
+                os.write(self._terminal, b"\x1b[?2026;2$y")
             with self._changed:
                 self._seen += data
                 self._changed.notify_all()
@@ -45,6 +48,11 @@ class PseudoTerminal:
         """Send keys, and drop the output so far."""
         self._seen = b""
         os.write(self._terminal, text.encode())
+
+    @property
+    def frame_sizes(self) -> list[int]:
+        """Bytes of every whole frame since the last keys."""
+        return [len(frame) for frame in self._seen.split(b"\x1b[?2026l")[:-1]]
 
     def until(self, text: str, seconds: float = 60) -> float:
         """Wait for a text in the output; return the seconds since the start of the process."""

@@ -37,7 +37,8 @@ class LineCompositor(Compositor):
         spans = list(self._regions_to_spans(regions))
         if not spans or self.root is None:
             return None
-        return Changes(frame_of(self.root.app), sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x)))
+        app, pieces = self.root.app, sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x))
+        return Changes(frame_of(app), pieces, app._sync_available)
 
     def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
         """Make a widget within a scroll view taller without a layout of the screen.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,50 +31,113 @@ class Piece:
     strip: Strip
 
 
+Known = tuple[int, Sequence[Run]]
+"""Width and runs of a piece."""
+_MOST_SCROLLED, _LEAST_LINES, _LEAST_ERASED = 8, 6, 12
+"""Lines that are scrolled at once, the lines of a view from which on that is worth it, and blank cells to erase."""
+
+
 class Frame:
     """The contents of the terminal. Another program or a resize may change them: then `forget`."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, dict[int, tuple[int, Sequence[Run]]]] = {}
-        """Width and runs of every known piece, by line and column."""
+        self._lines: dict[int, dict[int, Known]] = {}
+        """Every known piece, by line and column."""
 
     def forget(self) -> None:
         """Write everything again."""
         self._lines.clear()
 
-    def changes(self, pieces: Iterable[Piece], console: Console) -> str:
-        """Return the escape sequences that make the terminal show these pieces."""
-        out: list[str] = []
-        style, end = "", (-1, -1)
+    def changes(self, pieces: Iterable[Piece], console: Console, *, synchronized: bool = False) -> str:
+        """Return the escape sequences that make the terminal show these pieces.
+
+        A terminal with synchronized updates scrolls lines, without showing what is beside them in the wrong place, and
+        erases cells in the current background.
+        """
+        new: dict[tuple[int, int], Known] = {}
         for piece in pieces:
-            for x, runs, cells in self._changed(piece, console):
-                if (x, piece.y) != end:
-                    out.append(f"\x1b[{piece.y + 1};{x + 1}H")
-                end = x + cells, piece.y
+            new[piece.y, piece.x] = piece.strip.cell_length, _runs(piece.strip, console)
+        out = [self._scrolled(new)] if synchronized else []
+        style, end = "", (-1, -1)
+        for (y, piece_x), known in new.items():
+            for x, runs, cells in self._changed(y, piece_x, known):
+                if (x, y) != end:
+                    out.append(f"\x1b[{y + 1};{x + 1}H")
+                end = x + cells, y
                 for text, sgr, link in runs:
                     if sgr != style:
-                        out.append(f"\x1b[0;{sgr}m" if sgr else "\x1b[0m")
+                        out.append(_switch(style, sgr))
                         style = sgr
+                    n_blank = len(text) - len(text.rstrip(" "))
+                    if synchronized and n_blank > _LEAST_ERASED and not _parts(sgr)[0]:
+                        text = f"{text[:-n_blank]}\x1b[{n_blank}X\x1b[{n_blank}C"
                     out.append(f"\x1b]8;;{link}\x1b\\{text}\x1b]8;;\x1b\\" if link else text)
         if style:
             out.append("\x1b[0m")
         return "".join(out)
 
-    def _changed(self, piece: Piece, console: Console) -> list[tuple[int, Sequence[Run], int]]:
+    def _scrolled(self, new: dict[tuple[int, int], Known]) -> str:
+        """Scroll the lines of the widest pieces if most have only moved up; add what is beside them to `new`."""
+        x, width = max(((x, width) for (_, x), (width, _) in new.items()), key=lambda at: at[1], default=(0, 0))
+        ys = [y for (y, at), (cells, _) in new.items() if (at, cells) == (x, width)]
+        if len(ys) < _LEAST_LINES or ys[-1] - ys[0] != len(ys) - 1:
+            return ""
+        top, bottom = ys[0], ys[-1] + 1
+        before = {y: self._lines.get(y, {}) for y in ys}
+        cells = {y: sum(cells for cells, _ in line.values()) for y, line in self._lines.items()}
+        most = max(cells.values(), default=0)
+        if not most or any(cells.get(y) != most for y in ys):
+            # What is beside them is not known.
+            return ""
+
+        n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(new[y, x] == before[y + n].get(x) for y in ys[:-n]))
+        beside = {
+            (y, at): known
+            for y in ys
+            for at, known in before[y].items()
+            if (at + known[0] <= x or at >= x + width) and (y, at) not in new
+        }
+        stays = sum(_n_different(before[y].get(x), new[y, x]) for y in ys)
+        moves = sum(_n_different(before[y + n].get(x) if y + n < bottom else None, new[y, x]) for y in ys)
+        moves += sum(_n_different(before[y + n].get(at) if y + n < bottom else None, beside[y, at]) for y, at in beside)
+        if moves >= stays:
+            return ""
+        for y in ys:
+            self._lines[y] = before[y + n] if y + n < bottom else {}
+        new.update(beside)
+        return f"\x1b[{top + 1};{bottom}r\x1b[{n}S\x1b[r"
+
+    def _changed(self, y: int, x: int, known: Known) -> list[tuple[int, Sequence[Run], int]]:
         """Store a piece; return the column, the runs and the width of what differs from the piece before."""
-        line, x, width = self._lines.setdefault(piece.y, {}), piece.x, piece.strip.cell_length
-        runs = _runs(piece.strip, console)
+        line, (width, runs) = self._lines.setdefault(y, {}), known
         before = line.get(x)
-        if before == (width, runs):
+        if before == known:
             return []
-        for start in [start for start, (cells, _) in line.items() if start < x + width and x < start + cells]:
-            del line[start]
-        line[x] = width, runs
-        if before is None or before[0] != width or not (_is_narrow(runs, width) and _is_narrow(before[1], width)):
-            return [(x, runs, width)]
-        skipped = _n_same(before[1], runs)
-        left = width - skipped - _n_same(_reversed(before[1]), _reversed(runs), width - skipped)
-        return [(x + skipped, _cut(runs, skipped, skipped + left), left)]
+        for start, (cells, old) in [*line.items()]:
+            if start < x + width and x < start + cells:
+                del line[start]
+                rest = ((start, x), (x + width, start + cells)) if _is_narrow(old, cells) else ()
+                line.update({a: (b - a, _cut(old, a - start, b - start)) for a, b in rest if a < b})
+        line[x] = known
+        start, end = _different(before, known)
+        return [(x + start, _cut(runs, start, end) if end - start < width else runs, end - start)]
+
+
+def _different(before: Known | None, now: Known) -> tuple[int, int]:
+    """Return the first cell that differs and the end of those; all of a piece whose characters may be wide."""
+    width, runs = now
+    if before is None or before[0] != width or not (_is_narrow(runs, width) and _is_narrow(before[1], width)):
+        return 0, width
+    start = _n_same(before[1], runs)
+    return start, width - _n_same(_reversed(before[1]), _reversed(runs), width - start)
+
+
+def _n_different(before: Known | None, now: Known) -> int:
+    """Return the number of cells to write."""
+    if before == now:
+        return 0
+    start, end = _different(before, now)
+    return end - start
 
 
 _FRAMES: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
@@ -90,9 +154,40 @@ class Changes(CompositorUpdate):
 
     frame: Frame
     pieces: Sequence[Piece]
+    synchronized: bool
 
     def render_segments(self, console: Console) -> str:
-        return self.frame.changes(self.pieces, console)
+        return self.frame.changes(self.pieces, console, synchronized=self.synchronized)
+
+
+_OFF = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
+"""What turns a flag off."""
+
+
+def _switch(before: str, now: str) -> str:
+    """Return the sequence from one style to another."""
+    (flags, *colors), (now_flags, *now_colors) = _parts(before), _parts(now)
+    removed = [flag for flag in flags if flag not in now_flags]
+    if not _OFF.keys() >= {*removed}:
+        return f"\x1b[0;{now}m" if now else "\x1b[0m"
+    changed = [_OFF[flag] for flag in removed] + [flag for flag in now_flags if flag not in flags]
+    changed += [color for old, color in zip(colors, now_colors, strict=True) if old != color]
+    return f"\x1b[{';'.join(changed)}m" if changed else ""
+
+
+@lru_cache(1024)
+def _parts(sgr: str) -> tuple[Sequence[str], str, str]:
+    """Return the flags, the foreground and the background of SGR parameters."""
+    flags, colors = [], ["39", "49"]
+    codes = iter(sgr.split(";") if sgr else ())
+    for code in codes:
+        if len(code) < 2 or code == "21":
+            flags.append(code)
+            continue
+        n_more = {"2": 3, "5": 1}[kind] if code in ("38", "48") and (kind := next(codes)) else 0
+        whole = ";".join([code, kind, *islice(codes, n_more)]) if n_more else code
+        colors[int(code) // 10 in (4, 10)] = whole
+    return flags, colors[0], colors[1]
 
 
 def _runs(strip: Strip, console: Console) -> list[Run]:

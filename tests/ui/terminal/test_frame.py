@@ -57,6 +57,32 @@ def test_changes_show_the_same_as_everything(updates: list[list[tuple[int, int, 
     assert shown == halves
 
 
+@given(st.lists(st.sampled_from(["some text", "other", "日本", "", "an", "xyz"]), min_size=30, max_size=30), st.data())
+def test_scrolled_lines_show_the_same_as_everything(texts: list[str], data: st.DataObject) -> None:
+    frame, changed, whole = Frame(), Emulator(30, 12), Emulator(30, 12)
+    for at in data.draw(st.lists(st.integers(0, 18), max_size=4)):
+        rows = data.draw(st.sampled_from([(), (2,), range(12)]))
+        beside = [piece(0, y, 8, [(f"row {at + y}", _STYLES[1])]) for y in rows]
+        lines = [piece(8, y, 20, [(texts[at + y], _STYLES[at % 4])]) for y in range(1, 11)]
+        lines += [piece(28, y, 2, [("█" if y > at % 5 else " ", _STYLES[2])]) for y in range(1, 11)]
+        changed.feed(frame.changes([*beside, *lines], _CONSOLE, synchronized=True))
+        whole.feed(Frame().changes([*beside, *lines], _CONSOLE))
+        assert changed.cells == whole.cells
+
+
+def test_text_that_moves_up_is_not_written_again() -> None:
+    frame = Frame()
+    lines = [f"{'abcdefghijklmnopqrst'[number] * 20} {number}" for number in range(20)]
+    beside = [piece(0, y, 9, [(f"side {y}", None)]) for y in range(12)]
+    frame.changes([*beside, *(piece(9, y, 40, [(lines[y], None)]) for y in range(12))], _CONSOLE)
+    moved = [piece(9, y, 40, [(lines[y + 2], None)]) for y in range(12)]
+    written = frame.changes(moved, _CONSOLE, synchronized=True)
+    assert written.startswith("\x1b[1;12r\x1b[2S\x1b[r")
+    assert "mmmm 12" in written
+    assert "llll 11" not in written
+    assert "side 10" in written
+
+
 def test_only_the_end_of_a_growing_line_is_written() -> None:
     frame = Frame()
     frame.changes([piece(4, 1, 30, [("Some words", None)])], _CONSOLE)
@@ -90,6 +116,7 @@ async def test_the_terminal_shows_what_the_compositor_does(
 
     monkeypatch.setattr(App, "_display", display)
     async with open_chat(size=(120, 40), store=lambda: Store(file)) as chat:
+        chat.pilot.app._sync_available = seed > 0
         await chat.send("Show every kind of block.")
         for at in range(0, len(MARKDOWN), 40):
             chat.engine.says(MARKDOWN[at : at + 40])
