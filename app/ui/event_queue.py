@@ -5,6 +5,7 @@ Most come many times a second and wait for the screen's own pace; only the other
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -77,19 +78,19 @@ class IdleCore:
     """Tells whether a core of this machine is idle, by a sample every second."""
 
     def __init__(self) -> None:
-        self._sample = 0.0, 0.0
+        self._at, self._used = time.monotonic(), math.inf
         self._is_there = False
 
     def __bool__(self) -> bool:
-        from app.hardware.cpu import usable_cpus, used_seconds
-
-        at, used = self._sample
-        passed = time.monotonic() - at
+        passed = time.monotonic() - self._at
         if passed >= _SAMPLE_S:
-            self._sample = time.monotonic(), used_seconds()
+            # Not needed for the first frame.
+            from app.hardware.cpu import usable_cpus, used_seconds
+
+            before, self._at, self._used = self._used, time.monotonic(), used_seconds()
             # After a pause, the sample is about the pause.
-            is_recent = passed < 2 * _SAMPLE_S
-            self._is_there = is_recent and usable_cpus() - (self._sample[1] - used) / passed >= _IDLE
+            is_recent = passed < 2 * _SAMPLE_S and before < math.inf
+            self._is_there = is_recent and usable_cpus() - (self._used - before) / passed >= _IDLE
         return self._is_there
 
 

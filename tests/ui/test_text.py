@@ -129,8 +129,8 @@ def test_a_core_is_idle_if_all_programs_use_less_than_there_are(monkeypatch: pyt
     monkeypatch.setattr("app.hardware.cpu.used_seconds", lambda: used[0])
     monkeypatch.setattr("app.hardware.cpu.usable_cpus", lambda: 2.0)
     core = IdleCore()
-    found = [bool(core)]
-    for spent in (1.9, 1.0, 1.6):
+    found = []
+    for spent in (0.0, 1.9, 1.0, 1.6):
         now[0] += 1.0
         used[0] += spent
         found.append(bool(core))
