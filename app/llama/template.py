@@ -100,7 +100,7 @@ class ChatTemplate:
     def _find_manner(self, source: str) -> None:
         """Find out how the template takes content, tools and system messages."""
         asked = Message(Role.USER, _USER)
-        self._has_system, self._tools_in = True, ""
+        self._has_system, self._tools_in, self._tools_need_system = True, "", False
         for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {}, _NO_FUNCTIONS)):
             rendered = self._tried([asked])
             if rendered is not None and _USER in rendered:
@@ -115,10 +115,13 @@ class ChatTemplate:
 
     def _find_tools(self, source: str, asked: Message) -> None:
         """Find out in which variable the template takes tools, if it shows them."""
+        forms = ([asked], [Message(Role.SYSTEM, _SYSTEM), asked])
         for self._tools_in in _TOOL_VARIABLES if "tools" in source or "functions" in source else ():
-            if _TOOL in (self._tried([asked], [_PROBE_TOOL]) or ""):
-                self.shows_tools = True
-                return
+            for form in forms:
+                if _TOOL in (self._tried(form, [_PROBE_TOOL]) or ""):
+                    self.shows_tools = True
+                    self._tools_need_system = len(form) > 1 or self._tools_in == _IN_SYSTEM
+                    return
 
     def renew_budget(self) -> None:
         """Reset the time, steps and memory that all renderings share until the next reset."""
@@ -199,12 +202,12 @@ class ChatTemplate:
 
     def _add_tools(self, values: dict[str, Any], tools: list[Mapping[str, Any]]) -> None:
         """Add tools to the variables of the template, where it takes them."""
+        messages = values["messages"]
+        if self._tools_need_system and (not messages or messages[0]["role"] != Role.SYSTEM.value):
+            messages.insert(0, {"role": Role.SYSTEM.value, "content": ""})
         if self._tools_in == "functions":
             values |= {"functions": _to_json(tools, indent=4), "datetime": _now("%b %d %Y %H:%M:%S")}
         elif self._tools_in == _IN_SYSTEM:
-            messages = values["messages"]
-            if not messages or messages[0]["role"] != _IN_SYSTEM:
-                messages.insert(0, {"role": _IN_SYSTEM, "content": ""})
             messages[0]["tools"] = _to_json(tools)
         else:
             values[self._tools_in] = tools

@@ -152,6 +152,7 @@ SHOWN = [
     pytest.param("{% for t in tools %}{{ t.function.name }}{% endfor %}", id="tools"),
     pytest.param("{% if xml_tools %}{{ xml_tools | tojson }}{% endif %}", id="xml_tools"),
     pytest.param("{{ messages[0].tools }}", id="system message"),
+    pytest.param("{% if messages[0].role == 'system' %}{{ tools | tojson }}{% endif %}", id="beside a system message"),
     pytest.param("{{ functions }}", id="text of functions"),
 ]
 

@@ -141,7 +141,7 @@ def test_other_parameters_are_json_by_their_schema(schema: dict[str, Any], text:
 
 MARKS = [
     *("<tool_call>", "</tool_call>", "<function=f>", "</function>", "<parameter=path>", "</parameter>", "<arg_key>"),
-    *("</arg_value>", "</invoke>", "</", "<b>", "</div>", "[TOOL_CALLS]", "<think>", "</think>", "```", "<|call|>"),
+    *("</invoke>", "</", "<b>", "</div>", "[TOOL_CALLS]", "<think>", "</think>", "```", "<|call|>"),
     *(
         "<|tool_call_end|>",
         "'",
@@ -177,6 +177,14 @@ def test_marks_in_an_argument_are_text(form: CallFormat, parts: list[str]) -> No
     expected = text.replace("\\'", "'")
     answer = written(form, [("write_file", {"path": "p", "content": text})])
     assert read(answer, TOOLS, 1).values == [("write_file", {"path": "p", "content": expected})]
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
+def test_the_mark_after_an_argument_is_text_where_no_call_goes_on(form: CallFormat) -> None:
+    assert form.argument is not None
+    text = f"a{form.argument.end.replace('$KEY', 'content')}b"
+    calls: list[tuple[str, Mapping[str, Any]]] = [("write_file", {"path": "p", "content": text})]
+    assert both(written(form, calls)).values == calls
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
