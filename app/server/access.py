@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -54,7 +53,7 @@ class Access:
         origin = request.headers.get("origin")
         if origin is None or origin in self.origins or "*" in self.origins:
             return
-        if origin == "null" or urlsplit(origin).netloc.lower() != host:
+        if origin.partition("://")[2].lower() != host:
             raise RequestError(
                 f'The web page "{origin}" may not call this server.',
                 f"Start tandem serve with --cors {origin} to allow it.",

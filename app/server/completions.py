@@ -22,8 +22,7 @@ _MOST_PROMPTS = 256
 def read_completions(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
     """Return the requests that continue each prompt `n` times."""
     n, prompts = read_n_choices(fields), read_prompts(fields)
-    if (fields.whole("best_of", 1, n) or n) > n:
-        refuse("best_of", fields.raw("best_of"), str(n))
+    fields.whole("best_of", 1, n)
     if suffix := fields.text("suffix"):
         prompts = [Infill(text_of(prompt), suffix) for prompt in prompts]
     if fields.flag("echo") and fields.raw("logprobs") not in (None, False):

@@ -12,7 +12,7 @@ ASKED = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://"]
+    "origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", "http://[", ""]
 )
 def test_a_page_of_another_origin_is_refused(serve: Serve, origin: str) -> None:
     server = serve()
