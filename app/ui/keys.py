@@ -65,6 +65,8 @@ SHOWN_FIRST = (
     "message.edit",
     "message.again",
     "message.go_on",
+    "message.fork",
+    "message.delete",
     "message.unfold",
     "message.earlier",
     "chat.leave_task",
