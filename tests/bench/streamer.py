@@ -60,7 +60,8 @@ class Streamer:
         return 1
 
     def run(self, job: Job) -> int:
-        raise AssertionError
+        """Do nothing; no job is answered."""
+        return 0
 
     def inspect(self, on: bool) -> None:
         """Do nothing."""
