@@ -116,7 +116,11 @@ class _Builder:
             # Control tokens in the text, such as marks of reasoning, are free.
             others = self._control_token(besides=lead[at])
             free = f"(TEXT? {others})* " if others else ""
-            start = f"{free}(TEXT? | {self._until(lead[at:])} call more)"
+            # Some models leave out the text around a call, and begin with the mark of its name.
+            short = (one.partition("$NAME")[0] for one in form.also if "$NAME" in one)
+            marks = [lead[at:], *(self._symbols(one) for one in short if prefix.endswith(f"\n{one}"))]
+            starts = " | ".join(f"{self._until(mark)} call more" for mark in marks)
+            start = f"{free}(TEXT? | {starts})"
         rules = [f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}", *self._rules]
         return "\n".join(rules) + _TERMINALS
 

@@ -133,6 +133,13 @@ def test_arguments_that_are_not_required_may_be_left_out(form: CallFormat) -> No
     assert takes(form, written(form, ("f", {})), [tool("f", a=NUMBER)], must_call=True)
 
 
+def test_a_call_without_its_first_mark_is_constrained_too() -> None:
+    text = "Hi " + written(by_name("qwen-xml"), ("look_up", ARGUMENTS)).removeprefix("<tool_call>\n")
+    assert takes(by_name("qwen-xml"), text)
+    assert not takes(by_name("qwen-xml"), text.replace("count", "town"))
+    assert not takes(by_name("qwen-xml"), "Hi <tool_call>\nThis is no call.")
+
+
 def test_white_space_between_the_parts_of_a_call_is_free() -> None:
     assert takes(HERMES, '<tool_call>{"name":"other","arguments":{}}</tool_call>', must_call=True)
     assert takes(by_name("qwen-xml"), "<tool_call><function=other></function></tool_call>\n", must_call=True)
