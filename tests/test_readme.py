@@ -15,8 +15,8 @@ from app.core.units import GB
 from app.hardware.build_choices import known_builds
 from app.models.catalog import Catalog, shipped_file
 from app.models.recommend import Room, propose
+from app.ui.actions import CHAT, PROGRAM, bindings
 from app.ui.composer.input import PromptInput
-from app.ui.keys import CHAT_KEYS, PROGRAM_KEYS
 from tests.cli.commands import every_command
 
 _ROOT = Path(__file__).parents[1]
@@ -89,10 +89,8 @@ def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
 
 
 def test_every_key_of_the_readme_does_what_it_shows() -> None:
-    bindings = [one for one in [*PROGRAM_KEYS, *CHAT_KEYS, *PromptInput.BINDINGS] if isinstance(one, Binding)]
-    does = {
-        key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bindings) for key in one.key.split(",")
-    }
+    bound = [one for one in [*bindings((*PROGRAM, *CHAT)), *PromptInput.BINDINGS] if isinstance(one, Binding)]
+    does = {key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bound) for key in one.key.split(",")}
     rows = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
     keys = {key: text for row, text in rows.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
 

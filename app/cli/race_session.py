@@ -162,7 +162,7 @@ class RaceStatus:
 def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> list[str]:
     """Store the speeds of a pair, unless other programs took much CPU time; return notes about the result."""
     if is_busy:
-        return ["The result is not saved, because other programs were busy."]
+        return ["Not added to Tandem's history, because other programs were busy."]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return [] if save(benchmarks_dir(), facts, when, speeds) else ["The result could not be saved."]
 

@@ -12,7 +12,7 @@ from app.conversations.rows import storable
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM = 3
-_EXCERPT = 80
+_EXCERPT = 160
 _BEFORE = 24
 """Characters of an excerpt before its first hit."""
 
@@ -39,17 +39,22 @@ class Hit:
     excerpt: Excerpt
 
 
-def excerpt(text: str, words: Sequence[str]) -> Excerpt:
-    """Return about 80 characters around the first hit, on one line; the beginning without a hit."""
-    pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+def any_of(words: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern that finds each of these words, in any case."""
+    return re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+
+
+def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT) -> Excerpt:
+    """Return about `length` characters on one line: the beginning, or those around the first hit if it is later."""
+    pattern = any_of(words)
     first = pattern.search(text)
-    start = max(0, first.start() - _BEFORE) if first else 0
+    start = max(0, first.start() - _BEFORE) if first and first.end() > length else 0
     if start:
         # Begin with a whole word, if there is a space to cut at.
         space = re.compile(r"\s").search(text, start, first.start() if first else start)
         start = space.end() if space else start
-    line = " ".join(text[start : start + _EXCERPT].split())
-    line = ("…" if start else "") + line + ("…" if start + _EXCERPT < len(text) else "")
+    line = " ".join(text[start : start + length].split())
+    line = ("…" if start else "") + line + ("…" if start + length < len(text) else "")
     return Excerpt(line, tuple(found.span() for found in pattern.finditer(line)))
 
 

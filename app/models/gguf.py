@@ -298,7 +298,7 @@ def file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
+        raise ModelFileError(f"There is no file {path}.", "Check the path.") from None
     except IsADirectoryError:
         raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.") from None
     except regular_file.PipeOrDeviceError:

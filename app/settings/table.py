@@ -397,7 +397,7 @@ SETTINGS: tuple[Setting, ...] = (
         unset="none",
     ),
     Setting("appearance.theme", Name("the name of a theme"), "tandem-dark", "color theme"),
-    Setting("appearance.reduced_motion", Switch(), True, "disable smooth scrolling"),
+    Setting("appearance.reduced_motion", Switch(), True, "scroll at once, without moving lines"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 FORMER = {"draft.lookup_min_match": "draft.ngram_min_match"}

@@ -7,20 +7,21 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     compare        an answer with and without drafts, side by side
     chat           the chat screen, one concern per module
     composer       the message input: completion, pastes, included files
-    commands       slash commands and the command palette
+    commands       slash commands, read and completed
     conversations  the list of conversations
     transcript     the open conversation on the screen
     models         pairs, their setup, and options for a pair that does not fit
     sidebar        measurements and how they are shown
     settings       settings and their effect on the chat
     themes         colors of Tandem and of other themes
-    keys           key bindings and where they are shown
+    keys           the last line of a screen, which shows its keys
     event_queue    worker events at the screen's pace
     terminal       clipboard, keys, native output
     base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
-    text, names    display text for model output, numbers and model files
+    actions        everything the chat can do: keys, slash commands, palette
+    text           display text for model output, numbers and model files
     key_names      display names of keys
 """
 

@@ -10,14 +10,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from inspect import isawaitable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.conversations.titles import fit
@@ -27,11 +27,10 @@ from app.session.answering import EngineFactory
 from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.session.session import Session
-from app.ui.base_screen import SubScreen
-from app.ui.commands import chat_commands
+from app.ui import actions
+from app.ui.base_screen import BaseScreen, SubScreen
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
-from app.ui.keys import PROGRAM_KEYS
 from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen
@@ -41,6 +40,7 @@ from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_color
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
+    from app.ui.screens.palette import Entry
     from app.worker.engine_worker import Loader
 
 log = logging.getLogger("tandem.screen")
@@ -75,7 +75,7 @@ class TandemApp(App[None]):
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
     BINDING_GROUP_TITLE = "Program"
-    BINDINGS: ClassVar[list[BindingType]] = PROGRAM_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = actions.bindings(actions.PROGRAM)
 
     def __init__(
         self,
@@ -178,7 +178,8 @@ class TandemApp(App[None]):
         from app.ui.screens.key_list import KeyListScreen
 
         if not self._has_screen(KeyListScreen):
-            self.push_screen(KeyListScreen(self.screen.active_bindings.values()))
+            bindings = self.screen.active_bindings.values()
+            self.push_screen(KeyListScreen(bindings, lists_commands=self.screen is self._chat))
 
     def watch_theme(self, theme: str) -> None:
         """Store a theme that was chosen in the palette."""
@@ -186,30 +187,29 @@ class TandemApp(App[None]):
             self.session.library.say(problem)
 
     def action_command_palette(self) -> None:
-        """Open the command palette."""
-        if not self._has_screen(CommandPalette):
-            from app.ui.screens.palette import Palette
+        """Open the list of everything that can be done."""
+        from app.ui.screens.palette import Palette, entries
 
-            self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
+        if isinstance(self.screen, BaseScreen) and not self._has_screen(Palette):
+            nothing = f"Nothing does that. Try fewer letters; {key('app.keys', 'f1')} lists every key and command."
+            palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing)
+            self.push_screen(palette, self._run_entry)
 
-    def search_themes(self) -> None:
+    def action_change_theme(self) -> None:
         """Open the list of themes."""
-        from app.ui.screens.palette import ThemePalette
+        from app.ui.screens.palette import Palette, themes
 
-        self.push_screen(ThemePalette())
+        known = themes(self)
+        chosen = next((at for at, each in enumerate(known) if each.name == self.theme), 0)
+        self.push_screen(Palette(known, "search the themes", chosen=chosen), self._run_entry)
+
+    async def _run_entry(self, entry: Entry | None) -> None:
+        if entry is not None and isawaitable(done := entry.run()):
+            await done
 
     def _has_screen(self, kind: type[Screen[Any]]) -> bool:
         """Return whether such a screen is open, perhaps below others."""
         return any(isinstance(screen, kind) for screen in self.screen_stack)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield SystemCommand("Keys", "Show every key", self.action_keys)
-        yield SystemCommand("Theme", "Choose other colors", self.action_change_theme)
-        if self._serve is not None and self.session.pair is not None:
-            yield SystemCommand("Serve", "Start or stop the server for editors and agents", self.action_serve)
-        yield SystemCommand("Quit", "Quit Tandem", self.action_quit)
-        if screen is self._chat:
-            yield from chat_commands(self._chat)
 
     def on_unmount(self) -> None:
         self._events.close()
@@ -218,12 +218,14 @@ class TandemApp(App[None]):
     def action_serve(self) -> None:
         """Start or stop the server."""
         pair = self.session.pair
-        if self._serve is not None and pair is not None:
-            try:
-                sentence, self._chat.header.serves = self._serve(pair, self.session.settings)
-                self._chat.hint.say(sentence)
-            except AppError as error:
-                self._chat.hint.say(error.sentences)
+        if self._serve is None or pair is None:
+            self._chat.hint.say(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
+            return
+        try:
+            sentence, self._chat.header.serves = self._serve(pair, self.session.settings)
+            self._chat.hint.say(sentence)
+        except AppError as error:
+            self._chat.hint.say(error.sentences)
 
     async def action_quit(self) -> None:
         """Quit at once; the caller closes the engine when the terminal is restored."""

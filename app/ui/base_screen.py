@@ -55,6 +55,10 @@ class BaseScreen(Screen[_T]):
         widget, offset = super().get_widget_and_offset_at(x, y)
         return (widget, offset) if widget is None or widget.is_attached else (None, None)
 
+    def dismiss(self, result: _T | None = None) -> AwaitComplete:
+        # Textual would dismiss the screen below when a key was pressed twice.
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()
+
 
 class SubScreen(BaseScreen[_T]):
     """A screen on top of the chat: its heading, its own widgets, a line for messages, and its keys."""
@@ -101,7 +105,3 @@ class SubScreen(BaseScreen[_T]):
     def stop_work(self) -> str:
         """Stop the work of this screen; return its name, or "" if nothing runs."""
         return ""
-
-    def dismiss(self, result: _T | None = None) -> AwaitComplete:
-        # Textual would dismiss the screen below when a key was pressed twice.
-        return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from textual.binding import Binding
 from textual.keys import REPLACED_KEYS, key_to_character
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """Choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
+_NUMBERED = 9
+"""Code blocks with a key."""
 _own: Callable[[], Mapping[str, str]] = dict
 
 
@@ -25,6 +26,14 @@ def key(identity: str, shipped: str) -> str:
     return shown(_own().get(identity, shipped).partition(",")[0])
 
 
+def code_key(number: int) -> str:
+    """Return what copies the code block with this number: a key where there is one, else the command."""
+    # On macOS alt and a digit type a character.
+    if number > _NUMBERED or sys.platform == "darwin":
+        return f"/copy {number}"
+    return shown(_own().get(f"chat.copy_{number}", f"alt+{number}").partition(",")[0])
+
+
 def shown(name: str) -> str:
     """Return a key as people read it: "ctrl+]" for Textual's "ctrl+right_square_bracket"."""
     *modifiers, last = name.split("+")
@@ -35,11 +44,17 @@ def shown(name: str) -> str:
 
 
 def bind(
-    keys: str, action: str, name: str, identity: str, tooltip: str = "", *, show: bool = True, priority: bool = False
+    keys: str,
+    action: str,
+    name: str,
+    identity: str,
+    tooltip: str = "",
+    *,
+    show: bool = True,
+    priority: bool = False,
+    key_display: str | None = None,
 ) -> Binding:
     """Return a binding that has an id for the user's own keys, and a tooltip for the list of keys."""
-    return Binding(keys, action, name, id=identity, tooltip=tooltip, show=show, priority=priority)
-
-
-hidden = partial(bind, show=False)
-"""Return a binding that only the list of keys shows."""
+    return Binding(
+        keys, action, name, id=identity, tooltip=tooltip, show=show, priority=priority, key_display=key_display
+    )

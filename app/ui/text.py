@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -32,7 +33,8 @@ NONE = "\N{EN DASH}"
 """Stands for a number that is not known."""
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
-_UNITS = ((365 * 86400, "y"), (7 * 86400, "wk"), (86400, "d"), (3600, "h"), (60, "min"))
+_UNITS = ((3600, "h"), (60, "min"))
+_DAY_S, _WEEK_DAYS = 86_400, 7
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -55,12 +57,24 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f}%"
 
 
-def age(seconds: float) -> str:
-    """Return how long ago something was, in its largest unit."""
+def when(moment: float, now: float) -> str:
+    """Return when something was: how long ago within a day, else its date, in at most 8 cells."""
     for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return "now"
+        if size <= now - moment < _DAY_S:
+            return f"{(now - moment) // size:.0f} {unit}"
+    if now - moment < _DAY_S:
+        return "now"
+    then = datetime.fromtimestamp(moment)
+    return f"{then:%b} {then.day}" if then.year == datetime.fromtimestamp(now).year else f"{then:%b %Y}"
+
+
+def day(moment: float, now: float) -> str:
+    """Return the heading for what happened on a day: recent days have names, earlier ones those of month and year."""
+    then, today = datetime.fromtimestamp(moment).date(), datetime.fromtimestamp(now).date()
+    days = (today - then).days
+    if days < _WEEK_DAYS:
+        return "Today" if days < 1 else "Yesterday" if days == 1 else "Last 7 days"
+    return f"{then:%B}" if then.year == today.year else f"{then:%B %Y}"
 
 
 def side_by_side(parts: Iterable[str], width: int, between: str) -> str:

@@ -1,4 +1,4 @@
-"""Themes: the draft is teal, the target is amber, everything else is grey; readable in every other theme too."""
+"""Themes: the draft is teal, the target is amber, code has a quiet palette, everything else is gray."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ MIN_CONTRAST = 4.5
 _RULE, _RAISED, _CHOSEN, _MUTED = 0.2, 0.08, 0.2, 0.75
 """Shares of the text's color in lines, in what lies above the rest, in its chosen line, and in muted text there."""
 _STEPS = 20
+_SYNTAX = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
+_OWN = ("draft", "target", "quiet", *_SYNTAX)
+_ANSI_SYNTAX = dict(zip(_SYNTAX, ("ansi_magenta", "ansi_green", "ansi_blue", "ansi_red"), strict=True))
+"""The terminal's own colors of code."""
 _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
 
@@ -58,6 +62,7 @@ DARK = _theme(
     rule="#30363b",
     draft="#45c9b4",
     target="#eeb04d",
+    **{"syntax-keyword": "#b4a0dc", "syntax-string": "#a3b58a", "syntax-name": "#8fb0dd", "syntax-number": "#d598ac"},
 )
 LIGHT = _theme(
     "tandem-light",
@@ -69,6 +74,7 @@ LIGHT = _theme(
     rule="#d8d5cf",
     draft="#007872",
     target="#985800",
+    **{"syntax-keyword": "#6b4fa0", "syntax-string": "#55692f", "syntax-name": "#35609c", "syntax-number": "#9c4463"},
 )
 _NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
 
@@ -114,7 +120,7 @@ def theme_colors(theme: Theme) -> dict[str, str]:
     """Return Tandem's colors in a theme.
 
     `raised` lies above the rest, `chosen` is the chosen line there, `ink` and `muted` are text on any of them. Themes
-    that are not Tandem's also get `draft`, `target`, `quiet` and `rule`.
+    that are not Tandem's also get `draft`, `target`, `quiet`, `rule` and the colors of code.
     """
     background, foreground = _grounds(theme)
     raised, chosen = background.blend(foreground, _RAISED), background.blend(foreground, _CHOSEN)
@@ -127,7 +133,9 @@ def theme_colors(theme: Theme) -> dict[str, str]:
         own = theme.variables
     else:
         shipped = (DARK if theme.dark else LIGHT).variables
-        own = {name: readable(Color.parse(shipped[name]), background).hex for name in ("draft", "target", "quiet")}
+        own = {name: readable(Color.parse(shipped[name]), background).hex for name in _OWN}
+        if theme.ansi:
+            own |= _ANSI_SYNTAX
         own["rule"] = background.blend(foreground, _RULE).hex
         colors |= own
     # Scrollbars as quiet as lines.

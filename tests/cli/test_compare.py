@@ -126,7 +126,7 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
         for command in commands:
             assert tandem(*command) == 0
             shown = capsys.readouterr().out
-            assert ("The result is not saved, because other programs were busy." in shown) == bool(text)
+            assert ("Not added to Tandem's history, because other programs were busy." in shown) == bool(text)
             assert text in shown
         assert ("Other programs" in (tmp_path / "card.md").read_text(encoding="utf-8")) == bool(text)
         assert (tmp_path / "data").exists() != bool(text)

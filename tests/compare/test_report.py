@@ -48,7 +48,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
         "  - identical output, 2 tokens",
         "- greedy, 256 tokens at most; 1 alternating round, each side alone",
         "- each side sees this prompt with the 2 messages before it",
-        "- each side starts with the 9 tokens before the prompt cached",
+        "- both sides reuse 9 cached tokens",
     ):
         assert part in shown
     assert shown.count(f"````text\n{text}\n````") == 2

@@ -19,7 +19,7 @@ def test_a_full_context_goes_on_with_a_summary(start: Callable[..., Terminal]) -
         terminal.press("Enter")
         # The footer offers another answer once this one has ended.
         terminal.until(lambda s: "esc stop" in s)
-        screen = terminal.until(lambda s: "ctrl+r again" in s)
+        screen = terminal.until(lambda s: "ctrl+r regenerate" in s)
         if "as a summary" in screen:
             break
     else:

@@ -11,16 +11,17 @@ from textual.app import App
 
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
-from app.core.errors import UsageError
-from app.ui.commands import COMMANDS, Command, code_blocks
+from app.core.errors import AppError, UsageError
+from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
+from app.ui.reading.code_blocks import code_blocks
 from tests.settings.in_memory import in_memory
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import open_chat
 
 
 @pytest.mark.parametrize(
     ("text", "command"),
-    [("/new", True), ("/title My trip", True), ("/usr/bin is full", False), (" /new", False), ("//new", False)],
+    [("/new", True), ("/rename My trip", True), ("/usr/bin is full", False), (" /new", False), ("//new", False)],
 )
 def test_a_command_is_a_line_that_begins_with_its_name(text: str, command: bool) -> None:
     assert COMMANDS.is_command(text) is command
@@ -49,7 +50,7 @@ def test_a_system_prompt_may_have_several_lines(text: str, argument: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["/title My\ntrip", PASTED.replace("system", "title"), PASTED.replace("system", "new")]
+    "text", ["/rename My\ntrip", PASTED.replace("system", "rename"), PASTED.replace("system", "new")]
 )
 def test_a_command_of_one_line_refuses_more(text: str) -> None:
     assert COMMANDS.is_command(text)
@@ -83,14 +84,14 @@ def test_any_text_is_a_command_or_an_error_with_a_hint(rest: str) -> None:
         except UsageError as error:
             assert error.hint or error.message.startswith("Usage: ")  # noqa: PT017
         else:
-            assert text.lower().startswith(f"/{command.name}")
+            assert text.lower()[1:].split()[0] in (command.name, *command.words.split())
 
 
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("/zzz", "/help lists them"),
-        ("/save", "Usage: /save FILE"),
+        ("/export", "Usage: /export FILE"),
         ("/new one", "takes no argument"),
     ],
 )
@@ -109,12 +110,11 @@ async def test_the_list_opens_filters_and_closes() -> None:
         await chat.type("/")
         await chat.type("s")
         await chat.shows("/stop")
-        assert "/save FILE" in chat.text
-        assert "/new" not in chat.text
-        await chat.pilot.press("down")
-        await chat.shows(CHOSEN + "/save FILE")
+        await chat.type("ys")
+        await chat.shows(CHOSEN + "/system")
+        assert "/stop" not in chat.text
         await chat.pilot.press("tab")
-        assert chat.prompt == "/save "
+        assert chat.prompt == "/system "
         await chat.pilot.press("ctrl+u")
         await chat.type("/he")
         await chat.shows("/help")
@@ -145,17 +145,44 @@ async def test_stop_works_while_an_answer_is_written() -> None:
 
 
 async def test_help_lists_every_command() -> None:
-    async with open_chat(size=(100, 40)) as chat:
+    async with open_chat(size=(100, 140)) as chat:
         await chat.pilot.press(*"/help", "enter")
         await chat.shows("/quit")
-        for command in COMMANDS.known.values():
+        for command in COMMANDS.all:
             assert command.usage in chat.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/ex", "/export"),
+        ("/save", "/export"),
+        ("/again", "/regenerate"),
+        ("/title", "/rename"),
+        ("/thinking", "/reasoning"),
+        ("/model", "/pair"),
+        ("/markdown", "/export"),
+        ("/regnerate", "/regenerate"),
+    ],
+)
+async def test_a_command_is_offered_by_any_word_for_it(typed: str, offered: str) -> None:
+    async with open_chat() as chat:
+        await chat.type(typed)
+        await chat.shows(CHOSEN + offered)
+
+
+async def test_a_line_that_no_command_matches_says_where_all_are_listed() -> None:
+    async with open_chat() as chat:
+        await chat.type("/qwx")
+        await chat.shows("No command does that; f1 lists all.")
+        await chat.pilot.press("backspace", "backspace", "backspace", "backspace")
+        await chat.until(lambda: "No command does that" not in chat.text)
 
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
     store = Store()
     async with open_chat(store=lambda: store, live=in_memory()) as chat:
-        await chat.type("/title Trip")
+        await chat.type("/rename Trip")
         await chat.pilot.press("enter")
         await chat.shows("send a prompt first")
         await chat.pilot.press("ctrl+u")
@@ -163,9 +190,9 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         await chat.pilot.press("enter")
         await chat.exchange("hello", "hi")
         assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be brief.")
-        await chat.type("/title Trip")
+        await chat.type("/rename Trip")
         await chat.pilot.press("enter")
-        await chat.shows('called "Trip"')
+        await chat.shows('Renamed to "Trip"')
         number = chat.screen.library.conversation
         assert number is not None
         assert store.load(number).settings == {"answer": {"system": "Be brief."}}
@@ -189,51 +216,45 @@ async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
 
         await told("/system", "There is no system prompt; /system TEXT")
         await told("/system Be brief.", "from the next prompt on.")
-        await told("/system", 'System prompt: "Be brief."; /system - removes')
+        await told("/system", "System prompt of this conversation; /system - removes it:")
+        assert "Be brief." in chat.text
         assert chat.screen.session.settings.system == "Be brief."
         await told("/system -", "Removed the system prompt")
         assert not chat.screen.session.settings.system
 
 
-async def run(chat: Chat, command: Command, argument: str) -> None:
-    done = command.run(chat.screen, argument)
-    assert done is not None
-    await done
-
-
-async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_chat(store=Store) as chat:
-        await chat.type("/save it")
+        await chat.type("/export it")
         await chat.pilot.press("enter")
-        await chat.shows("Nothing to save")
+        await chat.shows("nothing to export")
         await chat.pilot.press("ctrl+u")
         await chat.exchange("hello", "good day")
         for name in ("it", "it.json", "it.txt", "Talk v1.2"):
-            await chat.type(f"/save {name}")
+            await chat.type(f"/export {name}")
             await chat.pilot.press("enter")
-            await chat.shows("Saved as")
+            await chat.shows("Exported as")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         chat.engine.says("good evening")
         chat.engine.finishes()
         await chat.ready()
         for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
-            await chat.type(f"/save {name}")
+            await chat.type(f"/export {name}")
             await chat.pilot.press("enter")
-            await chat.shows(f"Saved as {name}. {told}".rstrip())
+            await chat.shows(f"Exported as {name}. {told}".rstrip())
             assert ("left out" in chat.text) == bool(told)
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
         assert "good day" in (tmp_path / "it.txt").read_text()
         assert "good day" in (tmp_path / "Talk v1.2.md").read_text()
-        await chat.type("/save it.md")
+        await chat.type("/export it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")
         for name in (".", "/"):
-            command, argument = COMMANDS.read(f"/save {name}")
             with pytest.raises(UsageError, match="is a folder"):
-                await run(chat, command, argument)
+                await chat.screen.run_line(f"/export {name}")
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +263,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
     def copy(app: App[None], text: str, what: str = "") -> None:
         copied.append(text)
 
-    monkeypatch.setattr("app.ui.commands.copy_text", copy)
+    monkeypatch.setattr("app.ui.chat.conversation_commands.copy_text", copy)
     async with open_chat() as chat:
         await chat.pilot.press("f8")
         await chat.shows("no answer to copy")
@@ -252,8 +273,9 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.until(lambda: copied == [text])
         await chat.pilot.press("ctrl+b")
         await chat.until(lambda: copied[1:] == ["b"])
-        with pytest.raises(UsageError):
-            COMMANDS.read("/copy code 1")
+        for line, sentence in (("/copy code 1", "Usage: /copy"), ("/copy 3", "2 code blocks, and no number 3")):
+            with pytest.raises(AppError, match=sentence):
+                await chat.screen.run_line(line)
 
 
 @given(st.text(st.sampled_from("/newcopy on\n5-"), max_size=12))

@@ -6,17 +6,14 @@ from dataclasses import replace
 
 import pytest
 from textual._compositor import Compositor
-from textual.command import CommandList
-from textual.content import Content
 from textual.driver import Driver
-from textual.geometry import Size
 
 from app.core.errors import AppError
 from app.engine.types import Origin
 from app.ui.app import TandemApp
 from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
-from app.ui.widgets.words import Word, Words
+from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.transcript.test_text_views import ROUND, says
 
@@ -38,17 +35,12 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
         await chat.shows(_WHO)
 
 
-async def test_a_notice_keeps_the_welcome_text_and_help_replaces_it() -> None:
+async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> None:
     async with open_chat() as chat:
         await chat.screen.messages.notice("Tandem opens with demo from now on.")
         await chat.shows("Tandem opens with demo from now on.")
         assert _WHO in chat.text
         assert chat.text.index("all keys") < chat.text.index("Tandem opens")
-        await chat.type("/help")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: _WHO not in chat.text)
-        await chat.pilot.press("ctrl+n")
-        await chat.shows(_WHO)
         await chat.screen.messages.fail(AppError("It is broken."))
         await chat.until(lambda: _WHO not in chat.text)
 
@@ -90,29 +82,10 @@ async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_
         app = chat.pilot.app
         assert isinstance(app, TandemApp)
         app.theme = theme
-        app.search_themes()
-        await chat.shows(theme)
-        themes = app.screen.query_one(CommandList)
-        await chat.until(lambda: themes.highlighted_option is not None)
-        assert themes.highlighted_option is not None
-        assert str(themes.highlighted_option.prompt) == theme
-        await chat.pilot.press(*"nord")
-        await chat.until(lambda: themes.option_count == 1 and themes.highlighted == 0)
-
-
-class _Bar(Words):
-    @property
-    def size(self) -> Size:
-        return Size(12, 1)
-
-
-def test_words_that_do_nothing_give_way() -> None:
-    bar = _Bar()
-    dead, alive, also = (Word(Content("dead"), None), Word(Content("alive"), print), Word(Content("also"), print))
-    bar.say([dead, alive, also])
-    assert bar.render().plain == "alive  also"
-    bar.say([dead, alive])
-    assert bar.render().plain == "dead  alive"
+        app.action_change_theme()
+        await chat.shows(f"{MARK} {theme}")
+        await chat.pilot.press(*"nord", "enter")
+        await chat.until(lambda: app.theme == "nord")
 
 
 @pytest.mark.parametrize("width", [38, 54, 60, 78, 120])

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from textual.command import CommandInput
 from textual.pilot import Pilot
 
 from app.conversations.message import Role
@@ -115,8 +114,7 @@ async def chosen(chat: Chat) -> None:
 
 
 async def searching(chat: Chat) -> None:
-    await chat.pilot.press("ctrl+o")
-    await chat.until(lambda: chat.screen.sidebar.has_focus_within)
+    await look(chat)
     await chat.pilot.press(*"pivot")
     await chat.shows("the pivot of the trip")
 
@@ -129,8 +127,7 @@ async def renaming(chat: Chat) -> None:
 
 async def palette(chat: Chat) -> None:
     await chat.pilot.press("ctrl+p")
-    chat.pilot.app.screen.query_one(CommandInput).cursor_blink = False
-    await chat.shows("Show every key")
+    await chat.shows("Start a new")
 
 
 SAID = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import wrap_future
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,13 +65,13 @@ class ChatActions(ChatBase):
         if here.running is not None:
             raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
         if phase is Phase.UNLOADED:
-            raise AppError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
+            raise AppError(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
         if here.queued:
             raise AppError(f"A prompt waits for its turn; {key('chat.take_back', 'esc')} takes it back.")
         if phase is Phase.ANSWERING:
             raise AppError("Another conversation is being answered; wait for its end, or open it to stop it.")
         if while_loading and phase is Phase.LOADING:
-            raise AppError("The models are still being loaded.")
+            raise AppError("The pair is still loading.")
 
     def _refuse_if_busy(self) -> None:
         if self.session.is_busy:
@@ -281,7 +281,6 @@ class ChatActions(ChatBase):
     async def action_restart(self) -> None:
         self.prompt.focus()
         self.hint.forget()
-        self.sidebar.end_search()
         await self._leave_for(None)
 
     async def open_conversation(self, conversation: int | None) -> None:
@@ -294,18 +293,19 @@ class ChatActions(ChatBase):
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
         """Open the conversation that was found, at the message that was found; None stays."""
-        if found is not None:
-            self.sidebar.end_search()
         await self.open_conversation(found.conversation if found is not None else None)
         if found is not None and found.message is not None:
-            await self.attempt(self._reveal, found.message)
+            await self.attempt(self._reveal, found.message, found.words)
 
-    async def _reveal(self, message: int) -> None:
+    async def _reveal(self, message: int, words: Sequence[str]) -> None:
+        """Show a message, at the first of some words in it."""
+        from app.conversations.search import any_of
+
         tree = self.session.conversation.tree
         if message in tree.nodes and tree.nodes[message] not in tree.path:
             self._refuse_if_busy()
             await self._show_branch(message)
-        await self.messages.seek(message)
+        await self.messages.seek(message, any_of(words) if words else None)
 
     async def _leave_for(self, conversation: int | None) -> None:
         pending = self.input_mode.pending_text

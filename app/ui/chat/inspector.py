@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from textual import events
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
 
 from app.core.printable import printable
@@ -33,11 +34,15 @@ class Inspector(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._steps: deque[StepDetails] = deque(maxlen=_MAX_STEPS)
+        self.steps: deque[StepDetails] = deque(maxlen=_MAX_STEPS)
+        """The newest steps, the oldest first."""
         self._newer = 0
         """Steps after the chosen one."""
         self.drafter = SOURCE_NAMES["model"]
         """Name of the source other than n-grams."""
+
+    class Selected(Message):
+        """The user chose a step; its tokens should be marked in the text."""
 
     def on_resize(self) -> None:
         self._show()
@@ -49,27 +54,32 @@ class Inspector(Widget):
 
     def begin(self) -> None:
         """Forget the steps of the last answer."""
-        self._steps.clear()
+        self.steps.clear()
         self._newer = 0
         self._show()
 
     def add(self, steps: Iterable[StepDetails]) -> None:
         """Append steps; a chosen earlier one stays chosen."""
         added = list(steps)
-        self._steps.extend(added)
+        self.steps.extend(added)
         if self._newer:
-            self._newer = min(self._newer + len(added), len(self._steps) - 1)
+            self._newer = min(self._newer + len(added), len(self.steps) - 1)
         if self.display:
             self._show()
 
     def step(self, by: int) -> None:
         """Go to later steps, or to earlier ones if negative; at the newest, stay with it."""
-        self._newer = max(0, min(self._newer - by, len(self._steps) - 1))
+        self._newer = max(0, min(self._newer - by, len(self.steps) - 1))
         self._show()
+        self.post_message(self.Selected())
+
+    def select(self, index: int) -> None:
+        """Choose a step by its index, the oldest first."""
+        self.step(index - (len(self.steps) - 1 - self._newer))
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
-        if place is not None and place.y < min(self._n_rows, len(self._steps)):
+        if place is not None and place.y < min(self._n_rows, len(self.steps)):
             self.step(self._above - place.y)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -81,9 +91,19 @@ class Inspector(Widget):
         self.step(1)
 
     @property
+    def index(self) -> int | None:
+        """Index of the step that is explained; None without one."""
+        return len(self.steps) - 1 - self._newer if self.steps else None
+
+    @property
     def details(self) -> StepDetails | None:
         """The step that is explained."""
-        return self._steps[-1 - self._newer] if self._steps else None
+        return self.steps[-1 - self._newer] if self.steps else None
+
+    @property
+    def follows(self) -> bool:
+        """Return whether the newest step is explained, whichever it is."""
+        return not self._newer
 
     @property
     def _is_brief(self) -> bool:
@@ -98,12 +118,12 @@ class Inspector(Widget):
     @property
     def _above(self) -> int:
         """Rows above the chosen one: it is in the middle, except near both ends."""
-        n_rows, older = self._n_rows, len(self._steps) - 1 - self._newer
+        n_rows, older = self._n_rows, len(self.steps) - 1 - self._newer
         return min(self._newer, max(n_rows // 2, n_rows - 1 - older))
 
     def _show(self) -> None:
         details = self.details
-        number = f"step {details.number:,} of {self._steps[-1].number:,}" if details is not None else ""
+        number = f"step {details.number:,} of {self.steps[-1].number:,}" if details is not None else ""
         closes = f"{key('chat.tokens', 'f3')} closes"
         title = Content(f" {'   '.join(words for words in (number, closes) if words)} ")
         styles = COLORLESS if self.app.no_color else STYLES
@@ -116,7 +136,7 @@ class Inspector(Widget):
         if details is None:
             return Content.styled(_NOTHING, "$quiet")
         width, above = self.size.width, self._above
-        newest_first = list(reversed(self._steps))
+        newest_first = list(reversed(self.steps))
         first = self._newer - above
         rows = step_rows(newest_first[first : first + self._n_rows], above, width)
         gap = [Content("")] * (self.size.height >= _AIRY)
@@ -130,15 +150,16 @@ _LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _GAP = "   "
+_WIDTHS, _BRIEF_WIDTHS = (5, 11, 17, 9), (5, 11, 8, 9)
+"""Cells of a step's number, source, accepted tokens and time: they stay where they are while steps come."""
 _ROOMY = 72
 """Cells from which numbers are explained."""
-_UNSEEN = "not computed while this was closed"
 
 
 def visible(piece: bytes) -> str:
     """Return one token with marks for spaces and line ends, or the bytes of an incomplete character."""
     if not piece:
-        return "control"
+        return "end of answer"
     try:
         text = piece.decode()
     except UnicodeDecodeError:
@@ -173,8 +194,9 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
 
     The one at the index `chosen` also shows its cost; the others show their tokens.
     """
-    heads = [_head(details, brief=width < _ROOMY) for details in steps]
-    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    brief = width < _ROOMY
+    heads = [_head(details, brief=brief) for details in steps]
+    widths = _BRIEF_WIDTHS if brief else _WIDTHS
     for at, (details, (number, source, accepted, took)) in enumerate(zip(steps, heads, strict=True)):
         line = Content.assemble(
             f"{MARK} " if at == chosen else "  ",
@@ -183,7 +205,7 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
             (source.ljust(widths[1]), _DRAFT if details.drafted else _QUIET),
             _GAP,
             (accepted.ljust(widths[2]), _DRAFT),
-            _GAP if widths[2] else "",
+            _GAP,
             (took.rjust(widths[3]), _QUIET),
         )
         more = _cost(details, width - line.cell_length) if at == chosen else Content(_GAP) + _written(details)
@@ -192,9 +214,10 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
 
 def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
     drafted, by_model = len(details.drafted), details.n_model
-    sources = [name for name, count in (("model", by_model), ("n-gram", drafted - by_model)) if count]
+    sources = [name for name, count in (("draft model", by_model), ("n-gram", drafted - by_model)) if count]
     accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
-    return f"{details.number:,}", " and ".join(sources) or "no draft", accepted, f"{details.total_ns / 1e6:.1f} ms"
+    source = sources[0] if len(sources) == 1 else "both" if sources else "no draft"
+    return f"{details.number:,}", source, accepted, f"{details.total_ns / 1e6:.1f} ms"
 
 
 def _cost(details: StepDetails, room: int) -> Content:
@@ -228,7 +251,8 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
         if (line < 2 and not details.drafted) or (brief and label in _PROBABILITIES):
             continue
         if label == _LABELS[-1] and not details.chosen:
-            yield Content.styled(label.ljust(_LABEL_CELLS) + _UNSEEN, _QUIET).truncate(width, ellipsis=True)
+            unseen = f"recorded only while {key('chat.tokens', 'f3')} is open"
+            yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET).truncate(width, ellipsis=True)
             continue
         cells = [columns[depth][line] for depth in range(start, end)]
         padded = [cell.pad_right(room - cell.cell_length) for cell, room in zip(cells, widths[start:end], strict=True)]

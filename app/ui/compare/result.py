@@ -108,7 +108,7 @@ def _runs(measured: Measured) -> str:
     if ratio.n > 1:
         runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
     if measured.outcome == "unclear":
-        runs += f"; {key('compare.more', 'r')} runs 3 more"
+        runs += f"; {key('compare.more', '3')} runs 3 more"
     return f"  ({runs})"
 
 

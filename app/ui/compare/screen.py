@@ -54,8 +54,8 @@ class CompareScreen(SubScreen[None]):
         Binding("escape", "stop", "stop", key_display="esc", id="compare.stop", tooltip="Stop the comparison"),
         Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Back to the chat"),
         Binding("tab", "switch", "switch", id="compare.switch", tooltip="Show the text of the next side"),
-        Binding("m", "more(1)", "run again", id="compare.once", tooltip="Run both sides once more"),
-        Binding("r", f"more({_MORE})", f"run {_MORE} more", id="compare.more", tooltip="Run both sides three times"),
+        Binding("r", "more(1)", "again", id="compare.once", tooltip="Run both sides once more"),
+        Binding("3", f"more({_MORE})", "three more", id="compare.more", tooltip="Run both sides three more times"),
         Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
         Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
         Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
@@ -227,7 +227,9 @@ class CompareScreen(SubScreen[None]):
     def _show_result(self, *, was_stopped: bool = False) -> None:
         result = Comparison(self._rounds, self._differences) if self._rounds else None
         ending = f"after {counted(len(self._rounds), 'complete run')}" if result else "before the first run ended"
-        self.result.show_activity(f"stopped {ending}" if was_stopped else "")
+        # Otherwise only the explanation of a difference was stopped.
+        is_short = was_stopped and len(self._rounds) < self._goal
+        self.result.show_activity(f"stopped {ending}" if is_short else "")
         self.result.show_result(result)
         if result is not None:
             for measured in result.measured:
@@ -239,7 +241,7 @@ class CompareScreen(SubScreen[None]):
         error = with_keys(error, self._comparable.pair)
         if isinstance(error, NoRoomError):
             # The options are applied in the chat.
-            once, pairs = key("compare.once", "m"), key("chat.pairs", "f6")
+            once, pairs = key("compare.once", "r"), key("chat.pairs", "f6")
             hint = f"Free some memory and press {once}, or choose another pair in the chat ({pairs})."
             error = AppError(error.message, hint)
         await self.result.fail(error)

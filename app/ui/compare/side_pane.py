@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -21,13 +20,23 @@ from app.core.units import counted
 from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
+from app.engine.types import FinishReason
 from app.ui.text import percent
+from app.ui.transcript.parts import ModelMarkdown
 from app.ui.widgets.rows_view import Passage
 
 _TITLE = 23
 _COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
 """Cells and style of each figure."""
-_WORD = re.compile(r"\s*\S*")
+_WORD = re.compile(r"\w+")
+_ENDS = {
+    FinishReason.LENGTH: "cut at {}",
+    FinishReason.CANCELLED: "stopped after {}",
+    FinishReason.CONTEXT: "cut at {}: the context is full",
+}
+"""Why a text stops, if not by itself."""
+_BETWEEN = "\n\n"
+"""Stands between reasoning and answer."""
 Figures = tuple[str, ...]
 """Speed, acceptance, tokens, TTFT and tokens per step, as texts; "" if not measured."""
 
@@ -115,82 +124,96 @@ class SidePane(Vertical):
 
     line = query_one(SideLine)
     body = query_one(FollowedText)
-    shown = query_one(Passage)
+    reasoning = query_one(".reasoning", ModelMarkdown)
+    answer = query_one(".answer", ModelMarkdown)
+    note = query_one(Passage)
 
     def __init__(self, side: str) -> None:
         super().__init__()
         self._side = side
         self._color = "$target" if side == PLAIN else "$draft"
         self.row = SideLine(side, self._color)
-        self._parts: list[Segment] = []
-        self._mark: int | None = None
+        self._texts = {True: "", False: ""}
+        """The reasoning and the answer."""
+        self._marked: tuple[ModelMarkdown, re.Pattern[str], int] | None = None
+        """The part with the mark, the marked word, and how often it stands before the mark."""
 
     def compose(self) -> ComposeResult:
         yield SideLine(self._side, self._color)
         with FollowedText():
+            yield ModelMarkdown(classes="reasoning")
+            yield ModelMarkdown(classes="answer")
             yield Passage(Content.styled("waiting", "$quiet"))
 
     @property
     def text(self) -> str:
         """The text, reasoning included."""
-        return "".join(part.text for part in self._parts).lstrip()
+        return _BETWEEN.join(filter(None, self._texts.values()))
 
     def begin(self) -> None:
         """Clear the text for the next run."""
-        self._parts, self._mark = [], None
+        self._texts, self._marked = {True: "", False: ""}, None
+        for part in (self.reasoning, self.answer):
+            part.clear()
+        self.note.write("")
         self.show_figures(())
         self.body.follows = True
-        self._draw()
 
     def add(self, segments: Sequence[Segment], stats: GenerationStats | None) -> None:
         """Append text, and show newer counters."""
         if stats is not None:
             self.show_figures(running_figures(stats))
-        for segment in segments:
-            self._parts.append(self._separated(segment))
+        for is_reasoning, part in ((True, self.reasoning), (False, self.answer)):
+            text = "".join(segment.text for segment in segments if segment.reasoning is is_reasoning)
+            # Leading spaces would make the first line a code block.
+            text = text if self._texts[is_reasoning] else text.lstrip()
+            if text:
+                self._texts[is_reasoning] += text
+                part.append(text)
         if segments:
-            self._draw()
+            self.body.scroll_to_end()
 
     def end(self, run: Run) -> None:
-        """Show the counters of a finished run."""
+        """Show the counters of a finished run, and why its text stops."""
         self.show_figures(running_figures(run.stats))
-        if not self.text.strip():
-            self.shown.write(Content.styled("empty answer", "$quiet"))
+        reason = "empty answer" if not self.text.strip() else _ENDS.get(run.reason, "")
+        self.note.write(Content.styled(reason.format(counted(run.stats.predicted_n, "token")), "$quiet"))
+        self.body.scroll_to_end()
 
     def show_figures(self, figures: Figures) -> None:
         self.line.figures = self.row.figures = figures
 
     def mark(self, at: int | None) -> None:
         """Mark the word at a character and scroll to it; None marks nothing."""
-        self._mark = at
-        self._draw()
-        if at is not None:
-            self.body.release_anchor()
-            self.call_after_refresh(self._scroll_to_mark)
+        if at is None:
+            return
+        n_reasoning = len(self._texts[True])
+        is_reasoning = at < n_reasoning
+        part, text = (self.reasoning if is_reasoning else self.answer), self._texts[is_reasoning]
+        start = at if is_reasoning or not n_reasoning else at - n_reasoning - len(_BETWEEN)
+        word = next((each for each in _WORD.finditer(text) if each.end() > start), None)
+        if word is None:
+            return
+        same = re.compile(rf"\b{re.escape(word[0])}\b")
+        n_before = sum(1 for _ in same.finditer(text, 0, word.start()))
+        part.read_all()
+        part.mark_match(same, n_before, f"bold underline {self._color}")
+        self._marked = part, same, n_before
+        self.body.release_anchor()
+        self.call_after_refresh(self._scroll_to_mark)
 
     def on_resize(self) -> None:
-        if self._mark is not None:
+        if self._marked is not None:
             self.call_after_refresh(self._scroll_to_mark)
 
     def scroll_text(self, lines: int) -> None:
         self.body.scroll_relative(y=lines, animate=False, immediate=True)
 
     def _scroll_to_mark(self) -> None:
-        if self._mark is not None:
+        if self._marked is None:
+            return
+        part, word, number = self._marked
+        line = part.line_of_match(word, number)
+        if line is not None:
             above = min(1, self.body.size.height - 1)
-            self.body.scroll_to(y=self.shown.line_of(self._mark) - above, animate=False, immediate=True)
-
-    def _separated(self, segment: Segment) -> Segment:
-        """Return the segment with a blank line before it where reasoning ends or begins."""
-        if not self.text or segment.reasoning == self._parts[-1].reasoning:
-            return segment
-        n_breaks = len(self.text) - len(self.text.rstrip("\n"))
-        return replace(segment, text="\n" * (2 - n_breaks) + segment.text)
-
-    def _draw(self) -> None:
-        text = Content.assemble(*((printable(part.text), "$quiet" if part.reasoning else "") for part in self._parts))
-        text = text[len(text.plain) - len(text.plain.lstrip()) :]
-        if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
-            text = text.stylize(f"bold underline {self._color}", *word.span())
-        self.shown.write(text)
-        self.body.scroll_to_end()
+            self.body.scroll_to(y=part.virtual_region.y + line - above, animate=False, immediate=True)

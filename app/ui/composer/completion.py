@@ -14,7 +14,8 @@ from textual.widgets import Static
 from app.conversations.attached import split
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.commands import COMMANDS, PATH, Command
+from app.ui.actions import PATH, Action
+from app.ui.commands import COMMANDS
 from app.ui.composer.file_search import search_files
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
@@ -124,13 +125,12 @@ def completions(
     Relative paths start from `base`; `files` are the known ones below it.
     """
     if text.startswith("/") and cursor == len(text):
-        if commands := COMMANDS.matching(text):
+        commands = COMMANDS.matching(text)
+        if commands is not None:
             return 0, [_suggestion(command) for command in commands]
         if given := COMMANDS.argument_of(text):
             command, typed = given
             start = cursor - len(typed)
-            if command.choices:
-                return start, [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
             if command.argument == PATH:
                 return start, _paths_like(typed, str, base)
     reference = reference_at(text, cursor)
@@ -153,8 +153,8 @@ def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[
     return [Suggestion(path[path.rstrip("/").rfind("/") + 1 :], inserted(path), whole=False) for path in paths]
 
 
-def _suggestion(command: Command) -> Suggestion:
-    space = " " if command.argument else ""
+def _suggestion(command: Action) -> Suggestion:
+    space = " " if command.argument is not None else ""
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
 
 

@@ -19,11 +19,12 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
+from app.ui.actions import PROMPT, bindings
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.file_search import index_files
 from app.ui.composer.included_files import reference_at
-from app.ui.key_names import bind, key
+from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
 _PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
@@ -36,22 +37,9 @@ class PromptInput(PromptEditor):
 
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
-        bind("enter", "send", "send", "prompt.send", "Send the prompt", priority=True, show=False),
-        bind(
-            "ctrl+j,shift+enter,alt+enter",
-            "break_line",
-            "new line",
-            "prompt.break_line",
-            "Start a new line in the prompt",
-            priority=True,
-        ),
+        *bindings(PROMPT),
         # As in shells; without it the letter would be typed.
         Binding("alt+d", "delete_word_right", show=False),
-        bind("tab", "complete", "complete", "prompt.complete", "Complete what is typed", show=False),
-        bind("escape", "dismiss", "close", "prompt.dismiss", "Close the list above the prompt", show=False),
-        bind("ctrl+s", "search", "search prompts", "prompt.search", "Search past prompts", show=False),
-        # Ctrl+Z suspends, as in any program of a terminal.
-        bind("ctrl+underscore", "undo", "undo", "prompt.undo", "Undo what was typed", show=False),
     ]
 
     @dataclass
@@ -156,7 +144,8 @@ class PromptInput(PromptEditor):
             found = completions(text, cursor, Path(), self._files) if cursor is not None else None
             self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
-            self.menu.offer(found[1] if found is not None else ())
+            nothing = f"No command does that; {key('app.keys', 'f1')} lists all." if text.startswith("/") else ""
+            self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
 
     def _index_files(self, text: str, cursor: int | None) -> None:
         """Look for files below the working folder once for each @ that is typed."""
@@ -239,7 +228,7 @@ class PromptInput(PromptEditor):
         folded = [word.casefold() for word in words]
         matching = (each for each in self._prompts if all(word in each[1].casefold() for word in folded))
         newest = islice(matching, _MOST_FOUND)
-        found = [Suggestion(excerpt(question, words).text, message) for message, question in newest]
+        found = [Suggestion(excerpt(question, words, self.size.width).text, message) for message, question in newest]
         self.menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} closes.")
 
     def _leave_search(self) -> str | None:

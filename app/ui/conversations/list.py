@@ -14,7 +14,7 @@ from app.conversations.tree import Summary
 from app.core.printable import printable
 from app.session.library import Mark
 from app.ui.reading.rows import wrapped
-from app.ui.text import MARK, age, cell, cut
+from app.ui.text import MARK, cell, cut, day, when
 from app.ui.widgets.choice_list import ChoiceList
 
 _MARGIN = 3
@@ -55,7 +55,8 @@ class ConversationList(ChoiceList[ConversationRow]):
         sign = _SIGNS[row.mark] if is_narrow and row.mark is not None else " "
         mark = MARK if is_chosen else _OPEN if is_open else sign
         right = (_beside(row, width), "$quiet")
-        lines = [Content.assemble(f" {mark} ", cell(cut(title, room), room), " " * _gap(width), right)]
+        line = Content.assemble(f" {mark} ", cell(cut(title, room), room), " " * _gap(width), right)
+        lines = [*(self.above(at) if is_narrow else ()), line]
         if rest.plain:
             rest = Content.styled(rest.plain.lstrip(), "$quiet")
             lines.append(Content.assemble(" " * _MARGIN, cut(rest, width - _MARGIN - 1)))
@@ -66,17 +67,30 @@ class ConversationList(ChoiceList[ConversationRow]):
         if row.hit is not None:
             return len(self.lines(at, width))
         # There may be a thousand.
-        return 1 if width >= _NARROW else 1 + (_name(row).cell_length > _title_room(row, width))
+        if width >= _NARROW:
+            return 1
+        return len(self.above(at)) + 1 + (_name(row).cell_length > _title_room(row, width))
+
+    def above(self, at: int) -> list[Content]:
+        """Return the day of the conversation where it differs from that of the row above."""
+        heading = _heading(self.rows[at])
+        if self.rows[at].hit is not None or (at and heading == _heading(self.rows[at - 1])):
+            return []
+        return [*[Content()] * (at > 0), Content.styled(f"   {heading}", "$quiet")]
+
+
+def _heading(row: ConversationRow) -> str:
+    return "Pinned" if row.summary.pinned else day(row.summary.updated, time())
 
 
 def _beside(row: ConversationRow, width: int) -> str:
-    """Return the text to the right of a title, equally wide for any age."""
+    """Return the text to the right of a title, equally wide for any date."""
     pinned = row.summary.pinned
     if width < _NARROW:
         return f" {_PINNED} " if pinned else " "
     words = [row.mark.value] if row.mark is not None else []
     words += [word for word, is_so in (("open", row.is_open), ("pinned", pinned)) if is_so]
-    return f"{'  '.join([*words, f'{age(time() - row.summary.updated):>6}'])} "
+    return f"{'  '.join([*words, f'{when(row.summary.updated, time()):>8}'])} "
 
 
 def _gap(width: int) -> int:

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 
 from app.core.printable import printable
 from app.session.library import Library
+from app.ui.actions import CONVERSATIONS, bindings
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
 from app.ui.key_names import bind, key
@@ -52,15 +53,7 @@ class ConversationPicker(Vertical):
     """Find a conversation; open, rename, pin or delete it. With `select_at_once` the first click opens it."""
 
     BINDING_GROUP_TITLE = "Conversations"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("ctrl+t", "pin", "pin", "found.pin", "Pin or unpin the conversation", priority=True),
-        bind("ctrl+r", "rename", "rename", "found.rename", "Rename the conversation", priority=True),
-        bind("ctrl+x", "delete", "delete", "found.delete", "Delete the conversation", priority=True),
-        # As in the prompt.
-        bind(
-            "ctrl+underscore", "undelete", "undo", "found.undelete", "Restore the deleted conversation", priority=True
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(CONVERSATIONS)
 
     conversations = query_one(ConversationList)
     search_input = query_one(SearchInput)
@@ -68,10 +61,11 @@ class ConversationPicker(Vertical):
 
     @dataclass
     class Chosen(Message):
-        """A conversation was chosen, with the found message."""
+        """A conversation was chosen, with the found message and the words that were searched for."""
 
         conversation: int
         message: int | None = None
+        words: tuple[str, ...] = ()
 
     class Changed(Message):
         """Conversations were deleted or restored."""
@@ -116,7 +110,8 @@ class ConversationPicker(Vertical):
     def _take(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self.post_message(self.Chosen(row.summary.id, row.hit.message if row.hit is not None else None))
+            message, words = (row.hit.message, tuple(self.search_input.value.split())) if row.hit else (None, ())
+            self.post_message(self.Chosen(row.summary.id, message, words))
 
     @on(ConversationList.Changed)
     def _on_changed(self) -> None:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
-from textual.binding import BindingType
+from textual import events
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.screen import Screen
 
 from app.session.library import Library
-from app.ui.key_names import bind
+from app.ui.key_names import key
 from app.ui.widgets.words import Word, Words
 
 
 class Sidebar(Vertical):
-    """Show the list once the store is open, after the first frame."""
-
-    BINDING_GROUP_TITLE = "Conversations"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("escape", "leave", "back", "sidebar.leave", "Back to the prompt"),
-    ]
-
-    class Left(Message):
-        """The user returns to the prompt."""
+    """Show the list once the store is open, after the first frame. It is for the mouse; a key opens the whole list."""
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -41,40 +31,26 @@ class Sidebar(Vertical):
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._library, "search", select_at_once=True)
+        self._picker = ConversationPicker(self._library, f"search  {key('chat.open', 'ctrl+o')}", select_at_once=True)
         await self.mount(self._picker, self._words)
+        self._picker.search_input.can_focus = False
         self._filled = True
         self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)
         self._on_bindings(self.screen)
+
+    async def on_click(self, event: events.Click) -> None:
+        """Search in the whole list, which has room for dates and sentences."""
+        if self._filled and self._picker.search_input.region.contains_point(event.screen_offset):
+            await self.run_action("screen.conversations")
 
     def update_list(self) -> None:
         """Show the titles and the open conversation as they are now."""
         if self._filled and self.display:
             self._picker.update()
 
-    @property
-    def can_open(self) -> bool:
-        """Return whether a conversation can be opened."""
-        return self._filled and self._picker.conversations.row is not None
-
-    def search(self) -> bool:
-        """Focus the search line; return whether it is visible."""
-        if self._filled and self.display:
-            self._picker.search_input.focus()
-        return self._filled and self.display
-
-    def end_search(self) -> None:
-        """Clear the search."""
-        if self._filled:
-            self._picker.search_input.clear()
-
     async def on_show(self) -> None:
         await self.fill()
         self.update_list()
-
-    def action_leave(self) -> None:
-        self.end_search()
-        self.post_message(self.Left())
 
     def _on_bindings(self, screen: Screen[object]) -> None:
         """Show buttons for the mouse."""

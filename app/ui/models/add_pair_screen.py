@@ -46,7 +46,7 @@ _NO_DRAFT = "empty: the target's draft layers; none: n-grams"
 class AddPairScreen(SubScreen[str | None]):
     """Enter two models, check them, and add them; the result is the name of the new pair."""
 
-    HEADING = "Add models"
+    HEADING = "Add a pair"
     BINDING_GROUP_TITLE = "Another pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"

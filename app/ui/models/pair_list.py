@@ -20,6 +20,8 @@ RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTIONS
 _CHECKING = "Checking what this machine can run …"
 _NAME, _FEWEST_NAME = 18, 12
 """Cells of a pair's name, and of the target's name when models are shortened."""
+_NAME_SHARE = 4
+"""Part of a wide window that names may take: one in four cells."""
 _SIZE, _STATUS, _FIT, _SPEED = 8, 11, 8, 15
 _FEWEST_MODELS = 8
 _MEDIUM, _WIDE = 56, 110
@@ -34,7 +36,7 @@ class PairList(ChoiceList[PairCard | None]):
     def __init__(self) -> None:
         super().__init__()
         self.state = PairsState()
-        self._name_width = 0
+        self._longest_name = 0
         self._words: list[str] = []
         self.question = ""
         self._picked: str | None = None
@@ -51,7 +53,7 @@ class PairList(ChoiceList[PairCard | None]):
         self.state = state
         # Hidden pairs count too, so that no column moves when they appear.
         names = (Content(printable(card.name)).cell_length for card in state.cards)
-        self._name_width = min(_NAME, max(names, default=0))
+        self._longest_name = max(names, default=0)
         self._update()
 
     def filter(self, text: str) -> None:
@@ -102,7 +104,7 @@ class PairList(ChoiceList[PairCard | None]):
         mark = f" {MARK} " if chosen else "   "
         if card is None:
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
-        name_width = self._name_width
+        name_width = self._name_width(width)
         name = cell(Content.styled(printable(card.name), "bold" if chosen else ""), name_width)
         columns: list[Content | str] = [mark, name]
         speed = _SPEED + len(_GAP) if width >= _WIDE else 0
@@ -120,13 +122,17 @@ class PairList(ChoiceList[PairCard | None]):
         line = Content.assemble(*columns)
         return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
+    def _name_width(self, width: int) -> int:
+        """Return the cells of names: a wide window shows longer ones whole."""
+        return min(self._longest_name, max(_NAME, width // _NAME_SHARE) if width >= _WIDE else _NAME)
+
     def details(self, at: int, width: int) -> Iterator[Content]:
         card = self.rows[at]
         if card is None:
             yield Content.styled("Any two compatible GGUF models, from Hugging Face or from disk.", "$quiet")
             return
         setup = self.state.setups.get(card.name)
-        if len(card.name) > _NAME:
+        if len(card.name) > self._name_width(self._width):
             yield Content(printable(card.name))
         if card.pair.title != card.name:
             yield Content(printable(card.pair.title))

@@ -225,6 +225,11 @@ class PairService:
             name = free_name(replace(pair, name=pair_name(pair.target)), self._pairs)
             self._added[name] = replace(pair, name=name)
             self._pairs = self._added | self._pairs
+            files = _local_files(self._added[name])
+            if files is not None and files.is_here:
+                # So that every command knows it by this name.
+                with suppress(AppError):
+                    self._environment.registry.add(files, default=False)
         return name
 
     def _files(self, name: str) -> SetUp | None:

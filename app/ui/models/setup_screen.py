@@ -33,7 +33,7 @@ _BETWEEN = " · "
 class SetupScreen(SubScreen[LoadRequest | None]):
     """Choose a pair; the result is a request to load it, or None to return to the chat, if `can_leave`."""
 
-    HEADING = "Choose models"
+    HEADING = "Choose a pair"
     BINDING_GROUP_TITLE = "Pairs"
     AUTO_FOCUS = "PairFilter"
     CSS_PATH = "setup.tcss"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
-from pygments import token as code
-from pygments.lexer import Lexer
-from pygments.lexers import get_all_lexers, get_lexer_by_name
 from textual.content import Content, Span
 
 from app.core.printable import printable
-from app.ui.reading.rows import Row, Rule, spaced, table
+from app.ui.reading.highlight import colored_lines
+from app.ui.reading.rows import CodeStart, Row, Rule, spaced, table
 
 # The dialect
 
@@ -129,50 +126,23 @@ def _inline(tokens: Sequence[Token]) -> Content:
 
 # Blocks
 
-_STYLES: dict[Any, str] = {
-    code.Comment: "italic $quiet",
-    code.Keyword: "bold",
-    code.String: "$muted",
-    code.String.Doc: "italic $quiet",
-    code.Name.Function: "bold",
-    code.Name.Class: "bold",
-    code.Operator.Word: "bold",
-}
-"""Weight and gray; colors belong to the two models."""
 _BAR = Content.styled("┃ ", "$rule")
 _WRAPPED = Content.styled("┃ ↪ ", "$rule")
 
 
-@cache
-def _languages() -> frozenset[str]:
-    """Names of all languages; Pygments would look for another name in every installed package."""
-    return frozenset(name for _, names, _, _ in get_all_lexers(plugins=False) for name in names)
+def is_closed(fence: SyntaxTreeNode, lines: Sequence[str]) -> bool:
+    """Return whether a fence has its end in the source."""
+    start, end = fence.map or (0, 0)
+    last = lines[end - 1].strip(" >")
+    return end - start > 1 and last.startswith(fence.markup) and not last.strip(fence.markup[0])
 
 
-@lru_cache(32)
-def lexer_of(language: str) -> Lexer | None:
-    known = language.lower() in _languages()
-    return get_lexer_by_name(language, stripnl=False, ensurenl=True) if known else None
-
-
-@cache
-def _style(kind: Any) -> str:
-    return next((_STYLES[each] for each in reversed(kind.split()) if each in _STYLES), "")
-
-
-def code_rows(lines: Sequence[str], info: str) -> list[Row]:
+def code_rows(lines: Sequence[str], info: str, *, may_grow: bool = False) -> list[Row]:
     """Return lines of code as rows, in the language that a fence names."""
-    text = "\n".join(map(spaced, lines))
     language = info.split(maxsplit=1)[0] if info.strip() else ""
-    lexer = lexer_of(language)
-    spans, at = [], 0
-    for kind, token in lexer.get_tokens(text) if lexer is not None else ():
-        end = at + len(token)
-        if style := _style(kind):
-            spans.append(Span(at, min(end, len(text)), style))
-        at = end
-    colored = Content(text, spans).split("\n", allow_blank=True) if text else [Content("")] * len(lines)
-    return [Row(content, _BAR, _WRAPPED, source=line) for line, content in zip(lines, colored, strict=True)]
+    colored = colored_lines([spaced(line) for line in lines], language, may_grow=may_grow)
+    rows = [Row(content, _BAR, _WRAPPED, source=line) for line, content in zip(lines, colored, strict=True)]
+    return [CodeStart(colored[0], _BAR, _WRAPPED, source=lines[0]), *rows[1:]]
 
 
 _BULLETS = ("• ", "◦ ", "· ")
@@ -236,7 +206,8 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
         case "hr":
             rows = [Rule()]
         case "fence" | "code_block":
-            rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
+            may_grow = node.type == "fence" and not is_closed(node, lines)
+            rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info, may_grow=may_grow)
         case "math_block":
             rows = [Row(Content(spaced(line))) for line in node.content.split("\n")]
         case "blockquote":

@@ -6,14 +6,16 @@ Blocks that can no longer change are frozen, so a new piece costs what the last 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markdown_it.tree import SyntaxTreeNode
+from textual.content import Content
 
 from app.core.printable import printable
-from app.ui.reading.blocks import block_rows, first_number, item_rows, parser
-from app.ui.reading.rows import Row
+from app.ui.reading.blocks import block_rows, first_number, is_closed, item_rows, parser
+from app.ui.reading.rows import CodeStart, Row
 
 LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
 """Characters of the last block, which is read again with each piece; a longer one is cut at a line end."""
@@ -34,6 +36,7 @@ class _Position:
         follows_block: True if a blank row separates the next block.
         after_blank: True if the source has a blank line there.
         is_continued: True if the next block continues a cut one; its opening lines are repeated in the source.
+        n_code: How many code blocks are above it.
     """
 
     list: str = ""
@@ -41,6 +44,7 @@ class _Position:
     follows_block: bool = False
     after_blank: bool = False
     is_continued: bool = False
+    n_code: int = 0
 
 
 def _blocks(source: str) -> list[SyntaxTreeNode]:
@@ -64,12 +68,16 @@ def _list_of(item: SyntaxTreeNode) -> str:
 class MarkdownDocument:
     """Growing Markdown.
 
+    Args:
+        code_label: Returns the label of a code block, given its number from 1; None for no labels.
+
     Attributes:
         frozen: Rows that never change again.
         open: The rows after them as the text is now.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, code_label: Callable[[int], str] | None = None) -> None:
+        self._code_label = code_label
         self.frozen: list[Row] = []
         self.open: list[Row] = []
         self._tail = ""
@@ -89,7 +97,7 @@ class MarkdownDocument:
             self._freeze()
         position, source = copy(self._position), _HALF_FENCE.sub("", self._tail)
         lines = source.split("\n")
-        self.open = [row for block in _blocks(source) for row in _rows(block, lines, position)]
+        self.open = [row for block in _blocks(source) for row in self._rows(block, lines, position)]
 
     def _break_last_line(self) -> None:
         """Break a very long line at a space, if there is one."""
@@ -113,7 +121,7 @@ class MarkdownDocument:
                     self._cut(node, lines)
                     return
             else:
-                self.frozen += _rows(node, lines, self._position)
+                self.frozen += self._rows(node, lines, self._position)
         self._drop(lines, kept)
 
     def _drop(self, lines: list[str], count: int, opening: str = "") -> None:
@@ -122,24 +130,29 @@ class MarkdownDocument:
             self._tail = opening + self._tail[sum(len(line) + 1 for line in lines[:count]) :]
             self._position.after_blank = not lines[count - 1].strip()
 
+    def _rows(self, node: SyntaxTreeNode, lines: list[str], position: _Position) -> list[Row]:
+        """Return a block as rows with labeled code, and move the position below it."""
+        rows, continues = _rows(node, lines, position), position.is_continued
+        for at, row in enumerate(rows):
+            if isinstance(row, CodeStart) and not continues:
+                position.n_code += 1
+                label = self._code_label(position.n_code) if self._code_label is not None else ""
+                rows[at] = replace(row, label=Content.styled(label, "$quiet"))
+            continues = False
+        return rows
+
     def _cut(self, node: SyntaxTreeNode, lines: list[str]) -> None:
         """Freeze the complete lines of a block, and let the next line continue it."""
         opening = _opening(node, lines)
-        self.frozen += _rows(node, lines, self._position)
-        self._position = _Position(is_continued=bool(opening))
+        self.frozen += self._rows(node, lines, self._position)
+        self._position = _Position(is_continued=bool(opening), n_code=self._position.n_code)
         self._drop(lines, _place(node)[1], opening)
 
 
 def _has_ended(node: SyntaxTreeNode, lines: list[str]) -> bool:
     if node.type == "fence":
-        return _is_closed(node, lines)
+        return is_closed(node, lines)
     return node.type in _CLOSED or (node.type in _CLOSED_BY_BLANK and _place(node)[1] < len(lines) - 1)
-
-
-def _is_closed(fence: SyntaxTreeNode, lines: list[str]) -> bool:
-    start, end = _place(fence)
-    last = lines[end - 1].strip(" >")
-    return end - start > 1 and last.startswith(fence.markup) and not last.strip(fence.markup[0])
 
 
 def _is_too_long(node: SyntaxTreeNode, lines: list[str]) -> bool:
@@ -156,7 +169,7 @@ def _opening(node: SyntaxTreeNode, lines: list[str]) -> str:
         return "".join(f"{line}\n" for line in lines[start : start + 2])
     while node.children:
         node = node.children[-1]
-    if node.type != "fence" or node.map is None or _is_closed(node, lines):
+    if node.type != "fence" or node.map is None or is_closed(node, lines):
         return ""
     line = lines[node.map[0]]
     indent = line.index(node.markup)

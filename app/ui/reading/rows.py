@@ -65,6 +65,8 @@ def _line_starts(text: str, width: int) -> Iterator[int]:
 
 
 NOTHING = Content("")
+_HIT = "bold $background on $foreground"
+"""Style of what was searched for."""
 _GAP = 2
 """Cells between two columns of a table."""
 _NARROWEST = 4
@@ -118,6 +120,11 @@ class Row:
             and self.rest.is_same(other.rest)
         )
 
+    def highlighted(self, words: re.Pattern[str]) -> Row:
+        """Return the row with every match marked; the same row without one."""
+        content = highlighted(self.content, words)
+        return self if content is self.content else replace(self, content=content)
+
     def indented(self, first: Content, rest: Content) -> Row:
         """Return the row with more decoration before it."""
         return replace(self, first=first + self.first, rest=rest + self.rest)
@@ -145,11 +152,36 @@ class Row:
         return wrapped(self.content, max(2, width - max(self.first.cell_length, self.rest.cell_length)))
 
 
+def highlighted(content: Content, words: re.Pattern[str]) -> Content:
+    """Return a text with every match marked; the same object without one."""
+    for found in words.finditer(content.plain):
+        content = content.stylize(_HIT, *found.span())
+    return content
+
+
 def as_typed(line: Content, *, joined: bool = False) -> Row:
     """Return a row for a typed line: tabs are shown as spaces, and copied as tabs."""
     if "\t" not in line.plain:
         return Row(line, joined=joined)
     return Row(spaced_content(line), joined=joined, source=line.plain)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeStart(Row):
+    """The first line of a code block, with a label at the right edge where there is room."""
+
+    label: Content = NOTHING
+
+    def looks_like(self, other: Row) -> bool:
+        return isinstance(other, CodeStart) and Row.looks_like(self, other) and self.label.is_same(other.label)
+
+    def lines(self, width: int) -> Iterator[Line]:
+        first, *rest = Row.lines(self, width)
+        gap = width - sum(part.cell_length for _, part in first) - self.label.cell_length
+        if gap > 0:
+            first += [(None, Content(" " * gap)), (None, self.label)]
+        yield first
+        yield from rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +209,10 @@ class TableRow(Row):
     cells: tuple[Content, ...] = ()
     natural: tuple[int, ...] = ()
     right: Set[int] = frozenset()
+
+    def highlighted(self, words: re.Pattern[str]) -> Row:
+        cells = tuple(highlighted(cell, words) for cell in self.cells)
+        return replace(self, content=highlighted(self.content, words), cells=cells)
 
     def looks_like(self, other: Row) -> bool:
         return (

@@ -22,7 +22,7 @@ LEGEND = {
     Origin.TARGET: ("amber = target", "target"),
 }
 """Legend of the token view, with and without the color names."""
-_LINE_END = "⏎"
+LINE_END = "⏎"
 _LONGEST = 2_000
 """Characters of a row; a longer line is continued by the next row."""
 
@@ -114,7 +114,7 @@ class TokenDocument:
             self._freeze(joined=True)
             rest = rest[room:]
         if line.endswith("\n"):
-            self._put(rest + _LINE_END, style)
+            self._put(rest + LINE_END, style)
             self._freeze(joined=False)
         else:
             self._put(rest, style)
@@ -133,4 +133,4 @@ class TokenDocument:
 
     def _row(self) -> Row:
         content = spaced_content(Content(self._text, list(self._spans)))
-        return Row(content, joined=self._joined, source=self._text.removesuffix(_LINE_END))
+        return Row(content, joined=self._joined, source=self._text.removesuffix(LINE_END))

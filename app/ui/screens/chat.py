@@ -14,32 +14,36 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.session.session import Session
 from app.session.snapshot import Phase
+from app.ui.actions import BY_ID, CHAT, Action, bindings
 from app.ui.base_screen import BaseScreen
-from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.chat.actions import in_turn
+from app.ui.chat.conversation_commands import ConversationCommands
+from app.ui.chat.inspector import Inspector
 from app.ui.chat.prompt_size import PromptSize
+from app.ui.chat.token_steps import step_spans
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
-from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_queue import EventHandler, EventQueue
-from app.ui.keys import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS, in_order
+from app.ui.keys import in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
+from app.ui.transcript.parts import TokenView
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(BaseScreen[None], ChatActions):
+class ChatScreen(BaseScreen[None], ConversationCommands):
     """One conversation with one pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = CHAT_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT)
 
     class EventsArrived(Message):
         """An event arrived that should not wait."""
@@ -76,9 +80,15 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     async def run_line(self, line: str) -> None:
         command, argument = COMMANDS.read(line)
-        done = command.run(self, argument)
+        with_argument = command.argument is not None
+        done = getattr(self, f"command_{command.run}")(argument) if with_argument else self.run_method(command)
         if isawaitable(done):
             await done
+
+    def run_method(self, action: Action) -> object:
+        """Do what an action without an argument does; it may say why it cannot be done."""
+        owner = self if hasattr(self, f"action_{action.run}") else self.app
+        return getattr(owner, f"action_{action.run}")()
 
     async def action_run_line(self, line: str) -> None:
         await self.attempt(self.run_line, line)
@@ -128,16 +138,10 @@ class ChatScreen(BaseScreen[None], ChatActions):
     # Conversations
 
     def action_conversations(self) -> None:
-        if not self.sidebar.has_focus_within and self.sidebar.search():
-            return
         if self.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
             self.app.push_screen(ConversationsScreen(self.library), self.open_found)
-
-    @on(Sidebar.Left)
-    def _leave_sidebar(self) -> None:
-        self.prompt.focus()
 
     # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
 
@@ -243,6 +247,25 @@ class ChatScreen(BaseScreen[None], ChatActions):
         self.inspector.open(self.shows_tokens)
         self.refresh_bindings()
         await self.messages.show_tokens(self.shows_tokens)
+        if self.session.phase is not Phase.ANSWERING:
+            self._mark_step()
+
+    @on(Inspector.Selected)
+    def _mark_step(self) -> None:
+        """Mark the chosen step in the text of the last answer."""
+        answer, index = self.messages.answer, self.inspector.index
+        if answer is not None and answer.tokens is not None and index is not None:
+            answer.tokens.mark(*step_spans(answer.tokens.plain, self.inspector.steps)[index])
+
+    @on(TokenView.Clicked)
+    def _select_step(self, event: TokenView.Clicked) -> None:
+        """Choose the step of the clicked token, if the last answer has it."""
+        answer = self.messages.answer
+        if answer is not None and answer.tokens is event.view:
+            spans = step_spans(event.view.plain, self.inspector.steps)
+            found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
+            if found is not None:
+                self.inspector.select(found)
 
     def action_round(self, by: int) -> None:
         self.inspector.step(by)
@@ -268,15 +291,17 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        first = SHOWN_WITHOUT_MODELS if self.session.phase is Phase.UNLOADED else SHOWN_FIRST
-        idle = set() if self.sidebar.can_open else {"found.open"}
+        active, is_unloaded = super().active_bindings, self.session.phase is Phase.UNLOADED
+        of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
+        first = ("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()
+        idle = set()
         if self.session.conversation.running is None:
             idle.add("chat.stop")
         if not self.session.can_regenerate:
             idle.add("chat.again")
-        if self.session.phase is Phase.UNLOADED or not self.session.drafting.is_available:
+        if is_unloaded or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
-        return in_order(super().active_bindings, first, idle)
+        return in_order(active, (*first, *of_widgets, *BY_ID), idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return None to dim a key that would do nothing, False to hide it."""
@@ -292,9 +317,6 @@ class ChatScreen(BaseScreen[None], ChatActions):
             case "edit_last":
                 # Where something is typed the key goes to the end of the line.
                 return prompt.has_focus and not prompt.text and not prompt.is_searching
-            case "page":
-                # The sidebar has this key for itself.
-                return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
         return True

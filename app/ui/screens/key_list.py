@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import ClassVar
@@ -19,7 +19,9 @@ from textual.widgets import Static
 from app import ui
 from app.core.printable import printable
 from app.settings.table import nearest
+from app.ui.actions import BY_ID, CONVERSATIONS, MESSAGE
 from app.ui.base_screen import SubScreen
+from app.ui.commands import COMMANDS
 from app.ui.key_names import shown
 from app.ui.keys import KeyBar
 from app.ui.widgets.header import HeaderLine
@@ -29,8 +31,43 @@ _KEY_WIDTH = 22
 _KEY = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 
 
+_EDITS = {
+    "cursor_up": "Line above",
+    "cursor_down": "Line below",
+    "cursor_left": "Character before",
+    "cursor_right": "Character after",
+    "cursor_left_word": "Word before",
+    "cursor_right_word": "Word after",
+    "cursor_word_left": "Word before",
+    "cursor_word_right": "Word after",
+    "cursor_line_start": "Beginning of the line",
+    "cursor_line_end": "End of the line",
+    "home": "Beginning of the line",
+    "end": "End of the line",
+    "cursor_page_up": "Page above",
+    "cursor_page_down": "Page below",
+    "delete_left": "Delete the character before",
+    "delete_right": "Delete the character after",
+    "delete_word_left": "Delete the word before",
+    "delete_word_right": "Delete the word after",
+    "delete_left_word": "Delete the word before",
+    "delete_right_word": "Delete the word after",
+    "delete_left_all": "Delete to the beginning of the line",
+    "delete_right_all": "Delete to the end of the line",
+    "delete_to_start_of_line": "Delete to the beginning of the line",
+    "delete_to_end_of_line": "Delete to the end of the line",
+    "delete_to_end_of_line_or_delete_line": "Delete to the end of the line",
+}
+"""Textual's editing actions in one style; those that extend the selection are named after their movement."""
+
+
 class KeyListScreen(SubScreen[None]):
-    """List the keys of the screen below by place; Textual's own editing keys come last."""
+    """List the keys of the screen below by place, and the chat's commands; Textual's own editing keys come last.
+
+    Args:
+        bindings: The keys that work in the screen below.
+        lists_commands: Whether slash commands work there.
+    """
 
     DEFAULT_CSS = """
     KeyListScreen { background: $background; color: $foreground; }
@@ -40,9 +77,10 @@ class KeyListScreen(SubScreen[None]):
         Binding("escape,f1", "dismiss", "back", key_display="esc", id="keys.leave", tooltip="Back"),
     ]
 
-    def __init__(self, bindings: Iterable[ActiveBinding]) -> None:
+    def __init__(self, bindings: Iterable[ActiveBinding], *, lists_commands: bool) -> None:
         super().__init__()
         self._listed = list(bindings)
+        self._lists_commands = lists_commands
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Keys")
@@ -56,19 +94,39 @@ class KeyListScreen(SubScreen[None]):
             title = node.BINDING_GROUP_TITLE if binding.id else _EDITING
             if title and binding.description:
                 groups.setdefault(title, {}).setdefault(binding.action, []).append(binding)
-        groups[_EDITING] = groups.pop(_EDITING)
+        editing = groups.pop(_EDITING)
+        rows = {title: [_row(together) for together in actions.values()] for title, actions in groups.items()}
+        if self._lists_commands:
+            rows["Commands"] = [(command.usage, command.help) for command in COMMANDS.all]
+            rows["Commands"].append(("@file", "Include a file"))
+            for title, actions, opener in (
+                (f"Chosen message: {BY_ID['chat.choose'].key} chooses one", MESSAGE, "message.edit"),
+                (f"List of conversations: {BY_ID['chat.open'].key} opens it", CONVERSATIONS, "found.pin"),
+            ):
+                if all(binding.id != opener for _, binding, _, _ in self._listed):
+                    rows[title] = [(action.key, action.help) for action in actions if action.help]
+        rows[_EDITING] = [_row(together) for together in editing.values()]
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_KEY_WIDTH)
         table.add_column(style=self.app.theme_variables["quiet"])
-        for title, actions in groups.items():
-            if actions:
+        for title, lines in rows.items():
+            if lines:
                 table.add_row(Text(title, "bold"))
-                for together in actions.values():
-                    keys = dict.fromkeys(binding.key_display or shown(binding.key) for binding in together)
-                    does = together[0].tooltip or together[0].description
-                    table.add_row(Text(", ".join(keys)), Text(f"{does[:1].upper()}{does[1:]}"))
+                for keys, does in lines:
+                    table.add_row(Text(keys), Text(does))
                 table.add_row()
         return table
+
+
+def _row(together: Sequence[Binding]) -> tuple[str, str]:
+    """Return the keys of one action, and what it does."""
+    keys = dict.fromkeys(binding.key_display or shown(binding.key) for binding in together)
+    first = together[0]
+    action, _, argument = first.action.partition("(")
+    does = _EDITS.get(action, first.tooltip or first.description)
+    if argument == "True)" and action in _EDITS:
+        does = f"Select to the {does[:1].lower()}{does[1:]}"
+    return ", ".join(keys), f"{does[:1].upper()}{does[1:]}"
 
 
 # The user's own keys from the settings file

@@ -1,53 +1,186 @@
-"""The command palette and the theme palette."""
+"""The palettes: one list of everything that can be done, found by any word for it, and one of all themes."""
 
 from __future__ import annotations
 
-from textual.command import Command, CommandInput, CommandList, CommandPalette, SearchIcon
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import ActiveBinding, BindingType
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.theme import ThemeProvider
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
 
-from app.ui.base_screen import SubScreen
-from app.ui.text import MARK
+from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, MESSAGE, PROGRAM, PROMPT, Action, find
+from app.ui.base_screen import BaseScreen
+from app.ui.key_names import bind
+from app.ui.screens.chat import ChatScreen
+from app.ui.text import MARK, cell
+from app.ui.widgets.choice_list import ChoiceList
+from app.ui.widgets.hint import Hint
+from app.ui.widgets.inputs import FilterInput
 
-_NAME = 22
-"""Cells of a command's name."""
+_NAME, _NARROWEST_HELP = 16, 12
+"""Cells of a name, and the fewest of a description."""
+_GAP = "  "
+_AROUND = 8
+"""Rows of the screen around the list."""
 
 
-class Palette(CommandPalette, SubScreen[None]):
-    """Textual's palette with one line per command; accepts keys before its list is laid out."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a palette: something to do, and its key."""
 
+    name: str
+    run: Callable[[], Awaitable[object] | object]
+    help: str = ""
+    words: str = ""
+    keys: str = ""
+
+
+class PaletteInput(FilterInput):
+    """Search line of a palette."""
+
+    BINDING_GROUP_TITLE = "Commands"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("enter", "forward('enter')", "run", "palette.run", "Run the chosen line"),
+        bind("escape", "forward('escape')", "close", "palette.leave", "Close the list"),
+    ]
+
+
+class EntryList(ChoiceList[Entry]):
+    """A line for each entry: its name, what it does, and its key on the right."""
+
+    def lines(self, at: int, width: int) -> list[Content]:
+        return [self.line(at, width)]
+
+    def line(self, at: int, width: int) -> Content:
+        entry, is_chosen = self.rows[at], at == self.index
+        keys = Content.styled(entry.keys, "$muted")
+        room = width - 3 - _NAME - len(_GAP) - keys.cell_length - len(_GAP) - 1
+        mark = f" {MARK} " if is_chosen else "   "
+        name = Content.styled(entry.name, "bold" if is_chosen else "")
+        if not entry.help:
+            line = Content.assemble(mark, name)
+        elif room < _NARROWEST_HELP:
+            line = Content.assemble(mark, name, _GAP, keys)
+        else:
+            line = Content.assemble(mark, cell(name, _NAME), _GAP, cell(Content(entry.help), room), _GAP, keys)
+        return cell(line, width).stylize("on $chosen") if is_chosen else line
+
+
+class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
+    """Choose an entry; the result is the chosen one, or None.
+
+    Args:
+        chosen: Index of the entry that is chosen first.
+        nothing: Shown where no entry matches.
+    """
+
+    AUTO_FOCUS = "PaletteInput"
     CSS_PATH = "palette.tcss"
 
+    def __init__(self, entries: Sequence[Entry], placeholder: str, nothing: str = "Nothing found.", chosen: int = 0):
+        super().__init__()
+        self._entries, self._placeholder, self._nothing, self._first = entries, placeholder, nothing, chosen
+        self.listed = EntryList(select_at_once=True)
+        self.listed.show_rows(entries, chosen)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            with Horizontal():
+                yield Static(MARK, classes="mark")
+                yield PaletteInput(self._placeholder)
+            yield self.listed
+
+    def on_resize(self) -> None:
+        self.listed.styles.max_height = max(1, self.size.height - _AROUND)
+
     def on_mount(self) -> None:
-        self.query_one(SearchIcon).icon = MARK
+        # The list has no size before it is laid out.
+        self.call_after_refresh(self.listed.choose, self._first)
 
-    def _action_command_list(self, action: str) -> None:
-        # Textual fails on a list without a height.
-        if self.query_one(CommandList).scrollable_content_region.height:
-            super()._action_command_list(action)
+    @on(Input.Changed)
+    def _search(self, event: Input.Changed) -> None:
+        if event.value.strip():
+            self.listed.show_rows(find(event.value, self._entries), 0, self._nothing)
+        else:
+            self.listed.show_rows(self._entries, self._first)
 
-    def _refresh_command_list(self, command_list: CommandList, commands: list[Command], clear_current: bool) -> None:
-        lines = [Command(_one_line(one.prompt), one.hit, id=one.id) for one in commands]
-        super()._refresh_command_list(command_list, lines, clear_current)
+    @on(FilterInput.Pressed)
+    def _press(self, event: FilterInput.Pressed) -> None:
+        if by := event.lines(self.listed.page):
+            self.listed.move(by)
+        elif event.key == "escape":
+            self.dismiss(None)
+        else:
+            self._take()
 
-
-class ThemePalette(Palette):
-    """All themes; the current one is highlighted first."""
-
-    def __init__(self) -> None:
-        super().__init__(providers=[ThemeProvider], placeholder="search the themes")
-
-    def _refresh_command_list(self, command_list: CommandList, commands: list[Command], clear_current: bool) -> None:
-        super()._refresh_command_list(command_list, commands, clear_current)
-        names = [command.hit.text for command in commands]
-        if not self.query_one(CommandInput).value and self.app.theme in names:
-            command_list.highlighted = names.index(self.app.theme)
-            # The list has no size before it is laid out.
-            self.call_after_refresh(command_list.scroll_to_highlight)
+    @on(EntryList.Selected)
+    def _take(self) -> None:
+        if self.listed.row is not None:
+            self.dismiss(self.listed.row)
 
 
-def _one_line(prompt: object) -> Content:
-    """Return a command's name and its help, which Textual puts below it, in one line."""
-    content = prompt if isinstance(prompt, Content) else Content(str(prompt))
-    name, *texts = content.split("\n")
-    return Content.assemble(name.pad_right(max(1, _NAME - name.cell_length)) if texts else name, *texts)
+# Everything that can be done on a screen
+
+
+def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
+    """Yield what can be done on a screen: the keys of its own, then the actions of the chat and of the program."""
+    active: dict[str, ActiveBinding] = {}
+    for one in screen.active_bindings.values():
+        active.setdefault(one.binding.id or "", one)
+    known = (*CHAT, *PROMPT, *PROGRAM, *MESSAGE, *CONVERSATIONS) if isinstance(screen, ChatScreen) else PROGRAM
+    ids = {action.id for action in known}
+    for identity, one in active.items():
+        if identity not in ids and one.binding.tooltip:
+            run = partial(screen.app.run_action, one.binding.action, one.node)
+            yield Entry(one.binding.description, run, one.binding.tooltip, keys=screen.app.get_key_display(one.binding))
+    for action in known:
+        if not action.help or action.id == "app.commands":
+            continue
+        opener = _OPENERS.get(action.id.partition(".")[0])
+        if isinstance(screen, ChatScreen) and action.is_command:
+            yield _entry(action, partial(_command, screen, action))
+        elif action.id in active:
+            yield _entry(action, partial(screen.app.run_action, action.run, active[action.id].node))
+        elif action.is_command:
+            yield _entry(action, partial(screen.app.run_action, action.run))
+        elif isinstance(screen, ChatScreen) and opener is not None:
+            yield _entry(action, partial(_lead, screen, opener, action), f"{opener.key} ")
+
+
+_OPENERS = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (
+    (MESSAGE, "chat.choose"),
+    (CONVERSATIONS, "chat.open"),
+)}  # fmt: skip
+"""What leads to the actions on a message or on a conversation, which need one that is chosen."""
+
+
+def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before: str = "") -> Entry:
+    command = f" /{action.name}" if action.is_command and not action.key else ""
+    return Entry(action.name, run, action.help, action.words, f"{before}{action.key}{command}".strip())
+
+
+async def _command(chat: ChatScreen, action: Action) -> None:
+    """Run a slash command, or begin to type it if it takes an argument and has no key."""
+    if action.argument is None or action.key:
+        await chat.action_run_line(f"/{action.name}")
+    else:
+        chat.prompt.type_over(f"/{action.name} ", 0, 0)
+
+
+def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:
+    """Go where an action is possible, and name its key: what it acts on is chosen first."""
+    chat.run_method(opener)
+    screen = chat.app.screen
+    screen.call_after_refresh(lambda: screen.query_one(Hint).say(f"{action.key}: {action.help}"))
+
+
+def themes(app: App[Any]) -> list[Entry]:
+    """Return an entry for each theme."""
+    return [Entry(name, partial(setattr, app, "theme", name)) for name in sorted(app.available_themes)]

@@ -14,8 +14,9 @@ from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.reading.rows import Row
 from app.ui.transcript.message import AnswerMessage, Problem, UserMessage, remark_on
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import Reasoning, Welcome
-from app.ui.transcript.window import Item, MessageWindow
+from app.ui.transcript.window import Item
 from app.ui.widgets.rows_view import Passage
 
 
@@ -27,7 +28,7 @@ def _branch_items(path: Sequence[Node]) -> Iterator[Item]:
         yield Item(path[-1], is_answer=True)
 
 
-class MessageList(MessageWindow):
+class MessageList(MessageNavigation):
     """All messages and notices, newest at the bottom."""
 
     def __init__(self) -> None:
@@ -104,11 +105,6 @@ class MessageList(MessageWindow):
         """The answer at the end of the branch."""
         last = self._last
         return last.widget if last is not None and isinstance(last.widget, AnswerMessage) else None
-
-    @property
-    def message_views(self) -> list[MessageView]:
-        """The mounted messages in order; the last message is always mounted."""
-        return [item.widget for item in self.items if isinstance(item.widget, MessageView)]
 
     @property
     def _messages(self) -> list[Item]:
@@ -225,58 +221,6 @@ class MessageList(MessageWindow):
         known = (self._model, before.model if before is not None else "")
         return any(model and model != node.model for model in known)
 
-    # Selected message
-
-    @property
-    def chosen(self) -> MessageView | None:
-        """The selected message, which has the focus."""
-        return next((message_view for message_view in self.message_views if message_view.has_class("-chosen")), None)
-
-    def choose(self, message_view: MessageView) -> None:
-        """Select a message and scroll it into view."""
-        item = next((item for item in self.items if item.widget is message_view), None)
-        if item is None or not message_view.is_attached:
-            # It was removed after the click.
-            return
-        for other in self.message_views:
-            if other is not message_view:
-                other.choose(False)
-        message_view.choose(True)
-        self._scroll_to_item(item)
-
-    async def step(self, direction: int) -> bool:
-        """Select the message above (-1) or below (1), at first the last; return False below the last."""
-        chosen = self.chosen
-        # The reason why a prompt has no answer cannot be selected.
-        items = [item for item in self.items if _is_selectable(item) or (chosen and item.widget is chosen)]
-        at = len(items) - 1
-        if chosen is not None:
-            at = next(number for number, item in enumerate(items) if item.widget is chosen) + direction
-        if 0 <= at < len(items) and (message_view := await self._mounted(items[at])) is not None:
-            self.choose(message_view)
-        return at < len(items)
-
-    async def reach(self, node: int) -> MessageView | None:
-        """Mount and return the message with this id; None if it is not on the branch."""
-        item = self._item_of(node)
-        return await self._mounted(item) if item is not None else None
-
-    async def seek(self, node: int) -> None:
-        """Scroll the message with this id to the top, if it is on the branch."""
-        item = self._item_of(node)
-        if item is not None:
-            async with self._changing():
-                await self._show_at_top(item)
-
-    async def _mounted(self, item: Item) -> MessageView | None:
-        if not self._first <= self.items.index(item) < self._end:
-            async with self._changing():
-                await self._show_at_top(item)
-        return item.widget if isinstance(item.widget, MessageView) else None
-
-    def _item_of(self, node: int) -> Item | None:
-        return next((item for item in self.items if item.node is not None and item.node.id == node), None)
-
     # Reasoning and tokens
 
     def open_thoughts(self) -> bool:
@@ -301,8 +245,3 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
         return False
     return is_live or (before.state, before.text, before.stats) == (now.state, now.text, now.stats)
-
-
-def _is_selectable(item: Item) -> bool:
-    node = item.node
-    return node is not None and (not item.is_answer or (node.role is Role.ASSISTANT and node.id >= 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
@@ -28,7 +29,7 @@ from app.ui.transcript.parts import (
     folded_attachment,
     folded_summary,
 )
-from app.ui.widgets.rows_view import Passage
+from app.ui.widgets.rows_view import Passage, RowsView
 
 _REASONS = {
     FinishReason.CANCELLED: "stopped",
@@ -91,6 +92,7 @@ class UserMessage(MessageView):
         super().__init__("You" if node.role is Role.USER else "System", node)
         question, attachments = split(node.text)
         self.text = printable(question)
+        self._passage = Passage(self.text, "prompt")
         self._folded = [folded_attachment(attachment) for attachment in attachments]
         if node.compaction is not None:
             self._folded.insert(0, folded_summary(node.compaction.summary))
@@ -102,7 +104,10 @@ class UserMessage(MessageView):
     def compose(self) -> ComposeResult:
         yield self._label
         yield from self._folded
-        yield Passage(self.text, "prompt")
+        yield self._passage
+
+    def part_with(self, words: re.Pattern[str]) -> RowsView | None:
+        return self._passage
 
 
 class Problem(VerticalGroup):
@@ -143,7 +148,9 @@ class AnswerMessage(MessageView):
         super().__init__("Answer", node if is_answer else None)
         self.reasoning = Reasoning(node.reasoning if is_answer else "")
         self.reasoning.open = shows_reasoning
-        self._markdown = ModelMarkdown()
+        self.markdown = ModelMarkdown(has_code_keys=True)
+        self.marked_code = 0
+        """Number of the marked code block, from 1; 0 without one."""
         self.remark = Static(classes="remark")
         self.has_grown = False
         """True once text came since the answer began or was continued."""
@@ -151,7 +158,7 @@ class AnswerMessage(MessageView):
         is_new = not (self.text or self.reasoning.text)
         self.token_runs = token_runs or (TokenRuns() if is_new else None)
         """Origins of all tokens; None if the beginning of the answer was not seen."""
-        self._tokens: TokenView | None = None
+        self.tokens: TokenView | None = None
         self._note = "waiting for the models" if node.id < 0 else ""
         self._is_final = False
         self._error: AppError | None = None
@@ -163,9 +170,9 @@ class AnswerMessage(MessageView):
     def compose(self) -> ComposeResult:
         yield self._label
         yield self.reasoning
-        yield self._markdown
-        if self._tokens is not None:
-            yield self._tokens
+        yield self.markdown
+        if self.tokens is not None:
+            yield self.tokens
         yield self.remark
         if self._error is not None:
             yield Problem(self._error)
@@ -179,8 +186,8 @@ class AnswerMessage(MessageView):
         self.has_grown = True
         if self.token_runs is not None:
             runs = self.token_runs.add(segments)
-            if self._tokens is not None:
-                self._tokens.append(runs)
+            if self.tokens is not None:
+                self.tokens.append(runs)
         if reasoning := "".join(segment.text for segment in segments if segment.reasoning):
             self.reasoning.add(reasoning)
         self._add("".join(segment.text for segment in segments if not segment.reasoning))
@@ -190,21 +197,40 @@ class AnswerMessage(MessageView):
         text = text if self.text else text.lstrip()
         if text:
             self.text += text
-            self._markdown.append(text)
+            self.markdown.append(text)
 
     async def show_tokens(self, shown: bool) -> None:
         """Replace the formatted text by its tokens in the colors of their sources, if known, or the reverse."""
-        if self._tokens is not None:
-            await self._tokens.remove()
+        if self.tokens is not None:
+            await self.tokens.remove()
         self._show_tokens(shown)
-        if self._tokens is not None:
-            await self.mount(self._tokens, after=self._markdown)
+        if self.tokens is not None:
+            await self.mount(self.tokens, after=self.markdown)
+
+    def part_with(self, words: re.Pattern[str]) -> RowsView | None:
+        if words.search(self.text) is None and words.search(self.reasoning.text) is not None:
+            self.reasoning.open = True
+            return self.reasoning.view
+        self.markdown.read_all()
+        return self.markdown
+
+    def choose(self, chosen: bool) -> None:
+        super().choose(chosen)
+        if not chosen:
+            self.mark_code(0)
+
+    def mark_code(self, number: int) -> int:
+        """Mark a code block; return its first screen line. 0 marks none."""
+        if not number and not self.marked_code:
+            return 0
+        self.marked_code = number
+        return self.markdown.mark_code(number)
 
     def _show_tokens(self, shown: bool) -> None:
-        self._tokens = None
+        self.tokens = None
         if shown and self.token_runs is not None:
-            self._tokens = TokenView(self.token_runs.runs)
-        self.set_class(self._tokens is not None, "-tokens")
+            self.tokens = TokenView(self.token_runs.runs)
+        self.set_class(self.tokens is not None, "-tokens")
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         super().place(at, of, can_go_on=can_go_on, model=model)

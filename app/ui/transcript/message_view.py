@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.geometry import Region, Size
@@ -18,22 +19,12 @@ from textual.widgets import Static
 
 from app.conversations.tree import Node
 from app.core.printable import printable
-from app.ui.key_names import CHOOSE, key
+from app.ui.actions import MESSAGE, bindings
+from app.ui.key_names import key
 from app.ui.transcript.parts import Folding
+from app.ui.widgets.rows_view import RowsView
 
 _GAP = "   "
-
-
-def _binding(keys: str, action: str, text: str, tooltip: str = "", shown_key: str | None = None) -> Binding:
-    return Binding(
-        keys,
-        f"request('{action}')",
-        text,
-        show=bool(tooltip),
-        key_display=shown_key,
-        id=f"message.{action}",
-        tooltip=tooltip,
-    )
 
 
 class MessageView(VerticalGroup, can_focus=True):
@@ -48,19 +39,7 @@ class MessageView(VerticalGroup, can_focus=True):
     virtual_size = var(Size(0, 0))
 
     BINDING_GROUP_TITLE = "Chosen message"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        _binding("escape", "leave", "back", "Back to the prompt", "esc"),
-        _binding("e,enter", "edit", "edit", "Change it, as a branch", "e"),
-        _binding("r", "again", "again", "Answer again, as a branch"),
-        Binding("o", "unfold", "open", id="message.unfold", tooltip="Show or hide attachments and reasoning"),
-        _binding("f", "fork", "fork", "Copy the conversation up to here into a new one"),
-        _binding("x,delete", "delete", "delete", "Delete it; press twice", "x"),
-        _binding("c", "go_on", "continue", "Continue an answer that ended early"),
-        _binding("left", "earlier", "branch", "Other branches", "left/right"),
-        _binding("right", "later", "next branch"),
-        _binding(f"up,{CHOOSE}", "up", "message above"),
-        _binding("down,ctrl+down,alt+down", "down", "message below"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(MESSAGE)
 
     @dataclass
     class ActionRequested(Message):
@@ -106,6 +85,10 @@ class MessageView(VerticalGroup, can_focus=True):
         """The number of this branch, and the key that switches; "" for a single branch."""
         others = key("message.earlier", "left/right")
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self._branches > 1 else ""
+
+    def part_with(self, words: re.Pattern[str]) -> RowsView | None:
+        """Return the part that has a match of these words, made visible; None without one."""
+        raise NotImplementedError
 
     def choose(self, chosen: bool) -> None:
         """Select the message and focus it, or deselect it."""

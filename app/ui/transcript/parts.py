@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from time import monotonic
 
@@ -11,30 +13,49 @@ from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
 from app.conversations.attached import Attachment
 from app.core.printable import printable
-from app.ui.reading.token_rows import COLORLESS, STYLES, Run, TokenDocument
+from app.ui.key_names import code_key
+from app.ui.reading.rows import CodeStart, Row
+from app.ui.reading.token_rows import COLORLESS, LINE_END, STYLES, Run, TokenDocument
 from app.ui.text import size
-from app.ui.widgets.rows_view import RowsView
+from app.ui.widgets.rows_view import RowsView, n_leading
 
+_MARKED = "bold $foreground"
+"""Style of the bar of the marked code block."""
 AT_ONCE = 16_000
 """Characters of Markdown that are read before keys have their turn: about 50 ms."""
 
 
 class ModelMarkdown(RowsView):
-    """Markdown that grows; a long text is read in pieces, so that keys do not wait for it."""
+    """Markdown that grows; a long text is read in pieces, so that keys do not wait for it.
 
-    def __init__(self) -> None:
+    Args:
+        has_code_keys: Whether code blocks are labeled with the keys that copy them.
+    """
+
+    def __init__(self, *, has_code_keys: bool = False, classes: str = "") -> None:
         # The first frame need not wait for the Markdown parser.
         from app.ui.reading.document import MarkdownDocument
 
         super().__init__()
-        self._document = MarkdownDocument()
+        self.set_classes(classes)
+        self._begin = partial(MarkdownDocument, code_key if has_code_keys else None)
+        self._document = self._begin()
         self._unread = ""
+        self._unmarked: tuple[int, Sequence[Row]] = (0, ())
+        """The first row of the marked code block, and its rows without the mark."""
+
+    def clear(self) -> None:
+        """Remove the text."""
+        self._document = self._begin()
+        self._unread = ""
+        self.put(0, ())
 
     def append(self, text: str) -> None:
         """Show more text."""
@@ -46,6 +67,26 @@ class ModelMarkdown(RowsView):
     def on_mount(self) -> None:
         if self._unread:
             self.call_after_refresh(self._read)
+
+    def read_all(self) -> None:
+        """Read the rest at once."""
+        while self._unread:
+            self._read()
+
+    def mark_code(self, number: int) -> int:
+        """Mark the code block with a number from 1 and no other; return its first screen line. 0 marks none."""
+        self.read_all()
+        at, before = self._unmarked
+        rows = [*self.rows[:at], *before, *self.rows[at + len(before) :]]
+        starts = [index for index, row in enumerate(rows) if isinstance(row, CodeStart)]
+        at = starts[number - 1] if 1 <= number <= len(starts) else 0
+        end = at + 1 + n_leading(type(row) is Row and row.source is not None for row in rows[at + 1 :])
+        self._unmarked = (at, rows[at:end] if number else ())
+        for index in range(at, end if number else at):
+            row = rows[index]
+            rows[index] = replace(row, first=row.first.stylize(_MARKED), rest=row.rest.stylize(_MARKED))
+        self.put(0, rows)
+        return self.line_of_row(at)
 
     def _read(self) -> None:
         piece, self._unread = self._unread[:AT_ONCE], self._unread[AT_ONCE:]
@@ -60,6 +101,13 @@ class ModelMarkdown(RowsView):
 class TokenView(RowsView):
     """The plain text of an answer, in the color of each token's source."""
 
+    @dataclass
+    class Clicked(Message):
+        """A character of the text was clicked."""
+
+        view: TokenView
+        at: int
+
     def __init__(self, runs: Iterable[Run]) -> None:
         super().__init__()
         self._document = TokenDocument(COLORLESS if self.app.no_color else STYLES)
@@ -71,6 +119,35 @@ class TokenView(RowsView):
         n_frozen = len(document.frozen)
         document.append(runs)
         self.put(n_frozen, [*document.frozen[n_frozen:], *document.open])
+
+    @property
+    def plain(self) -> str:
+        """The whole text."""
+        return "".join(map(_plain, self.rows))
+
+    def mark(self, start: int, end: int) -> int:
+        """Mark the characters from one to another and no others; return their first screen line."""
+        rows = [*self._document.frozen, *self._document.open]
+        at, first = 0, 0
+        for number, row in enumerate(rows):
+            begin, stop = max(start - at, 0), min(end - at, len(_plain(row)))
+            if begin < stop:
+                first = first or number
+                rows[number] = replace(row, content=row.content.stylize("reverse", begin, stop))
+            at += len(_plain(row))
+        self.put(0, rows)
+        return self.line_of_row(first)
+
+    def on_click(self, event: events.Click) -> None:
+        _, offset = self.screen.get_widget_and_offset_at(event.screen_x, event.screen_y)
+        if offset is not None and offset.y < len(self.rows) and not self.screen.get_selected_text():
+            event.stop()
+            self.post_message(self.Clicked(self, sum(map(len, map(_plain, self.rows[: offset.y]))) + offset.x))
+
+
+def _plain(row: Row) -> str:
+    """Return the text of a row of tokens, with its line end."""
+    return (row.source or "") + "\n" * row.content.plain.endswith(LINE_END)
 
 
 _MOST_LINES, _MOST_COLUMNS = 100, 400
@@ -153,11 +230,12 @@ class Reasoning(Folding):
 
     Attributes:
         text: The whole reasoning.
+        view: Shows it; None until it was opened.
     """
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
-        self._view: ModelMarkdown | None = None
+        self.view: ModelMarkdown | None = None
         self.text = self._unread = ""
         self._began = self._latest = 0.0
         self._add(text)
@@ -179,12 +257,12 @@ class Reasoning(Folding):
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
         words = len(self.text.split())
-        self.summarize(f"thinking, {words:,} word{'s' * (words != 1)}{time}")
+        self.summarize(f"reasoning, {words:,} word{'s' * (words != 1)}{time}")
         if self.open and self.is_attached and self._unread:
-            if self._view is None:
-                self._view = ModelMarkdown()
-                self.mount(self._view)
-            self._view.append(self._unread)
+            if self.view is None:
+                self.view = ModelMarkdown()
+                self.mount(self.view)
+            self.view.append(self._unread)
             self._unread = ""
 
 
@@ -196,7 +274,7 @@ _KEYS = (
     ("chat.compare", "compare with and without the draft"),
     ("chat.tokens", "color tokens by source"),
     ("chat.settings", "settings"),
-    ("chat.pairs", "models"),
+    ("chat.pairs", "choose a pair"),
     ("app.keys", "all keys"),
 )
 _KEY = 5

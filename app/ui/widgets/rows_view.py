@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import takewhile
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, takewhile
 from typing import Protocol, Self, runtime_checkable
 
 from rich.segment import Segment
@@ -49,12 +51,15 @@ class RowsView(Widget):
         self._layout = RowLayout(
             lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw_row, self._blank
         )
+        self._highlighted: re.Pattern[str] | None = None
         super().__init__()
         # Links in a model's text cannot be clicked.
         self.auto_links = False
 
     def put(self, start: int, rows: Sequence[Row]) -> None:
         """Replace all rows from the one numbered `start` on."""
+        if (words := self._highlighted) is not None:
+            rows = [row.highlighted(words) for row in rows]
         width, layout = self.size.width, self._layout
         before, height = layout.n_lines(width), self.get_content_height(self.size, self.size, width)
         same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
@@ -82,6 +87,38 @@ class RowsView(Widget):
         if not regions:
             self._layout.redraw()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def highlight(self, words: re.Pattern[str]) -> int | None:
+        """Mark every match, also in later rows; return the screen line of the first one, None without one."""
+        self._highlighted = words
+        self.put(0, self.rows)
+        return self.line_of_match(words)
+
+    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
+        """Mark the match with a number from 0, if there is one, in a style."""
+        for at, match in islice(self._matches(words), number, number + 1):
+            row = self.rows[at]
+            marked = replace(row, content=row.content.stylize(style, *match.span()))
+            self.put(at, [marked, *self.rows[at + 1 :]])
+
+    def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
+        """Return the screen line of the match with a number from 0; None without one, or before the layout."""
+        found = next(islice(self._matches(words), number, None), None)
+        return self._line_of(*found) if found is not None and self.size.width else None
+
+    def _matches(self, words: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield the number of the row of each match, and the match."""
+        return ((number, found) for number, row in enumerate(self.rows) for found in words.finditer(row.content.plain))
+
+    def _line_of(self, number: int, found: re.Match[str]) -> int:
+        """Return the screen line of a match in a row."""
+        lines = self.rows[number].lines(self.size.width)
+        ends = (max((at + len(part) for at, part in line if at is not None), default=0) for line in lines)
+        return self.line_of_row(number) + n_leading(end <= found.start() for end in ends)
+
+    def line_of_row(self, number: int) -> int:
+        """Return the first screen line of a row."""
+        return self._layout.top(number, self.size.width)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._layout.n_lines(width) + 1 if self.rows else 0
@@ -179,6 +216,38 @@ class Passage(RowsView):
                 return above + as_typed(Content(written[:at])).height(width) - 1
             above, at = above + row.height(width), at - len(written) - 1
         return max(0, above - 1)
+
+    def highlight(self, words: re.Pattern[str]) -> int | None:
+        """Mark every match, also in later rows; return the screen line of the first one, None without one."""
+        self._highlighted = words
+        self.put(0, self.rows)
+        return self.line_of_match(words)
+
+    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
+        """Mark the match with a number from 0, if there is one, in a style."""
+        for at, match in islice(self._matches(words), number, number + 1):
+            row = self.rows[at]
+            marked = replace(row, content=row.content.stylize(style, *match.span()))
+            self.put(at, [marked, *self.rows[at + 1 :]])
+
+    def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
+        """Return the screen line of the match with a number from 0; None without one, or before the layout."""
+        found = next(islice(self._matches(words), number, None), None)
+        return self._line_of(*found) if found is not None and self.size.width else None
+
+    def _matches(self, words: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield the number of the row of each match, and the match."""
+        return ((number, found) for number, row in enumerate(self.rows) for found in words.finditer(row.content.plain))
+
+    def _line_of(self, number: int, found: re.Match[str]) -> int:
+        """Return the screen line of a match in a row."""
+        lines = self.rows[number].lines(self.size.width)
+        ends = (max((at + len(part) for at, part in line if at is not None), default=0) for line in lines)
+        return self.line_of_row(number) + n_leading(end <= found.start() for end in ends)
+
+    def line_of_row(self, number: int) -> int:
+        """Return the first screen line of a row."""
+        return self._layout.top(number, self.size.width)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(0, super().get_content_height(container, viewport, width) - 1)

@@ -14,10 +14,10 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A text, and what a click on it does; None for nothing."""
+    """A text, and what a click on it does."""
 
     text: Content
-    clicked: Callable[[], object] | None
+    clicked: Callable[[], object]
 
     @property
     def cells(self) -> int:
@@ -26,10 +26,7 @@ class Word:
 
 
 class Words(Widget, can_focus=False):
-    """Words on the left, as many as fit, and on the right, of which the last always stays.
-
-    Words without a click are shown only if all others fit.
-    """
+    """Words on the left, as many as fit, and on the right, of which the last always stays."""
 
     ALLOW_SELECT = False
 
@@ -50,13 +47,10 @@ class Words(Widget, can_focus=False):
         while len(right) > 1 and _cells(right) > width + _GAP:
             right.pop(0)
         end = width + _GAP - _cells(right)
-        live = [word for word in self._left if word.clicked is not None]
-        others = [word for word in self._left if word.clicked is None] if _cells(live) <= end else []
         left: list[Word] = []
-        for word in (*live, *others):
+        for word in self._left:
             if _cells([*left, word]) <= end:
                 left.append(word)
-        left.sort(key=self._left.index)
         self._places = []
         line = self._joined(left, 0)
         line = line.pad_right(max(0, end - line.cell_length))
@@ -73,7 +67,7 @@ class Words(Widget, can_focus=False):
 
     def on_click(self, event: events.Click) -> None:
         for x, word in self._places:
-            if word.clicked is not None and x <= event.x - self.gutter.left < x + word.cells - _GAP:
+            if x <= event.x - self.gutter.left < x + word.cells - _GAP:
                 event.stop()
                 word.clicked()
                 return

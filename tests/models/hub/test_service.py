@@ -254,6 +254,9 @@ def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setti
     card = setting.card("own-q8-0")
     assert (card.is_open, card.set_up, card.target, card.proposal.word) == (True, True, "Own Q8_0", "fits")
     assert [c.name for c in setting.service.state().cards if c.is_open] == ["own-q8-0"]
+    registered = setting.registry.read()
+    assert "own-q8-0" in registered.pairs, "other commands know it by the name that is shown"
+    assert registered.default == "demo"
     setting.service.load_request("demo")
     assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)
     setting.service.load_request("own-q8-0")

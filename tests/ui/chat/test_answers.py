@@ -46,7 +46,7 @@ async def test_thinking_is_folded_and_opens() -> None:
     async with open_chat() as chat:
         await chat.send("why")
         chat.engine.says("let me see now", thinking=True)
-        await chat.shows("thinking, 4 words")
+        await chat.shows("reasoning, 4 words")
         assert "let me see" not in chat.text
         await chat.pilot.press("ctrl+t")
         await chat.shows("let me see now")
@@ -214,7 +214,7 @@ async def test_a_failed_load_is_explained_and_gives_the_prompt_back() -> None:
         assert "no model loaded" in chat.status
         assert chat.prompt == "early"
         await chat.pilot.press("enter")
-        await chat.shows("No model is loaded")
+        await chat.shows("No pair is loaded")
         assert chat.prompt == "early"
 
 

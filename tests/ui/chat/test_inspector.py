@@ -8,10 +8,12 @@ import pytest
 from textual import events
 
 from app.ui.chat.inspector import Inspector, step_rows
+from app.ui.chat.token_steps import step_spans
 from app.ui.text import MARK
+from app.ui.transcript.parts import TokenView
 from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.transcript.test_text_views import ROUND, D, says
+from tests.ui.transcript.test_text_views import ROUND, D, T, says
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
@@ -71,15 +73,54 @@ def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None
     plain = replace(ROUND, number=9, drafted=(), n_model=0, written=(b"a",), n_accepted=0, total_ns=4_000_000)
     newest = replace(ROUND, number=10, n_model=2)
     assert rows(0, newest, plain) == [
-        "> 10   model and n-gram   accepted 3 of 5   38.0 ms for 4 tokens, without draft 34.0 ms per token",
-        "   9   no draft                              4.0 ms   a",
+        ">    10   both          accepted 3 of 5       38.0 ms for 4 tokens, without draft 34.0 ms per token",
+        "      9   no draft                             4.0 ms   a",
     ]
     assert rows(1, newest, plain) == [
-        "  10   model and n-gram   accepted 3 of 5   38.0 ms   ·pivot ·= ·items 0",
-        ">  9   no draft                              4.0 ms, without draft 34.0 ms per token",
+        "     10   both          accepted 3 of 5       38.0 ms   ·pivot ·= ·items 0",
+        ">     9   no draft                             4.0 ms, without draft 34.0 ms per token",
     ]
-    assert rows(0, newest, width=50) == ["> 10   model and n-gram   3 of 5   38.0 ms"]
-    assert rows(1, plain, plain, width=20) == ["  9   no draft   4.…", "> 9   no draft   4.…"]
+    assert rows(0, newest, width=60) == [">    10   both          3 of 5       38.0 ms"]
+    assert rows(1, plain, plain, width=20) == ["      9   no draft …", ">     9   no draft …"]
+
+
+def test_no_column_moves_with_the_steps_in_view() -> None:
+    few, many = replace(ROUND, number=9), replace(ROUND, number=1_234, n_model=2, total_ns=1_234_000_000)
+    (alone,), (_, beside) = rows(1, few), rows(2, many, few)
+    assert alone == beside
+
+
+async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
+    async with open_chat(size=(80, 24)) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        says(chat, ("First", T))
+        for number, word in enumerate((" one", " two", " three"), 1):
+            says(chat, (word, D), details=replace(ROUND, number=number, written=(word.encode(),), n_accepted=1))
+        await chat.shows("First one two three")
+        await chat.click("two")
+        await chat.shows("step 2 of 3")
+        await chat.until(lambda: marked(chat) == [" two"])
+        assert chat.screen.prompt.has_focus
+        await chat.pilot.press("left")
+        await chat.until(lambda: marked(chat) == [" one"])
+        await chat.click("First")
+        await chat.pilot.pause()
+        assert marked(chat) == [" one"]
+
+
+def marked(chat: Chat) -> list[str]:
+    """The marked pieces of the answer's text."""
+    (view,) = chat.screen.query(TokenView)
+    contents = [row.content for row in view.rows]
+    return [text.plain[span.start : span.end] for text in contents for span in text.spans if span.style == "reverse"]
+
+
+def test_a_step_is_found_in_the_text_of_an_answer() -> None:
+    steps = [replace(ROUND, written=written) for written in ((b" caf", b"\xc3"), (b"\xa9 and", b" tea"), (b"",))]
+    assert step_spans("A café and tea", steps) == [(1, 5), (5, 14), (14, 14)]
+    # A marker of reasoning is not shown, and the last text may be held back.
+    assert step_spans("A caf\n\né and", steps[:1]) == [(1, 5)]
 
 
 def test_the_words_of_a_row_are_in_the_colors_of_their_writers() -> None:

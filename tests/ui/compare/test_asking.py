@@ -87,7 +87,7 @@ async def test_sampling_uses_one_seed_for_all_rounds() -> None:
         assert compare.job.request.max_tokens == 32
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-        await compare.chat.pilot.press("m")
+        await compare.chat.pilot.press("r")
         assert compare.job.request.sampling.seed == seed
 
 
@@ -103,7 +103,7 @@ async def refused(chat_text: str, flags: Layer = SETTINGS, *, loaded: bool = Tru
 
 async def test_nothing_is_compared_without_a_prompt_models_or_drafting() -> None:
     await refused("There is no prompt to compare yet; type one.", typed="")
-    await refused("The models are still being loaded.", loaded=False)
+    await refused("The pair is still loading.", loaded=False)
     await refused("Drafting is off in the settings", {"draft.mode": "off"})
 
 
@@ -124,7 +124,7 @@ async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-        await compare.chat.pilot.press("r")
+        await compare.chat.pilot.press("3")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
         await compare.chat.shows("The card is gone.")
@@ -141,7 +141,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await chat.shows("2.0× faster")
-        await chat.pilot.press("m", "escape", "escape")
+        await chat.pilot.press("r", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         # What was on its way when the screen was left belongs to no one.
         compare.runs(made(PLAIN, 4))
@@ -166,7 +166,7 @@ async def test_a_comparison_can_continue_after_a_failure() -> None:
         compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
         await compare.chat.shows("The target failed.")
         assert "Try a smaller one." in compare.chat.text
-        await compare.chat.pilot.press("m")
+        await compare.chat.pilot.press("r")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         assert "The target failed." not in compare.chat.text
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)

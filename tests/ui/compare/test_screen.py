@@ -105,12 +105,12 @@ async def test_measuring_and_prompt_progress_are_shown() -> None:
 async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
-        await compare.chat.shows("2.0× faster  (1 run; r runs 3 more)")
+        await compare.chat.shows("2.0× faster  (1 run; 3 runs 3 more)")
         assert "identical output, 201 tokens" in compare.chat.text
         assert "78% accepted, 201 tokens, TTFT 0.23 s, 4.0 tokens/step" in compare.chat.text
         assert "each side starts from empty caches and reads the whole prompt" in compare.chat.text
 
-        await compare.chat.pilot.press("r")
+        await compare.chat.pilot.press("3")
         job = compare.job
         assert (job.rounds, job.first, job.explains) == (3, 2, False)
         compare.races(
@@ -132,9 +132,41 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
         assert isinstance(screen, CompareScreen)
         marked = {}
         for name, pane in screen.panes.items():
-            rows = [row.content for row in pane.shown.rows]
+            rows = [row.content for row in pane.answer.rows]
             marked[name] = [r.plain[s.start : s.end] for r in rows for s in r.spans if "underline" in str(s.style)]
         assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
+
+
+async def test_a_text_is_rendered_and_says_where_it_stops() -> None:
+    text = "## Sorting\n\nUse **sorted**:\n\n```py\nsorted(items)\n```\n"
+    async with open_comparison(size=(120, 40)) as compare:
+        compare.begins(PLAIN)
+        compare.writes("Let me *think*.", made(PLAIN, 4).stats, thinking=True)
+        compare.writes(text, made(PLAIN, 4).stats)
+        await compare.chat.shows("Use sorted:")
+        assert "Let me think." in compare.chat.text
+        assert "**" not in compare.chat.text
+        assert "```" not in compare.chat.text
+        assert "cut at" not in compare.chat.text
+        compare.ends(made(PLAIN, 4, text=text))
+        await compare.chat.shows("cut at 201 tokens")
+
+
+async def test_a_difference_behind_markup_and_reasoning_is_marked() -> None:
+    async with open_comparison() as compare:
+        for side, last in ((PLAIN, "one"), (AUTOMATIC, "two")):
+            compare.begins(side)
+            compare.writes("Thoughts.", made(side, 4).stats, thinking=True)
+            compare.writes(f"It is **one** of `one` and {last}", made(side, 4).stats)
+            compare.ends(made(side, 4))
+        compare.finishes([[made(PLAIN, 4), made(AUTOMATIC, 2)]], {AUTOMATIC: TIE})
+        await compare.chat.shows("rounding difference: close")
+        screen = compare.chat.pilot.app.screen
+        assert isinstance(screen, CompareScreen)
+        for pane, last in zip(screen.panes.values(), ("one", "two"), strict=True):
+            (row,) = pane.answer.rows
+            ends = [span.end for span in row.content.spans if "underline" in str(span.style)]
+            assert (ends, row.content.plain[-3:]) == ([len(row.content.plain)], last)
 
 
 async def test_a_side_that_never_drafted_is_not_called_faster() -> None:

@@ -93,7 +93,7 @@ async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
         await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED)
         await chat.until(lambda: not {"chat.compare", "chat.drafting"} & live(app))
         await chat.pilot.press("f2")
-        await chat.shows("No model is loaded")
+        await chat.shows("No pair is loaded")
 
 
 async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:
@@ -146,7 +146,7 @@ async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) ->
 async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
     async with open_chat() as chat:
         hit(chat, "ctrl+p", "pagedown", "pageup", "pagedown")
-        await chat.shows("search the commands")
+        await chat.shows("what do you want to do?")
         hit(chat, "escape", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         await chat.pilot.pause()

@@ -109,11 +109,11 @@ async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -
         assert "first" in window.text
         await window.chat.type("two")
         await window.press("enter")
-        await window.shows("No model is loaded; f6 chooses one.")
+        await window.shows("No pair is loaded; f6 chooses one.")
         assert window.chat.prompt == "two"
         window.chat.screen.hint.forget()
         await window.press("f2")
-        await window.shows("No model is loaded; f6 chooses one.")
+        await window.shows("No pair is loaded; f6 chooses one.")
 
 
 async def test_the_pair_chosen_last_is_loaded() -> None:

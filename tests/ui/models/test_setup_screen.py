@@ -40,7 +40,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
             assert card.target[:12] in row
             assert card.draft in row
             assert card.proposal.word in row
-        assert "Choose models" in window.rows[0]
+        assert "Choose a pair" in window.rows[0]
         assert "A big model answers; a small draft model makes it faster." in window.text
         assert [row.strip() for row in window.rows if row.strip() in ("To download", "Try offline (tiny)")] == [
             "To download",

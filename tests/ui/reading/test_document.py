@@ -13,7 +13,7 @@ from textual.content import Content
 
 from app.core.printable import printable
 from app.engine.types import Origin
-from app.ui.reading import blocks, document
+from app.ui.reading import document, highlight
 from app.ui.reading.blocks import code_rows, parser
 from app.ui.reading.document import MarkdownDocument, preload
 from app.ui.reading.rows import Row, as_typed, column_widths
@@ -238,15 +238,15 @@ def test_a_single_line_break_stays_a_line_break(text: str, lines: list[str]) -> 
 
 def test_the_first_code_of_an_answer_finds_everything_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     parser.cache_clear()
-    blocks.lexer_of.cache_clear()
+    highlight.lexer_of.cache_clear()
     preload()
     assert parser.cache_info().currsize == 1
-    monkeypatch.setattr(blocks, "get_lexer_by_name", lambda name, **options: pytest.fail(f"{name} is loaded again"))
+    monkeypatch.setattr(highlight, "get_lexer_by_name", lambda name, **options: pytest.fail(f"{name} is loaded again"))
     assert rows("```python\ndef f(): pass\n```\n")[0].content.spans
 
 
 def test_an_unknown_language_is_looked_for_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks.lexer_of.cache_clear()
+    highlight.lexer_of.cache_clear()
     monkeypatch.setattr("pygments.lexers.find_plugin_lexers", lambda: pytest.fail("installed packages are searched"))
     assert [row.text for row in code_rows(["a = 1"], "no-such-language")] == ["a = 1"]
     assert code_rows(["a = 'b'"], "Python")[0].content.spans

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from textual import events
-from textual.command import CommandPalette
 
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
+from app.ui.screens.palette import Palette
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.models.driver import open_setup
@@ -38,7 +38,7 @@ async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
 async def test_the_commands_are_shown_however_narrow_the_terminal(columns: int) -> None:
     async with open_chat(size=(columns, 30)) as chat:
         await chat.pilot.press("ctrl+p")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, CommandPalette))
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, Palette))
         await chat.pilot.pause()
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.pilot.app.screen is chat.screen)
@@ -55,7 +55,7 @@ async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_pr
 async def test_the_keys_are_shown_once_however_they_are_asked_for() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f1", "ctrl+p")
-        await chat.shows("search the commands")
+        await chat.shows("what do you want to do?")
         await chat.pilot.press(*"keys")
         await chat.shows("Show every key")
         await chat.pilot.press("enter")

@@ -131,7 +131,7 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
         await chat.ready()
         await chat.pilot.press("f3")
         await chat.shows("step 2")
-        await chat.shows("target p  not computed while this was closed")
+        await chat.shows("target p  recorded only while f3 is open")
         await chat.shows("f3 closes")
         await chat.pilot.press("ctrl+u", "left")
         await chat.shows("step 1")
@@ -182,7 +182,7 @@ def test_a_step_shows_drafted_and_verified_tokens_and_the_disagreement() -> None
     ]
     assert lines(replace(ROUND, chosen=(), declined=None))[2:] == [
         "target    [·pivot] [·=] [·items] [0]",
-        "target p  not computed while this was closed",
+        "target p  recorded only while f3 is open",
         "the target wrote 0; the draft said ·len (draft p .61)",
     ]
     plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))

@@ -1,0 +1,263 @@
+"""Everything that the chat can do, one row an action.
+
+Key bindings, the last line, slash commands, the palette and the list of keys are made from these tables; their order is
+that of the last line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from typing import Protocol, TypeVar
+
+from textual.binding import BindingType
+
+from app.ui import key_names
+from app.ui.key_names import CHOOSE, bind
+
+PATH, NONE = "FILE", "-"
+"""The name of an argument that is a path, and the argument that removes a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action.
+
+    Attributes:
+        id: Name of the key binding in the user's settings.
+        keys: Shipped keys, separated by commas; None without a key.
+        run: Textual's action; for a command with an argument the method that takes it.
+        name: One or two words; one word is also the slash command, unless `is_command` is False.
+        help: What it does, in the imperative.
+        words: Other words that find it; a slash command has these names too.
+        argument: Name of the argument in help, in brackets if it is optional; None without one.
+        has_lines: Whether the argument may have several lines.
+        show: Whether the last line shows the key.
+        key_display: The keys as they are shown, if not by their names.
+    """
+
+    id: str
+    keys: str | None
+    run: str
+    name: str
+    help: str = ""
+    words: str = ""
+    argument: str | None = None
+    has_lines: bool = False
+    show: bool = False
+    priority: bool = False
+    is_command: bool = True
+    key_display: str | None = None
+
+    @property
+    def usage(self) -> str:
+        """The slash command as it is typed."""
+        return f"/{self.name} {self.argument or ''}".rstrip()
+
+    @property
+    def key(self) -> str:
+        """The key that is bound now, as the screen shows it; "" without one."""
+        return self.key_display or (key_names.key(self.id, self.keys) if self.keys is not None else "")
+
+    @property
+    def needs_argument(self) -> bool:
+        return self.argument is not None and not self.argument.startswith("[")
+
+
+_visible = partial(Action, show=True)
+_key = partial(Action, is_command=False)
+_visible_key = partial(Action, show=True, is_command=False)
+
+# fmt: off
+MESSAGE = (
+    _visible_key("message.leave", "escape", "request('leave')", "back", "Back to the prompt"),
+    _visible_key("message.edit", "e,enter", "request('edit')", "edit", "Change it, as a branch", "branch",
+                 key_display="e"),
+    _visible_key("message.again", "r", "request('again')", "regenerate", "Regenerate, as a branch", "branch again"),
+    _visible_key("message.go_on", "c", "request('go_on')", "continue", "Continue an answer that ended early"),
+    _visible_key("message.unfold", "o", "unfold", "open", "Show or hide attachments and reasoning", "fold expand"),
+    _visible_key("message.fork", "f", "request('fork')", "fork", "Copy the conversation up to here into a new one",
+                 "branch duplicate"),
+    _visible_key("message.delete", "x,delete", "request('delete')", "delete", "Delete the message; press twice",
+                 "remove", key_display="x"),
+    _visible_key("message.copy", "y", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
+    _visible_key("message.next_code", "tab", "request('next_code')", "next code", "Mark the next code block", "jump"),
+    _key("message.previous_code", "shift+tab", "request('previous_code')", "code above", "Mark the code block above"),
+    _visible_key("message.earlier", "left", "request('earlier')", "branch", "Show another branch", "version sibling",
+                 key_display="left/right"),
+    _key("message.later", "right", "request('later')", "next branch"),
+    _key("message.up", f"up,{CHOOSE}", "request('up')", "message above"),
+    _key("message.down", "down,ctrl+down,alt+down", "request('down')", "message below"),
+)
+"""Actions on the chosen message."""
+
+CONVERSATIONS = (
+    _visible_key("found.pin", "ctrl+t", "pin", "pin", "Pin or unpin a conversation", "favorite", priority=True),
+    _visible_key("found.rename", "ctrl+r", "rename", "rename", "Rename a conversation", "title name", priority=True),
+    _visible_key("found.delete", "ctrl+x", "delete", "delete", "Delete a conversation", "remove", priority=True),
+    # As in the prompt.
+    _visible_key("found.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted conversation", "restore",
+                 priority=True),
+)
+"""Actions on the chosen conversation of the list."""
+
+CHAT = (
+    _visible_key("chat.leave_task", "escape", "leave_task", "cancel", "Stop editing"),
+    _visible_key("chat.take_back", "escape", "take_back", "take back", "Take the last prompt that waits back"),
+    _visible("chat.stop", "escape", "stop", "stop", "Stop the answer; its text stays", "cancel interrupt abort halt"),
+    _visible_key("chat.earlier_round", "left", "round(-1)", "earlier", "Show an earlier verify step", priority=True),
+    _visible_key("chat.later_round", "right", "round(1)", "later", "Show a later verify step", priority=True),
+    _visible("chat.drafting", "ctrl+d", "toggle_drafting", "draft", "Turn the draft on or off, also during an answer",
+             "drafting speculative decoding disable enable", priority=True),
+    _visible("chat.again", "ctrl+r", "again", "regenerate", "Regenerate the last answer", "again retry redo"),
+    Action("chat.go_on", "ctrl+g", "go_on", "continue", "Continue an answer that ended early", "resume more longer"),
+    Action("chat.edit_last", "ctrl+e", "edit_last", "edit", "Edit the last prompt", "change correct", priority=True),
+    _visible("chat.new", "ctrl+n", "restart", "new", "Start a new conversation", "chat clear reset restart"),
+    _visible("chat.open", "ctrl+o", "conversations", "open", "Search, open, rename, pin or delete conversations",
+             "find history list past load"),
+    _visible("chat.compare", "f2", "compare", "compare", "Compare with and without the draft",
+             "benchmark race side speedup baseline", priority=True),
+    _visible("chat.tokens", "f3", "toggle_tokens", "tokens", "Show the source of each token",
+             "colors inspect probabilities logprobs steps acceptance", priority=True),
+    _visible("chat.settings", "f4", "settings", "settings", "See and change every setting",
+             "options preferences configuration presets temperature sampling context", priority=True),
+    _visible("chat.panel", "f5", "toggle_panel", "numbers", "Show numbers, more numbers, or none",
+             "speed statistics panel acceptance metrics", priority=True),
+    _visible("chat.pairs", "f6", "pairs", "pair", "Choose, download or add a pair of models",
+             "models load switch gguf hub install", priority=True),
+    _visible_key("chat.sidebar", "f7", "toggle_sidebar", "conversations", "Show or hide the conversations",
+                 "sidebar list history", priority=True),
+    Action("chat.thinking", "ctrl+t", "toggle_thinking", "reasoning", "Show or hide the reasoning", "thinking"),
+    Action("chat.choose", CHOOSE, "choose", "messages", "Choose a message to edit, copy, regenerate or continue",
+           "select branch fork"),
+    _key("chat.choose_code", "alt+c", "choose_code", "code", "Choose a code block, the last one first", "select block"),
+    Action("chat.copy", "f8", "copy", "copy", "Copy the answer, its last code, or code block N", "clipboard yank",
+           argument="[code|N]", priority=True),
+    _key("chat.copy_code", "ctrl+b", "run_line('/copy code')", "copy code", "Copy the last code block", priority=True),
+    _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block of that number",
+         key_display="alt+1 … alt+9", priority=True),
+    # The list of keys shows them as one.
+    *(_key(f"chat.copy_{n}", f"alt+{n}", f"run_line('/copy {n}')", "", priority=True) for n in range(2, 10)),
+    Action("chat.export", None, "export", "export", "Export this conversation as Markdown or .json",
+           "save write download", argument=PATH),
+    Action("chat.import", None, "import", "import", "Import conversations from a file", "load read", argument=PATH),
+    Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call", argument="[TEXT]"),
+    Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
+           "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
+    Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
+    Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @"),
+    _key("chat.page_up", "pageup", "page(-1)", "page up", "Scroll up by a page", priority=True),
+    _key("chat.page_down", "pagedown", "page(1)", "page down", "Scroll down by a page", priority=True),
+    _key("chat.beginning", "ctrl+home", "beginning", "top", "Go to the first message", "beginning", priority=True),
+    _key("chat.follow", "ctrl+end", "follow", "end", "Go to the newest text", "bottom follow last", priority=True),
+)
+"""Actions of the chat screen."""
+
+PROMPT = (
+    _key("prompt.send", "enter", "send", "send", "Send the prompt", "ask submit", priority=True),
+    _visible_key("prompt.break_line", "ctrl+j,shift+enter,alt+enter", "break_line", "new line",
+                 "Start a new line in the prompt", priority=True),
+    _key("prompt.complete", "tab", "complete", "complete", "Complete what is typed"),
+    _key("prompt.dismiss", "escape", "dismiss", "close", "Close the list above the prompt"),
+    _key("prompt.search", "ctrl+s", "search", "search prompts", "Search past prompts", "find history recall"),
+    # Ctrl+Z suspends, as in any program of a terminal.
+    _key("prompt.undo", "ctrl+underscore", "undo", "undo", "Undo what was typed"),
+)
+"""Actions of the prompt."""
+
+PROGRAM = (
+    _visible_key("app.commands", "ctrl+p", "command_palette", "commands", "Search everything that can be done",
+                 priority=True),
+    _visible("app.quit", "ctrl+q", "quit", "quit", "Quit Tandem", "exit leave", priority=True),
+    _visible("app.keys", "f1", "keys", "help", "Show every key and command", "keys shortcuts commands"),
+    # Where nothing is selected: what edits text has it for copying.
+    _key("app.interrupt", "ctrl+c", "help_quit", "interrupt", "Stop the answer; press twice to quit"),
+    Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance"),
+    Action("app.serve", None, "serve", "serve", "Start or stop the server for editors and agents", "api openai"),
+    # As in a shell, wherever the cursor is. Windows cannot suspend.
+    *[_key("app.suspend", "ctrl+z", "suspend_process", "suspend", "Suspend Tandem; fg brings it back", priority=True)]
+    * (sys.platform != "win32"),
+)
+"""Actions on every screen."""
+# fmt: on
+
+ACTIONS = (*MESSAGE, *CONVERSATIONS, *CHAT, *PROMPT, *PROGRAM)
+BY_ID = {action.id: action for action in ACTIONS}
+
+
+def bindings(actions: Iterable[Action]) -> list[BindingType]:
+    """Return the key bindings of actions."""
+    return [
+        bind(
+            action.keys,
+            action.run if action.argument is None else f"run_line('/{action.name}')",
+            action.name,
+            action.id,
+            action.help,
+            show=action.show,
+            priority=action.priority,
+            key_display=action.key_display,
+        )
+        for action in actions
+        if action.keys is not None
+    ]
+
+
+# Search
+
+
+class Findable(Protocol):
+    """Something with a name, a description, and other words for it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+
+
+FoundT = TypeVar("FoundT", bound=Findable)
+_MISTYPED_FROM, _LIKENESS = 4, 0.7
+"""Letters from which a word may be mistyped, and how much a mistyped word must resemble a known one."""
+
+
+def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
+    """Return what has every word of a query in its name, its other words or its description, best first.
+
+    If nothing has, mistyped words are corrected.
+    """
+    typed = query.casefold().split()
+    found = _matching(typed, known)
+    if found or not typed:
+        return found
+    vocabulary = {word for each in known for text in (each.name, each.words) for word in text.casefold().split()}
+    corrected = [
+        next(iter(get_close_matches(word, vocabulary, 1, _LIKENESS) if len(word) >= _MISTYPED_FROM else ()), word)
+        for word in typed
+    ]
+    return _matching(corrected, known)
+
+
+def _matching(typed: Sequence[str], known: Sequence[FoundT]) -> list[FoundT]:
+    ranked = [(max((_rank(word, each) for word in typed), default=0), each) for each in known]
+    return [each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _NO_MATCH]
+
+
+_NO_MATCH = 5
+
+
+def _rank(typed: str, each: Findable) -> int:
+    """Return how well something matches one word, from 0, the best."""
+    name, words, does = each.name.casefold(), each.words.casefold(), each.help.casefold()
+    matches = (
+        name.startswith(typed),
+        any(word.startswith(typed) for word in name.split()),
+        any(word.startswith(typed) for word in words.split()),
+        any(word.startswith(typed) for word in does.split()),
+        typed in f"{name} {words} {does}",
+    )
+    return matches.index(True) if True in matches else _NO_MATCH

@@ -1,0 +1,165 @@
+"""What is done with texts: copy an answer or its code, export, import, rename, and the system prompt."""
+
+from __future__ import annotations
+
+import re
+from asyncio import wrap_future
+from functools import partial
+from pathlib import Path
+
+from app.conversations.message import Role
+from app.conversations.tree import Conversation
+from app.core import atomic
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
+from app.core.program import in_background
+from app.core.units import counted
+from app.models.source import home_expanded
+from app.ui.actions import NONE
+from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.key_names import key
+from app.ui.reading.code_blocks import code_blocks
+from app.ui.terminal.copying import copy_text
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.message_view import MessageView
+
+_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
+"""Of a file name; a title may have other dots."""
+
+
+class ConversationCommands(ChatActions):
+    """A method a command, with its argument; raises AppError if it cannot be done."""
+
+    # Code blocks
+
+    async def _perform(self, message_view: MessageView, requested: str) -> None:
+        match requested:
+            case "copy":
+                marked = message_view.marked_code if isinstance(message_view, AnswerMessage) else 0
+                if marked:
+                    self._copy_code(message_view.text, marked)
+                else:
+                    copy_text(self.app, message_view.text, "the message")
+            case "next_code" | "previous_code":
+                await self._step_code(1 if requested == "next_code" else -1)
+            case _:
+                await super()._perform(message_view, requested)
+
+    @in_turn
+    async def action_choose_code(self) -> None:
+        await self._step_code(-1)
+
+    async def _step_code(self, direction: int) -> None:
+        if not await self.messages.step_code(direction):
+            where = "" if self.messages.chosen is None else " below" if direction > 0 else " above"
+            raise AppError(f"There is no code block{where}.")
+
+    def command_copy(self, what: str) -> None:
+        """Copy the last answer, its last code, or the code block with a number in the visible answer."""
+        if what.isdecimal():
+            texts = [answer.text for answer in self.messages.visible_answers]
+            self._copy_code(next((text for text in texts if code_blocks(text)), ""), int(what))
+        elif what in ("", "code"):
+            answer = self._last_answer()
+            if not answer:
+                raise AppError("There is no answer to copy yet.")
+            if what:
+                self._copy_code(answer, None)
+            else:
+                copy_text(self.app, answer, "the answer")
+        else:
+            raise UsageError("Usage: /copy, /copy code, or /copy with the number of a code block.")
+
+    def _copy_code(self, text: str, number: int | None) -> None:
+        """Copy a code block of a text; None is the last one."""
+        blocks = code_blocks(text)
+        if not blocks:
+            raise AppError("There is no code to copy here.")
+        at = len(blocks) if number is None else number
+        if not 1 <= at <= len(blocks):
+            raise AppError(f"The answer has {counted(len(blocks), 'code block')}, and no number {at}.")
+        copy_text(self.app, blocks[at - 1], f"code block {at} of {len(blocks)}" if len(blocks) > 1 else "the code")
+
+    def _last_answer(self) -> str:
+        """Return the newest answer with text; "" without one. A model that still thinks has not answered yet."""
+        newest = self.messages.answer
+        if newest is not None and (shown := newest.text.strip()):
+            return shown
+        messages = reversed(self.session.conversation.messages_before(None))
+        return next((message.content for message in messages if message.role is Role.ASSISTANT), "")
+
+    # Conversations and files
+
+    def action_include_file(self) -> None:
+        """Begin to name a file in the prompt."""
+        self.prompt.focus()
+        before = self.prompt.text
+        self.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
+
+    async def command_export(self, name: str) -> None:
+        """Write the conversation to a new file: as JSON if its name says so, else as Markdown."""
+        conversation = self.library.with_conversation(lambda store, number: store.load(number))
+        if conversation is None:
+            raise AppError("There is nothing to export yet.")
+        file = home_expanded(name)
+        if not file.name:
+            raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
+        if not _SUFFIX.fullmatch(file.suffix):
+            file = file.with_name(file.name + ".md")
+        self.hint.say(await wrap_future(in_background(partial(_write, conversation, file), "export")))
+
+    async def command_import(self, name: str) -> None:
+        """Add the conversations of a file; skip those that are there already."""
+        from app.conversations.importing import read_file
+
+        file = home_expanded(name)
+        conversations = await wrap_future(in_background(partial(read_file, file), "import"))
+        known = self.library.do(lambda store: store.duplicates(conversations)) or ()
+        new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
+        self.library.do(lambda store: store.insert(new))
+        self.sidebar.update_list()
+        there = f", {len(known) - len(new):,} already there" * (len(new) < len(known))
+        opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self.library.has_history else ""
+        self.hint.say(f"Imported {counted(len(new), 'conversation')}{there}{opens}.")
+
+    def command_rename(self, title: str) -> None:
+        """Set the title; an empty one is made from the first prompt."""
+        if self.library.conversation is None:
+            raise AppError("This conversation is empty; send a prompt first.")
+        self.hint.say(f'Renamed to "{printable(self.library.rename(self.library.conversation, title))}".')
+        self.sidebar.update_list()
+
+    async def command_system(self, text: str) -> None:
+        """Set, remove or show the system prompt."""
+        now = self.session.settings.system
+        if text == NONE:
+            self.set_setting("answer.system", None)
+            self.hint.say("Removed the system prompt of this conversation.")
+        elif text:
+            self.set_setting("answer.system", text)
+            self.hint.say("The system prompt applies from the next prompt on.")
+        elif now:
+            is_own = "system" in dict(self.session.conversation.settings.get("answer") or {})
+            elsewhere = f"from settings ({key('chat.settings', 'f4')}); /system TEXT overrides it here"
+            where = f"of this conversation; /system {NONE} removes it" if is_own else elsewhere
+            await self.messages.notice(f"System prompt {where}:\n{now}")
+        else:
+            self.hint.say("There is no system prompt; /system TEXT sets one.")
+
+
+def _write(conversation: Conversation, file: Path) -> str:
+    """Write a conversation; return a sentence about it. The disk may be slow."""
+    from app.conversations.export import n_left_out, to_json, to_markdown
+
+    as_json = file.suffix.lower() == ".json"
+    text = to_json([conversation]) if as_json else to_markdown([conversation])
+    try:
+        atomic.create(file, text.encode())
+    except FileExistsError as error:
+        raise UsageError(f"{file} exists already.", "Choose another name.") from error
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
+    n = 0 if as_json else n_left_out(conversation)
+    left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; .json keeps them." if n else ""
+    return f"Exported as {file}.{left_out}"

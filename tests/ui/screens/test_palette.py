@@ -1,0 +1,94 @@
+"""The palette lists everything that can be done, with its key, and does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.conversations.store import Store
+from app.ui.actions import ACTIONS
+from app.ui.conversations.picker import ConversationsScreen
+from app.ui.screens.palette import Palette
+from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.settings.driver import open_panel
+
+
+async def open_palette(chat: Chat, query: str = "") -> Palette:
+    await chat.pilot.press("ctrl+p")
+    await chat.until(lambda: isinstance(chat.pilot.app.screen, Palette))
+    await chat.pilot.pause()
+    await chat.pilot.press(*query)
+    palette = chat.pilot.app.screen
+    assert isinstance(palette, Palette)
+    return palette
+
+
+async def test_every_action_is_listed_with_its_key() -> None:
+    async with open_chat(store=Store, size=(100, 60)) as chat:
+        palette = await open_palette(chat)
+        listed = {(entry.name, entry.help) for entry in palette.listed.rows}
+        missing = {action.id for action in ACTIONS if action.help and (action.name, action.help) not in listed}
+        # They act on what is there only now and then: an edit, the steps of an answer, a list above the prompt.
+        rare = {"chat.leave_task", "chat.earlier_round", "chat.later_round", "prompt.dismiss"}
+        assert missing == {*rare, "app.commands", "app.interrupt"}
+        await chat.shows("ctrl+r")
+        assert all(entry.keys for entry in palette.listed.rows)
+
+
+@pytest.mark.parametrize(("query", "prompt"), [("export", "/export "), ("title", "/rename "), ("system", "/system ")])
+async def test_a_command_with_an_argument_is_typed_into_the_prompt(query: str, prompt: str) -> None:
+    async with open_chat() as chat:
+        await open_palette(chat, query)
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.prompt == prompt)
+
+
+async def test_an_action_that_is_not_possible_says_why() -> None:
+    async with open_chat() as chat:
+        for query, why in (("continue", "There is no answer to continue."), ("stop", "No answer is being written.")):
+            await open_palette(chat, query)
+            await chat.pilot.press("enter")
+            await chat.shows(why)
+
+
+async def test_a_message_action_chooses_a_message_first() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("Hello", "Hi")
+        await open_palette(chat, "attachments")
+        await chat.shows("ctrl+up o")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.screen.messages.chosen is not None)
+
+
+async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:
+    async with open_chat(store=lambda: Store(file)) as chat:
+        await chat.exchange("Hello", "Hi")
+        await open_palette(chat, "delete")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+        await chat.shows("ctrl+x: Delete a conversation")
+
+
+async def test_what_nothing_does_is_answered_with_the_way_to_the_whole_list() -> None:
+    async with open_chat() as chat:
+        await open_palette(chat, "xqz")
+        await chat.shows("f1 lists every key and command.")
+        await chat.pilot.press("enter")
+        assert isinstance(chat.pilot.app.screen, Palette)
+
+
+async def test_a_long_list_scrolls_to_the_chosen_line() -> None:
+    async with open_chat(size=(80, 16)) as chat:
+        await open_palette(chat)
+        await chat.pilot.press(*["pagedown"] * 8)
+        await chat.shows("Restore the deleted conversation")
+
+
+async def test_another_screen_lists_its_own_keys(file: Path) -> None:
+    async with open_panel(file) as panel:
+        palette = await open_palette(panel.chat, "preset")
+        await panel.chat.shows("Save all as a preset")
+        assert "regenerate" not in {entry.name for entry in palette.listed.rows}
+        await panel.chat.pilot.press("enter")
+        await panel.chat.shows("name of the preset")
