@@ -30,7 +30,7 @@ async def test_every_action_is_listed_with_its_key() -> None:
         listed = {(entry.name, entry.help) for entry in palette.listed.rows}
         missing = {action.id for action in ACTIONS if action.help and (action.name, action.help) not in listed}
         # They act on what is there only now and then: an edit, the steps of an answer, a list above the prompt.
-        rare = {"chat.leave_task", "chat.earlier_round", "chat.later_round", "prompt.dismiss"}
+        rare = {"chat.leave_task", "chat.earlier_round", "chat.later_round", "prompt.dismiss", "chat.take_back"}
         assert missing == {*rare, "app.commands", "app.interrupt"}
         await chat.shows("ctrl+r")
         assert all(entry.keys for entry in palette.listed.rows)
@@ -64,7 +64,7 @@ async def test_a_message_action_chooses_a_message_first() -> None:
 async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("Hello", "Hi")
-        await open_palette(chat, "delete")
+        await open_palette(chat, "delete conv")
         await chat.pilot.press("enter")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
         await chat.shows("ctrl+x: Delete a conversation")

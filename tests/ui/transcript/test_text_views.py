@@ -209,7 +209,7 @@ def test_a_long_step_shows_where_it_was_decided(width: int) -> None:
 
 def test_tokens_are_shown_with_what_cannot_be_seen() -> None:
     assert [visible(piece) for piece in (b" a", b"\n\n", b"\t", b"\xe2\x82", b"", b"\x1b[2J", "\u202e".encode())] == [
-        "·a", "⏎⏎", "⇥", "e2 82", "control", "\\x1b[2J", "\\u202e"
+        "·a", "⏎⏎", "⇥", "e2 82", "end of answer", "\\x1b[2J", "\\u202e"
     ]  # fmt: skip
 
 
