@@ -243,8 +243,9 @@ def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
 
 
 def _matching(typed: Sequence[str], known: Sequence[FoundT]) -> list[FoundT]:
-    ranked = [(max((_rank(word, each) for word in typed), default=0), each) for each in known]
-    return [each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _NO_MATCH]
+    ranked = [([_rank(word, each) for word in typed], each) for each in known]
+    found = [(sum(ranks), each) for ranks, each in ranked if _NO_MATCH not in ranks]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
 
 
 _NO_MATCH = 5
