@@ -330,11 +330,6 @@ class Session:
         elif not waits:
             self._stop_running()
 
-    @property
-    def waits_to_load(self) -> bool:
-        """Return whether another pair is loaded once the running answer has ended."""
-        return self._pair.next is not None
-
     def _load_next(self) -> None:
         if self._pair.load_next():
             self.phase = Phase.LOADING

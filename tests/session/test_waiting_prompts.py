@@ -129,7 +129,7 @@ def test_a_pair_that_waits_is_loaded_before_the_next_prompt(chat: ScriptedSessio
     chat.session.send("a")
     chat.session.send("b")
     chat.session.load(no_loader, "Another pair", waits=True)
-    assert (chat.engine.cancelled, chat.session.waits_to_load) == (0, True)
+    assert chat.engine.cancelled == 0
     chat.finishes("1")
     assert (chat.session.phase, asked(chat)) == (Phase.LOADING, ["a"])
     chat.session.handle(Loaded(PAIR))
