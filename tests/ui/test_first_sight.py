@@ -25,7 +25,7 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
         await chat.shows(_WHO)
         await chat.shows("f2   compare with and without the draft")
         await chat.shows("f4   settings")
-        await chat.shows("f6   models")
+        await chat.shows("f6   choose a pair")
         await chat.send("one")
         await chat.until(lambda: _WHO not in chat.text)
         chat.engine.says("first")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from app.conversations.store import Store
 from app.core.errors import AppError
+from app.ui.conversations.picker import ConversationPicker
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.compare.driver import open_comparison
 from tests.ui.conversations_driver import chosen as title
-from tests.ui.conversations_driver import fill, filled
+from tests.ui.conversations_driver import fill, look
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import chosen, exchange, is_chosen, press
 
@@ -114,8 +115,8 @@ async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
 async def test_editing_a_title_continues_when_the_focus_returns(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        picker = await filled(chat)
-        await press(chat, "ctrl+o", "ctrl+r", *" of It")
+        picker = (await look(chat)).query_one(ConversationPicker)
+        await press(chat, "ctrl+r", *" of It")
         await chat.look_away()
         await chat.come_back()
         await press(chat, *"aly", "enter")

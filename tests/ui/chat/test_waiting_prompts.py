@@ -111,7 +111,7 @@ async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one(
         await chat.send("one")
         chat.engine.says("half")
         await chat.pilot.press("f6")
-        await chat.shows("Choose models")
+        await chat.shows("Choose a pair")
         await chat.pilot.press("enter")
         await chat.shows("An answer is being written.")
         await chat.pilot.press("enter")
