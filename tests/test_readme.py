@@ -78,7 +78,13 @@ def test_every_named_pair_is_in_the_catalog() -> None:
 
 
 def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
-    rows = re.findall(r"^\| (\d+) GB \| `([\w.-]+)` \|", _README, re.MULTILINE)
+    found = re.findall(r"^\| (\d+)(?: to (\d+))? GB \| `([\w.-]+)`(?:, `([\w.-]+)`)? \|", _README, re.MULTILINE)
+    rows = [
+        (size, name)
+        for least, most, *names in found
+        for size, name in ((least, names[0]), (most, names[1] or names[0]))
+        if size
+    ]
     pairs = list(Catalog(shipped_file()).pairs.values())
 
     assert {int(size) for size, _ in rows} >= {4, 24, 48, 80}
@@ -94,8 +100,9 @@ def test_every_key_of_the_readme_does_what_it_shows() -> None:
     rows = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
     keys = {key: text for row, text in rows.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
 
-    assert keys.keys() == {"ctrl+s", "ctrl+o", "ctrl+up", "f2", "f3", "f4", "f6", "ctrl+d"}
+    assert keys.keys() == {"ctrl+s", "ctrl+o", "ctrl+up", "ctrl+p", "f2", "f3", "f4", "f6", "ctrl+d"}
     for key, word in {
+        "ctrl+p": "search",
         "ctrl+s": "search",
         "ctrl+o": "conversation",
         "ctrl+up": "message",
