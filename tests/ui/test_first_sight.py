@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from textual._compositor import Compositor
 from textual.driver import Driver
 
 from app.core.errors import AppError
@@ -13,6 +12,7 @@ from app.engine.types import Origin
 from app.ui.app import TandemApp
 from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
+from app.ui.terminal.frame import Frame
 from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.transcript.test_text_views import ROUND, says
@@ -124,16 +124,10 @@ def test_without_colors_the_targets_tokens_are_reported_by_their_shape() -> None
 
 
 async def test_the_whole_screen_is_drawn_when_a_suspended_program_continues(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[object] = []
-    draw = Compositor.render_full_update
-
-    def noted(compositor: Compositor, *args: bool, **kwargs: bool) -> object:
-        drawn.append(compositor)
-        return draw(compositor, *args, **kwargs)
-
+    forgotten: list[Frame] = []
     async with open_chat() as chat:
         await chat.shows("ready")
         await chat.pilot.pause()
-        monkeypatch.setattr(Compositor, "render_full_update", noted)
+        monkeypatch.setattr(Frame, "forget", lambda frame: forgotten.append(frame))
         chat.pilot.app.post_message(Driver.SignalResume())
-        await chat.until(lambda: drawn)
+        await chat.until(lambda: forgotten)

@@ -35,7 +35,8 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
-        assert "draft model: It pays." in chat.text
+        assert "now         draft model" in chat.text
+        assert "It pays." in chat.text
         assert "78% accepted" not in chat.text
         assert "tokens/step    5.9" in chat.text
 

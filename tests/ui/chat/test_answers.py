@@ -182,7 +182,7 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continu
         await chat.until(lambda: "0.5B" not in chat.rows[0])
         assert chat.screen.session.phase is Phase.ANSWERING
         chat.engine.says("word", drafting=DraftingStatus("off", "there is no draft model"))
-        await chat.shows("off: there is no draft model")
+        await chat.shows("there is no draft model")
         assert "no draft" in chat.text
         assert "/ 8k" in chat.text
         # A switch would be taken for the reason.
