@@ -16,7 +16,7 @@ from app.core.printable import printable
 from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
 from app.models.source import DEFAULT_REVISION
 
-_STATE = 10
+_STATE_COLUMNS = 10
 """Columns of a state."""
 
 
@@ -39,7 +39,7 @@ def check_all(args: argparse.Namespace) -> int:
     if "json" in args:
         print(json_for(sys.stdout, [_as_json(one) for one in found]))
     else:
-        print(for_reading("\n".join(_lines(found)), sys.stdout, _STATE))
+        print(for_reading("\n".join(_lines(found)), sys.stdout, _STATE_COLUMNS))
     return 0 if all(one.state in (UNCHANGED, NEWER, RENAMED) for one in found) else 1
 
 
@@ -49,7 +49,7 @@ def _lines(found: list[FileCheck]) -> list[str]:
     for one in different:
         # A commit would take half of a line.
         model = replace(one.source, revision=DEFAULT_REVISION)
-        lines.append(f"{one.state:{_STATE}}{', '.join(one.pairs)}: {model}: {one.detail}")
+        lines.append(f"{one.state:{_STATE_COLUMNS}}{', '.join(one.pairs)}: {model}: {one.detail}")
     counts = [(sum(one.state == state for one in found), state) for state in reversed(STATES)]
     summary = ", ".join(f"{n} {state}" for n, state in counts if n) or "none"
     n_hashes = sum(one.source.sha256 is not None for one in found)

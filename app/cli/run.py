@@ -38,7 +38,7 @@ from app.worker.events import (
 )
 
 _SILENCE_S = 2.0
-"""After so long without input, a message says what the program waits for."""
+"""Seconds without input after which a message says what Tandem waits for."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from app.conversations.rows import storable
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM = 3
-_EXCERPT = 160
+_EXCERPT_CHARS = 160
 _BEFORE = 24
 """Characters of an excerpt before its first hit."""
 
@@ -44,7 +44,7 @@ def any_of(words: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
 
 
-def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT) -> Excerpt:
+def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Excerpt:
     """Return about `length` characters on one line: the beginning, or those around the first hit if it is later."""
     pattern = any_of(words)
     first = pattern.search(text)

@@ -36,7 +36,7 @@ from app.conversations.titles import one_line, title_of
 from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
 from app.core.errors import StoreError
 
-_FORKED = " (fork)"
+_FORK_SUFFIX = " (fork)"
 UNDO_S = 24 * 3600.0
 """Seconds for which a deleted conversation can be restored."""
 
@@ -143,7 +143,7 @@ class Store:
             db.execute(f"UPDATE conversations SET title = ? WHERE id = ? AND NOT named AND title IN ({marks})", changed)
 
     def title(self, conversation: int) -> str:
-        """Return a title; "" if there is none."""
+        """Return the title of a conversation, or an empty text."""
         rows = self._rows("SELECT title FROM conversations WHERE id = ?", (conversation,))
         return str(rows[0][0]) if rows else ""
 
@@ -294,7 +294,7 @@ class Store:
     def fork(self, conversation: int, path: Sequence[Node]) -> int:
         """Copy the messages of a path into a new conversation with the same settings; returns its id."""
         old, now = self.load(conversation), self._now()
-        title = old.summary.title if old.summary.title.endswith(_FORKED) else f"{old.summary.title}{_FORKED}"
+        title = old.summary.title if old.summary.title.endswith(_FORK_SUFFIX) else f"{old.summary.title}{_FORK_SUFFIX}"
         summary = Summary(0, title, named=True, created=now, updated=now)
         tree = Tree({node.id: node for node in path}, path[-1].id)
         return self.insert([Conversation(summary, tree, old.settings)])[0]

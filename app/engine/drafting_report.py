@@ -22,8 +22,8 @@ NO_DRAFT_USED = "no draft used"
 PAUSED = "paused"
 _NO_GAIN = "it would not pay now"
 _DECIMAL_BELOW = 9.95
-_NEARLY = 0.9
-"""Share of a rate above which another rate is the same to a reader."""
+_SAME_RATE_SHARE = 0.9
+"""If one rate is at least this share of another, both are shown as one."""
 _OFF = tuple(turned_off(source, "") for source in SOURCE_NAMES)
 _CLAUSE_END = re.compile("[:;]")
 
@@ -90,7 +90,7 @@ def rate(tokens_per_second: float) -> str:
 
 def rate_range(low: float, high: float) -> str:
     """Return "18 to 28 tok/s", or one rate if they hardly differ."""
-    return rate(high) if low > _NEARLY * high else f"{rate_number(low)} to {rate(high)}"
+    return rate(high) if low > _SAME_RATE_SHARE * high else f"{rate_number(low)} to {rate(high)}"
 
 
 def acceptance(n_accepted: float, n_drafted: float) -> str:

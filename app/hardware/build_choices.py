@@ -18,8 +18,8 @@ _NO_LOADER = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libv
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A backend of builds.toml, as a wheel or, without one, built here; with a note and packages that it requires."""
+class BuildChoice:
+    """A backend of builds.toml, as a wheel or (None) compiled here, with a note and the packages that it requires."""
 
     backend: str
     wheel: dict[str, Any] | None = None
@@ -33,7 +33,7 @@ def known_builds() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
 
 
-def choices_for(gpu: Gpu, machine: Machine) -> list[Choice]:
+def choices_for(gpu: Gpu, machine: Machine) -> list[BuildChoice]:
     """Return the builds that would use this GPU, best first."""
     if machine.system == "darwin":
         return with_source("metal", machine) if gpu.vendor == "apple" else []
@@ -47,9 +47,9 @@ def choices_for(gpu: Gpu, machine: Machine) -> list[Choice]:
     return vulkan
 
 
-def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[Choice]) -> list[Choice]:
+def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[BuildChoice]) -> list[BuildChoice]:
     note = f"It is only for {', '.join(rocm['targets'])}, and slow with layers or experts in RAM."
-    choice = Choice("rocm", rocm, note)
+    choice = BuildChoice("rocm", rocm, note)
     # The wheel for Windows contains AMD's libraries.
     needed = version_key(rocm.get("version", ""))[:1]
     if not needed:
@@ -57,8 +57,8 @@ def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[Choice]) -> list[Choic
     return [choice, vulkan[0]] if needed == version_key(gpu.toolkit)[:1] else vulkan
 
 
-def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[Choice]) -> list[Choice]:
-    source = Choice("cuda")
+def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[BuildChoice]) -> list[BuildChoice]:
+    source = BuildChoice("cuda")
     # Vulkan comes with the driver, except in WSL, and needs no libraries.
     at_once = vulkan[:1] if machine.vulkan and not machine.wsl and vulkan[0].wheel is not None else []
     installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
@@ -68,10 +68,10 @@ def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[Choice]) -> list[Choice
     major = version_key(wheel["version"])[0]
     # Windows keeps CUDA 13's libraries where llama-cpp-python does not look.
     if major in installed and not (machine.system == "windows" and major >= 13):
-        return [Choice("cuda", wheel), source, *at_once]
+        return [BuildChoice("cuda", wheel), source, *at_once]
     packages = cuda_packages(major)
     note = "" if packages else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
-    return [*at_once, Choice("cuda", wheel, note, packages), source]
+    return [*at_once, BuildChoice("cuda", wheel, note, packages), source]
 
 
 def cuda_packages(major: int | str) -> tuple[str, ...]:
@@ -100,14 +100,14 @@ def _has_compute(wheel: dict[str, Any], target: str) -> bool:
     return not capability or (least <= capability and (not most or capability <= most))
 
 
-def with_source(backend: str, machine: Machine, note: str = "") -> list[Choice]:
+def with_source(backend: str, machine: Machine, note: str = "") -> list[BuildChoice]:
     """Return the wheel with a backend, if there is one, and the build from source."""
     wheel = newest_wheel(backend, machine)
-    return [*([Choice(backend, wheel, note)] if wheel else []), Choice(backend, note=note)]
+    return [*([BuildChoice(backend, wheel, note)] if wheel else []), BuildChoice(backend, note=note)]
 
 
 def newest_wheel(backend: str, machine: Machine) -> dict[str, Any] | None:
-    """Return the newest wheel with a backend that runs on a machine; None without one."""
+    """Return the newest wheel with a backend that runs on a machine, if any."""
     wheels = reversed(known_builds()["wheels"])
     return next((w for w in wheels if w["backend"] == backend and _runs(w, machine)), None)
 

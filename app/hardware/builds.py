@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.hardware.build_choices import Choice, choices_for, cuda_packages, known_builds, newest_wheel, with_source
+from app.hardware.build_choices import BuildChoice, choices_for, cuda_packages, known_builds, newest_wheel, with_source
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.installation import Installation
@@ -83,8 +83,8 @@ def _better_build(
 ) -> Advice | None:
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
         if build is not None and is_usable(gpu, devices, machine.gpus):
-            vulkan = [Choice("vulkan", wheel)] if (wheel := newest_wheel("vulkan", machine)) else []
-            faster = [*vulkan, Choice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
+            vulkan = [BuildChoice("vulkan", wheel)] if (wheel := newest_wheel("vulkan", machine)) else []
+            faster = [*vulkan, BuildChoice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
             return _advice(faster, _SLOW_RAM, machine, here, urgent=False) if _lacks_avx2(build, machine) else None
         if build is not None and gpu.vendor == "apple" and _has_backend(build, "metal"):
             # Every build on macOS has Metal; another one would not find the GPU either.
@@ -110,7 +110,7 @@ def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> s
 
 
 def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str:
-    """Return how to use a GPU that is not among the devices, as a sentence with a command; "" without such a GPU."""
+    """Return a sentence with the command that makes an unused GPU usable; an empty text if every GPU is used."""
     unused = missed(machine.gpus, devices)
     found = advice(replace(machine, gpus=tuple(unused)), None, (), here) if unused else None
     if found is None or found.backend == _title("cpu"):
@@ -130,7 +130,7 @@ def _lacks_avx2(build: BuildInfo, machine: Machine) -> bool:
     return bool(build.features) and "AVX2" in machine.features and "AVX2" not in build.features
 
 
-def _survives(choice: Choice, failure: LoadFailure) -> bool:
+def _survives(choice: BuildChoice, failure: LoadFailure) -> bool:
     """Return whether a build would not fail as the installed one does."""
     return choice.backend not in failure.avoid or (choice.wheel is None and failure.can_compile)
 
@@ -182,7 +182,9 @@ def _title(backend: str) -> str:
     return str(known_builds()["backends"][backend]["title"])
 
 
-def _advice(choices: list[Choice], reason: str, machine: Machine, here: Installation, *, urgent: bool = True) -> Advice:
+def _advice(
+    choices: list[BuildChoice], reason: str, machine: Machine, here: Installation, *, urgent: bool = True
+) -> Advice:
     best, second = choices[0], choices[1] if len(choices) > 1 else None
     notes = [note for note in (here.note, best.note) if note]
     if best.wheel is None:
@@ -205,13 +207,13 @@ def _advice(choices: list[Choice], reason: str, machine: Machine, here: Installa
     )
 
 
-def _needs(choice: Choice, machine: Machine) -> str:
+def _needs(choice: BuildChoice, machine: Machine) -> str:
     data = known_builds()
     compiler = data["compilers"].get(machine.system, data["compilers"]["other"])
     return str(data["source"][choice.backend]["needs"]).format(compiler=compiler)
 
 
-def _command(choice: Choice, here: Installation) -> str:
+def _command(choice: BuildChoice, here: Installation) -> str:
     data = known_builds()
     package, version = data["package"], data["version"]
     if choice.wheel is None:

@@ -1,4 +1,4 @@
-"""How Tandem was installed, and the commands that change its llama.cpp in that environment."""
+"""Find out how Tandem was installed, and which commands change llama.cpp in that environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from app.core.shell import quoted
 
-_DISTRIBUTION = "tandem-chat"
+_DISTRIBUTION_NAME = "tandem-chat"
 _RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of a receipt that is absent or of another shape."""
 
@@ -41,7 +41,7 @@ class Installation:
 
     @property
     def note(self) -> str:
-        """What the user should know before running a command; "" for nothing."""
+        """A sentence to read before running a command; an empty text if there is nothing to say."""
         managed = "This Python belongs to the operating system, so pip needs --break-system-packages."
         return managed if self.is_managed else ""
 
@@ -121,7 +121,7 @@ def _of_uv_tool(receipt: str, python: str, system: str) -> Installation:
     """
     tool = tomllib.loads(receipt)["tool"]
     entries = {entry["name"]: entry for entry in tool["requirements"]}
-    own = entries.pop(_DISTRIBUTION)
+    own = entries.pop(_DISTRIBUTION_NAME)
     again = [_requirement(own), *(["--editable"] if "editable" in own else [])]
     for entry in entries.values():
         again += ["--with-editable" if "editable" in entry else "--with", _requirement(entry)]
@@ -146,8 +146,8 @@ def _requirement(entry: dict[str, Any]) -> str:
 def _of_pipx(metadata: str, python: str, system: str) -> Installation:
     """Read the metadata of `pipx install`; raises as `_of_uv_tool`."""
     package = json.loads(metadata)["main_package"]
-    if package["package"] != _DISTRIBUTION:
-        raise LookupError(_DISTRIBUTION)
+    if package["package"] != _DISTRIBUTION_NAME:
+        raise LookupError(_DISTRIBUTION_NAME)
     wanted = package["package_or_url"]
     if "://" not in wanted and re.search(r"[/\\]", wanted):
         _existing(re.sub(r"\[[^\]]*\]$", "", wanted))

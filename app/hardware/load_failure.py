@@ -1,4 +1,4 @@
-"""Why the installed llama.cpp cannot be loaded or started, read from what the system says.
+"""Explain why the installed llama.cpp cannot be loaded or started, from the messages of the system.
 
 Data: libraries.toml.
 """
@@ -14,9 +14,11 @@ from app.core.errors import ModelLoadError
 from app.core.printable import one_line
 from app.core.program import ExitStatus
 
-_MISSING = re.compile("cannot open shared object|Could not find module|WinError 126")
+_MISSING_LIBRARY = re.compile("cannot open shared object|Could not find module|WinError 126")
 _TOO_OLD = re.compile(r"version [`'](GLIBC(?:XX)?)_([\d.]+)' not found")
-_FOREIGN = re.compile("wrong ELF class|invalid ELF header|incompatible architecture|not a valid Win32|WinError 193")
+_FOREIGN_BINARY = re.compile(
+    "wrong ELF class|invalid ELF header|incompatible architecture|not a valid Win32|WinError 193"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class LibraryError(ModelLoadError):
 
 def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
     """Explain the error of the import, such as a missing library; `installed` as for `crash_failure`."""
-    if _MISSING.search(text):
+    if _MISSING_LIBRARY.search(text):
         known = tomllib.loads(Path(__file__).with_name("libraries.toml").read_text(encoding="utf-8"))
         for library in known["libraries"]:
             if found := re.search(library["name"], text):
@@ -65,7 +67,7 @@ def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
     if found := _TOO_OLD.search(text):
         name = "C library" if found[1] == "GLIBC" else "C++ library"
         return LoadFailure(f"it needs {name} {found[2]}, which is newer than this system's", None, installed, True)
-    if _FOREIGN.search(text):
+    if _FOREIGN_BINARY.search(text):
         return LoadFailure("it is built for another kind of machine", None, (), True)
     is_absent = text == "No module named 'llama_cpp'"
     return LoadFailure("it is not installed" if is_absent else one_line(text).rstrip("."), None, (), True)

@@ -17,7 +17,7 @@ from app.llama.json_schema import schema_rule
 from app.llama.matcher import Vocabulary
 from app.llama.model import Model
 
-_TERMINALS = r"""
+_LARK_TERMINALS = r"""
 TEXT: /(?s:.+)/
 WHITE: /[ \t\n]{1,20}/
 ID: /[A-Za-z0-9]{1,40}/
@@ -27,13 +27,13 @@ UNQUOTED: /[^<&\n]+/
 QUOTED: /'([^'\\\n]|\\.)*'/
 NUMBER: /-?[0-9]{1,15}(\.[0-9]{1,15})?/
 """
-_PLACEHOLDER = re.compile(r"(\$[A-Z]+)")
+_PLACEHOLDER_PATTERN = re.compile(r"(\$[A-Z]+)")
 _LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
 """White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
-_MARK = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
+_MARK_PATTERN = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
 """Literals that begin calls; other texts, such as "Action:", may stand in any answer."""
-_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$/]")
-_WORDS = {"boolean": '"True" | "False"', "null": '"None"'}
+_REGEX_SPECIALS = re.compile(r"[\\.+*?()|\[\]{}^$/]")
+_PYTHON_WORDS = {"boolean": '"True" | "False"', "null": '"None"'}
 _DEEPEST_BARE = 4
 """Levels of objects with bare keys that follow their schema; deeper ones, and references in circles, are free."""
 
@@ -99,7 +99,7 @@ class _Builder:
     def grammar(self, functions: Sequence[Mapping[str, Any]], *, one_call: bool) -> str:
         """Return the rules; see `call_grammar`."""
         form = self._form
-        prefix, *rest = _PLACEHOLDER.split(form.begin.lstrip())
+        prefix, *rest = _PLACEHOLDER_PATTERN.split(form.begin.lstrip())
         lead = [*self._symbols(form.first.lstrip()), *self._symbols(prefix)]
         calls = " | ".join(self._call(function, "".join(rest)) for function in functions)
         # A token that ends the answer is no part of the call, and nothing follows it.
@@ -110,7 +110,7 @@ class _Builder:
             heads = [" ".join(lead), *(self._text(one.partition("$NAME")[0]) for one in texts)]
             start = f"WHITE? ({' | '.join(heads)}) call more"
         else:
-            at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK.search(one)), None)
+            at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK_PATTERN.search(one)), None)
             if at is None:
                 return ""
             # Control tokens in the text, such as marks of reasoning, are free.
@@ -122,7 +122,7 @@ class _Builder:
             starts = " | ".join(f"{self._until(mark)} call more" for mark in marks)
             start = f"{free}(TEXT? | {starts})"
         rules = [f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}", *self._rules]
-        return "\n".join(rules) + _TERMINALS
+        return "\n".join(rules) + _LARK_TERMINALS
 
     def _control_token(self, besides: str = "") -> str:
         """Return the symbol of any control token that does not end the answer; an empty text if there is none."""
@@ -139,7 +139,7 @@ class _Builder:
     def _symbols(self, text: str, **values: str) -> list[str]:
         """Return a text as symbols; `values` are those of its placeholders."""
         out: list[str] = []
-        for part in _PLACEHOLDER.split(text):
+        for part in _PLACEHOLDER_PATTERN.split(text):
             if part[1:] in values:
                 out.append(values[part[1:]])
                 continue
@@ -159,7 +159,7 @@ class _Builder:
         first, *after = dropwhile("WHITE?".__eq__, end)
         if first[0] == "<":
             return " ".join(("TEXT?", first, *after))
-        literal = _SPECIAL.sub(r"\\\g<0>", json.loads(first))
+        literal = _REGEX_SPECIALS.sub(r"\\\g<0>", json.loads(first))
         return " ".join((self._rule(f"/(?s:.*){literal}/", options="[lazy]"), *after))
 
     # Calls and arguments
@@ -215,7 +215,8 @@ class _Builder:
             return self._rule(*begin, self._until(end))
         choices = [schema_rule(raw, owner)]
         if argument.values is Values.PYTHON and not listed:
-            choices += [_WORDS[kind] for kind in sorted(_WORDS.keys() & (kinds or ()))] + ["QUOTED"] * is_text
+            choices += [_PYTHON_WORDS[kind] for kind in sorted(_PYTHON_WORDS.keys() & (kinds or ()))]
+            choices += ["QUOTED"] * is_text
         choices += [json.dumps(repr(one)) for one in listed if argument.values is Values.PYTHON]
         return self._rule(*begin, f"({' | '.join(choices)})", *end)
 

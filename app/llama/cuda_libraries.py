@@ -12,24 +12,24 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_MISSING = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
+_MISSING_LIBRARY = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
 _COMPILER_FILES = "libnvrtc.so.*"
 """cuBLAS opens it by name when a kernel is compiled."""
 _WINDOWS_FILES = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
-"""In the order in which they need each other."""
-_SUBFOLDERS = ("*/lib", "*/bin", "*/bin/x86_64")
+"""Libraries in the order in which they depend on each other."""
+_LIBRARY_SUBFOLDERS = ("*/lib", "*/bin", "*/bin/x86_64")
 _tried: set[tuple[str, ...]] = set()
 
 
 def load_missing(error: str) -> bool:
-    """Load what an import of llama.cpp did not find; return whether another attempt can succeed.
+    """Load the libraries that an import of llama.cpp did not find; return whether another attempt can succeed.
 
     A library that is loaded already is found by its name, wherever its file is.
     """
     if sys.platform == "win32":
         # Its loader does not say which one is missing.
         return "Could not find module" in error and _load(_WINDOWS_FILES)
-    found = _MISSING.search(error)
+    found = _MISSING_LIBRARY.search(error)
     return found is not None and _load((found[1], _COMPILER_FILES))
 
 
@@ -50,4 +50,4 @@ def _folders() -> list[Path]:
     """Return the folders with libraries in the namespace package `nvidia`, such as cuda_runtime/lib and cu13/lib."""
     spec = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
-    return [folder for place in places for pattern in _SUBFOLDERS for folder in place.glob(pattern)]
+    return [folder for place in places for pattern in _LIBRARY_SUBFOLDERS for folder in place.glob(pattern)]

@@ -20,13 +20,13 @@ from app.llama.model import Model
 _LONGEST = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
-_CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+_CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
 
 
 def candidates_of(tokens: NDArray[np.intp], logits: Logits) -> tuple[NDArray[Any], Any]:
     """Return tokens with their logits as an array of `llama_token_data`, and the `llama_token_data_array` over it."""
-    data = np.zeros(len(tokens), _CANDIDATE)
+    data = np.zeros(len(tokens), _CANDIDATE_DTYPE)
     data["id"], data["logit"] = tokens, logits
     address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
     return data, native.llama_token_data_array(address, len(data), -1, False)

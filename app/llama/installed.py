@@ -13,7 +13,7 @@ from pathlib import Path
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend has a library beside them."""
 _CPU = re.compile(r"(?:lib)?ggml-cpu")
-_GPU = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
+_GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
 _LIBRARY_VARIABLES = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
 
@@ -31,7 +31,7 @@ def is_cpu_only_build() -> bool:
 
 def gpu_backends() -> tuple[str, ...]:
     """Return the GPU backends of the build, named as in builds.toml and judged by its files; ("cpu",) without any."""
-    found = {match[1].replace("hip", "rocm") for file in _files() if (match := _GPU.match(file.name))}
+    found = {match[1].replace("hip", "rocm") for file in _files() if (match := _GPU_LIBRARY.match(file.name))}
     return tuple(sorted(found)) or ("cpu",)
 
 

@@ -18,24 +18,33 @@ from app.llama.matcher import refusal
 
 _WHITE_SPACE = r"[ ]|\n{1,2}[ \t]{0,20}"
 """White space between the parts of JSON, bounded as in llama.cpp: small models would write it without end."""
-_DEEPEST = 300
+_MAX_LEVELS = 300
 """Levels of objects, arrays and references; llguidance overflows a stack of 1 MiB at twice as many."""
-_TOO_DEEP = f"it has more than {_DEEPEST} levels of objects, arrays and references"
+_TOO_DEEP = f"it has more than {_MAX_LEVELS} levels of objects, arrays and references"
 _LARGEST_BOUND = 1 << 31
-"""Larger bounds of a length are no bounds."""
-_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"])
+"""Bounds of a length from this value on are ignored."""
+_KNOWN_FORMATS = frozenset(
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"]
+)
 """Formats that llguidance knows; the standard allows a reader to ignore others."""
-_IGNORED = frozenset(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "x-guidance"))
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_IGNORED_KEYWORDS = frozenset(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "x-guidance"))
+_NAMED_SCHEMAS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 """Keywords with an object of schemas."""
-_LISTS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
-_SINGLE = frozenset(("items", "additionalItems", "additionalProperties", "contains", "not", "if", "then", "else"))
-_STRUCTURAL = frozenset(("type", "properties"))
+_LISTED_SCHEMAS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
+_SINGLE_SCHEMAS = frozenset(
+    ("items", "additionalItems", "additionalProperties", "contains", "not", "if", "then", "else")
+)
+_STRUCTURAL_KEYWORDS = frozenset(("type", "properties"))
 """Keywords that are rarely the fault, although without them nothing is refused."""
-_VALUES = frozenset(("const", "enum", "default", "examples"))
-_MAXIMA = frozenset(("maxLength", "maxItems", "maxProperties"))
-_COMBINING = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
-_OPEN = _COMBINING | {"additionalProperties", "patternProperties", "unevaluatedProperties", "minProperties"}
+_VALUE_KEYWORDS = frozenset(("const", "enum", "default", "examples"))
+_MAXIMUM_KEYWORDS = frozenset(("maxLength", "maxItems", "maxProperties"))
+_COMBINING_KEYWORDS = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
+_OPEN_KEYWORDS = _COMBINING_KEYWORDS | {
+    "additionalProperties",
+    "patternProperties",
+    "unevaluatedProperties",
+    "minProperties",
+}
 """Keywords beside which an object without `additionalProperties` stays open."""
 
 
@@ -84,7 +93,7 @@ def _culprit(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
         return _refusal({**shared, **node}, strict=strict) == reason
 
     place, node = max((one for one in _nodes(root) if is_refused(one[1])), key=lambda one: len(one[0]))
-    keywords = sorted(node, key=_STRUCTURAL.__contains__)
+    keywords = sorted(node, key=_STRUCTURAL_KEYWORDS.__contains__)
     found = (key for key in keywords if not is_refused({other: node[other] for other in keywords if other != key}))
     return " at ".join(filter(None, (json.dumps(next(found, "it")), ".".join(place))))
 
@@ -100,7 +109,7 @@ def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
     """Refuse what llguidance would not survive; it follows each reference once, by recursion."""
-    if depth > _DEEPEST:
+    if depth > _MAX_LEVELS:
         raise UsageError(_TOO_DEEP)
     if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str) and reference not in seen:
         seen.add(reference)
@@ -125,7 +134,7 @@ def _target(root: Any, reference: str) -> Any:
 def _combines(node: Any) -> bool:
     """Return whether properties come from several schemas, so that none of them may forbid others."""
     if isinstance(node, dict):
-        merged = "allOf" in node or ({"properties", "required"} & node.keys() and _COMBINING & node.keys())
+        merged = "allOf" in node or ({"properties", "required"} & node.keys() and _COMBINING_KEYWORDS & node.keys())
         return bool(merged) or any(map(_combines, node.values()))
     return isinstance(node, list) and any(map(_combines, node))
 
@@ -143,27 +152,27 @@ def _prepared(schema: Mapping[str, Any], *, closes: bool) -> dict[str, Any]:
 
     out: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _IGNORED or (value is None and key not in _VALUES):
+        if key in _IGNORED_KEYWORDS or (value is None and key not in _VALUE_KEYWORDS):
             continue
-        if key in _NAMED and isinstance(value, dict):
+        if key in _NAMED_SCHEMAS and isinstance(value, dict):
             out[key] = {name: prepared(one) for name, one in value.items()}
-        elif key in _LISTS and isinstance(value, list):
+        elif key in _LISTED_SCHEMAS and isinstance(value, list):
             out[key] = [prepared(one) for one in value]
         elif key == "type":
             kinds = _lowered(value)
             if kinds != "any" and not (isinstance(kinds, list) and "any" in kinds):
                 out[key] = kinds
-        elif key in _MAXIMA and isinstance(value, (int, float)) and value >= _LARGEST_BOUND:
+        elif key in _MAXIMUM_KEYWORDS and isinstance(value, (int, float)) and value >= _LARGEST_BOUND:
             continue
         elif key == "pattern" and isinstance(value, str):
             first, *more = rust_patterns(value)
             out[key] = first
             if more:
                 out["allOf"] = [*out.get("allOf", ()), *({"pattern": one} for one in more)]
-        elif key != "format" or value in _FORMATS:
-            out[key] = prepared(value) if key in _SINGLE else value
+        elif key != "format" or value in _KNOWN_FORMATS:
+            out[key] = prepared(value) if key in _SINGLE_SCHEMAS else value
     names = out.get("properties")
-    if closes and isinstance(names, dict) and not _OPEN & out.keys():
+    if closes and isinstance(names, dict) and not _OPEN_KEYWORDS & out.keys():
         required = out.get("required")
         if not isinstance(required, list) or all(isinstance(one, str) and one in names for one in required):
             out["additionalProperties"] = False
@@ -176,7 +185,7 @@ def _lowered(kind: Any) -> Any:
     return kind.lower() if isinstance(kind, str) else kind
 
 
-_PARTS = re.compile(
+_REGEX_PARTS = re.compile(
     r"\\u(d[89ab]..)\\u(d[c-f]..)"  # surrogates
     r"|(\\(?:[pux]\{[^}]*\}|.))"  # an escape
     r"|(\[\^?(?:\\.|\[:\w+:\]|[^\]\\])*\])"  # a set
@@ -185,7 +194,7 @@ _PARTS = re.compile(
 )
 _IN_SET = re.compile(r"\\.|\[:\w+:\]|(\[|&&|--|~~)", re.DOTALL)
 """Only what Rust would read differently is in the group."""
-_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
+_RUST_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
 
 
 def rust_patterns(pattern: str) -> tuple[str, ...]:
@@ -193,7 +202,7 @@ def rust_patterns(pattern: str) -> tuple[str, ...]:
 
     Lookaheads at the beginning become expressions of their own; other lookarounds are left for llguidance to refuse.
     """
-    found, rest = [], _PARTS.sub(_in_rust, pattern)
+    found, rest = [], _REGEX_PARTS.sub(_in_rust, pattern)
     while rest.startswith("^(?=") and (end := _group_end(rest)) is not None:
         found.append(f"^(?:{rest[4 : end - 1]})")
         rest = f"^{rest[end:]}"
@@ -205,7 +214,7 @@ def _in_rust(part: re.Match[str]) -> str:
     if high:
         return bytes.fromhex(high + low).decode("utf-16-be")
     if escape:
-        return _ESCAPES.get(escape, escape)
+        return _RUST_ESCAPES.get(escape, escape)
     if characters == "[^]":
         return r"[\s\S]"
     if characters:

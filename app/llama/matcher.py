@@ -15,12 +15,12 @@ from app.core.errors import UsageError
 from app.core.printable import one_line
 from app.llama.model import Model
 
-_HEADER = '%llguidance {"no_forcing": true}\n'
+_GRAMMAR_HEADER = '%llguidance {"no_forcing": true}\n'
 """First line of every grammar: the target chooses among all tokens of an allowed text, not only the usual ones."""
-_LIMITS = llguidance.LLParserLimits(step_lexer_fuel=2_000_000, step_max_items=500_000, verbose_errors=False)
-_SIMPLIFY = "Simplify the JSON schema or the tools."
-_CONTROL = b"\xff"
-"""Marks a token that no text contains, before its name."""
+_PARSER_LIMITS = llguidance.LLParserLimits(step_lexer_fuel=2_000_000, step_max_items=500_000, verbose_errors=False)
+_SIMPLIFY_HINT = "Simplify the JSON schema or the tools."
+_CONTROL_PREFIX = b"\xff"
+"""Prefix that marks the name of a token that no text contains."""
 _vocabularies: WeakKeyDictionary[Model, Vocabulary] = WeakKeyDictionary()
 
 
@@ -37,8 +37,8 @@ class Vocabulary:
     special_token_ids = ()
 
     def __init__(self, model: Model) -> None:
-        self.tokens = [model.piece(n) or _CONTROL + model.text_of(n).encode() for n in range(model.n_vocab)]
-        names = ((text[1:].decode(), n) for n, text in enumerate(self.tokens) if text.startswith(_CONTROL))
+        self.tokens = [model.piece(n) or _CONTROL_PREFIX + model.text_of(n).encode() for n in range(model.n_vocab)]
+        names = ((text[1:].decode(), n) for n, text in enumerate(self.tokens) if text.startswith(_CONTROL_PREFIX))
         self.controls = tuple(names)
         self.ends = frozenset(n for _, n in self.controls if model.is_end(n))
         ends = sorted(self.ends) or [model.n_vocab - 1]
@@ -74,7 +74,7 @@ class Matcher:
         self._native = _new_matcher(Vocabulary.of(model).native, lark)
         self._mask = np.zeros((model.n_vocab + 31) // 32, np.int32)
         if not lax and self._native.is_error():
-            raise UsageError(f"The grammar of the answer cannot be used: {_reason(self._native)}.", _SIMPLIFY)
+            raise UsageError(f"The grammar of the answer cannot be used: {_reason(self._native)}.", _SIMPLIFY_HINT)
 
     def allows(self, token: int) -> bool:
         """Return whether a token may come next."""
@@ -102,19 +102,19 @@ class Matcher:
         return int(self._model.is_end(tokens[0])) if self._native.is_stopped() else n
 
     def close(self) -> None:
-        """Do nothing: Python frees it."""
+        """Do nothing: Python frees the matcher."""
 
     def _is_free(self) -> bool:
         """Return whether the grammar became too complex for an answer that may go on without it."""
         if not self._native.is_error():
             return False
         if not self._lax:
-            raise UsageError(f"The grammar of the answer is too complex: {_reason(self._native)}.", _SIMPLIFY)
+            raise UsageError(f"The grammar of the answer is too complex: {_reason(self._native)}.", _SIMPLIFY_HINT)
         return True
 
 
 def refusal(lark: str) -> str:
-    """Return why llguidance refuses a grammar of any vocabulary; "" if it takes it."""
+    """Return why llguidance refuses a grammar for any vocabulary; an empty text if it takes the grammar."""
     matcher = _new_matcher(_byte_tokenizer(), lark)
     if matcher.is_error():
         return _reason(matcher)
@@ -124,7 +124,7 @@ def refusal(lark: str) -> str:
 
 
 def _new_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
-    return llguidance.LLMatcher(tokenizer, _HEADER + lark, log_level=0, limits=_LIMITS)
+    return llguidance.LLMatcher(tokenizer, _GRAMMAR_HEADER + lark, log_level=0, limits=_PARSER_LIMITS)
 
 
 def _reason(matcher: llguidance.LLMatcher) -> str:

@@ -17,7 +17,7 @@ _ANSWER_SHARE = 0.125
 """Share of the context that other files leave free."""
 _PROJECT, _FILE = "myproject\n", "filename\n"
 """Names that llama-server writes into the prompt, so that both use the same cache."""
-_SNIPPET = "\n\n--- snippet ---\n\n"
+_SNIPPET_HEADING = "\n\n--- snippet ---\n\n"
 """Text before another file, for models without a token for it."""
 
 
@@ -77,7 +77,7 @@ def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
 
     files: list[int] = [] if marks.repository is None else [marks.repository, *text(_PROJECT)]
     for name, content in gap.files:
-        files += text(_SNIPPET) if marks.file is None else [marks.file, *text(f"{name}\n")]
+        files += text(_SNIPPET_HEADING) if marks.file is None else [marks.file, *text(f"{name}\n")]
         files += text(content)
     if marks.file is not None:
         files += [marks.file, *text(_FILE)]

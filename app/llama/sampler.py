@@ -180,7 +180,7 @@ class SamplerChain:
 
 
 def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
-    """Return the grammar of an answer; None without one."""
+    """Return the grammar of an answer, if any."""
     if guidance.schema is not None:
         return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
     if guidance.calls:

@@ -18,7 +18,7 @@ _MAX_DEPTH = 64
 _MAX_BITS = 4096
 ELEMENT = 16
 """Size of one place in a list, in characters."""
-_GROWING = ("indent", "replace", "tojson")
+_GROWING_FILTERS = ("indent", "replace", "tojson")
 
 
 class GrowingList(list[Any]):
@@ -83,7 +83,7 @@ def check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
     """Refuse arguments with which a filter or method would take long or fill the memory."""
     if any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
         raise SecurityError("a number becomes too large")
-    if name in _GROWING:
+    if name in _GROWING_FILTERS:
         reach = max((abs(a) if isinstance(a, int) else len(str(a)) for a in arguments), default=1)
         refuse_over(size_of(value) * max(1, reach), MAX_GROWTH)
     elif isinstance(value, str):

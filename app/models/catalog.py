@@ -35,7 +35,7 @@ _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "published", "target", "draft", "sa
 _FIX = "Fix it, or move it away; no pair in it is known until then."
 _SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
-_PAYS = 1.1
+_PAYING_SPEEDUP = 1.1
 """Published speedup from which drafting is known to pay."""
 
 
@@ -105,8 +105,8 @@ class Pair:
 
     @property
     def is_known_to_pay(self) -> bool:
-        """Whether drafting is known to pay, by the best of the published speeds."""
-        return any(speed.speedup >= _PAYS for speed in self.published)
+        """Return whether the best published speed shows that drafting pays."""
+        return any(speed.speedup >= _PAYING_SPEEDUP for speed in self.published)
 
 
 class Catalog:

@@ -1,4 +1,4 @@
-"""What the layers of a model keep of its context, by the header: keys and values, sliding windows, recurrent state."""
+"""Estimate from a header what each layer keeps of the context: keys and values, sliding windows, recurrent state."""
 
 from __future__ import annotations
 

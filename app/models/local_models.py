@@ -26,8 +26,8 @@ from app.models.source import LocalModel, home_expanded
 
 MAX_MODELS = 100
 """Models whose headers are read; each takes up to 0.3 s."""
-_DEEPEST = 8
-"""Levels of folders below the one that is searched."""
+_MAX_DEPTH = 8
+"""Levels of folders that are searched below a folder."""
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 """Media type of the layer with the GGUF file."""
 
@@ -42,10 +42,10 @@ class ModelFolder:
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A GGUF file, of a split model the first part.
+    """A GGUF file, or the first part of a split model.
 
     Attributes:
-        name: As the program names it, for example "llama3.2-3b"; None if the file has a name of its own.
+        name: Name in the program, for example "llama3.2-3b"; None if the file has a name of its own.
     """
 
     path: Path
@@ -92,7 +92,7 @@ def find_models(folders: Iterable[ModelFolder]) -> tuple[FoundModel, ...]:
 def _named_files(folder: ModelFolder) -> Iterator[FoundModel]:
     files = []
     for place, folders, names in os.walk(folder.path, followlinks=False):
-        if len(Path(place).relative_to(folder.path).parts) >= _DEEPEST:
+        if len(Path(place).relative_to(folder.path).parts) >= _MAX_DEPTH:
             folders.clear()
         folders.sort()
         for name in names:

@@ -28,8 +28,8 @@ from app.models.source import HubModel
 
 UNCHANGED, NEWER, RENAMED, CHANGED, GONE, UNKNOWN = "unchanged", "newer", "renamed", "changed", "gone", "unknown"
 STATES = (GONE, CHANGED, UNKNOWN, NEWER, RENAMED, UNCHANGED)
-"""The most urgent first."""
-_PARALLEL = 8
+"""States of a file, the most urgent first."""
+_N_PARALLEL = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def check_files(sources: Mapping[HubModel, Sequence[str]], stop: threading.Event
         UnreachableError: Hugging Face cannot be reached.
         Interrupted: After `stop`.
     """
-    with ThreadPoolExecutor(_PARALLEL) as pool:
+    with ThreadPoolExecutor(_N_PARALLEL) as pool:
         asked = {pool.submit(_checked, source, Watcher(stop)): source for source in sources}
         try:
             for future in as_completed(asked):

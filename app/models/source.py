@@ -46,7 +46,7 @@ class HubModel:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether a catalog names the size or the checksum of its file."""
+        """Return whether a catalog names the size or the checksum of the file."""
         return self.size is not None or self.sha256 is not None
 
     def __str__(self) -> str:

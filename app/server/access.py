@@ -1,4 +1,4 @@
-"""Who may call the server: the API key, host names against DNS rebinding, and the pages of browsers."""
+"""Check who may call the server: API key, host name (against DNS rebinding) and origin of web pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from starlette.requests import Request
 
 from app.server.errors import RequestError
 
-_LOCAL = ("localhost", "127.0.0.1", "::1")
-_PUBLIC = ("/health", "/v1/health")
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_PUBLIC_PATHS = ("/health", "/v1/health")
 """Paths that need no key."""
 
 
@@ -36,14 +36,14 @@ class Access:
         """
         if not self.key:
             self._check_page(request)
-        elif request.url.path not in _PUBLIC:
+        elif request.url.path not in _PUBLIC_PATHS:
             self._check_key(request)
 
     def _check_page(self, request: Request) -> None:
         # DNS rebinding: a web page can point its own host name at this address, but its requests still carry that name.
         host = request.headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if name not in (*_LOCAL, self.host.lower()):
+        if name not in (*_LOCAL_HOSTS, self.host.lower()):
             raise RequestError(
                 f'The Host header "{name}" is not this server.',
                 "Start tandem serve with --api-key KEY to allow other names.",

@@ -22,8 +22,8 @@ KEEP_ALIVE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """Progress of reading the prompt: tokens in all, from the cache, and done; and the milliseconds so far."""
+class PrefillProgress:
+    """Progress of the prefill: all tokens, those from the cache, those done, and the milliseconds so far."""
 
     total: int
     cached: int
@@ -203,17 +203,17 @@ async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:
     return answer
 
 
-async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | Prompt | None]:
+async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | PrefillProgress | None]:
     """Yield the progress of the prompt and the parts of an answer; None after `KEEP_ALIVE_S` seconds without text."""
     due = time.monotonic() + KEEP_ALIVE_S
-    prompt: Prompt | None = None
+    prompt: PrefillProgress | None = None
     began = 0.0
     while True:
         event = await ticket.next(max(0.0, due - time.monotonic()))
         if isinstance(event, PromptProgress) and not event.drafting:
             began = began if prompt is not None else time.monotonic()
             cached = prompt.cached if prompt is not None else event.done
-            yield (prompt := Prompt(event.total, cached, event.done, (time.monotonic() - began) * 1e3))
+            yield (prompt := PrefillProgress(event.total, cached, event.done, (time.monotonic() - began) * 1e3))
         parts: list[Part | None] = [*reader.read(event)] if event is not None else []
         is_silent = all(isinstance(part, Delta) and not part.text for part in parts)
         if is_silent and time.monotonic() >= due:

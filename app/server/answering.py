@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import AppError
-from app.server.answer import End, Part, PartReader, Prompt, parts_of, whole_answer
+from app.server.answer import End, Part, PartReader, PrefillProgress, parts_of, whole_answer
 from app.server.conversation import custom_names
 from app.server.engine_queue import EngineQueue
 from app.server.errors import RequestError, as_request_error, error_body
@@ -22,14 +22,14 @@ from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
 Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
-"""Reads the answers that a request asks for."""
+"""Reads the requested answers from the body of a request."""
 Make: TypeAlias = Callable[[Names, Fields, Service, int, AnswerRequest], Format]
 """Makes the format of an answer, given its number in the request and the request of the engine."""
 
 log = logging.getLogger("tandem.server")
 log.addHandler(logging.NullHandler())
 
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 def answering(prefix: str, read: Reader, make: Make) -> Handler:
@@ -43,7 +43,7 @@ def answering(prefix: str, read: Reader, make: Make) -> Handler:
         if fields.flag("stream"):
             return await _streamed(request, service.queue, asked, custom, formats)
         values = []
-        # One after another: other clients have their turns in between.
+        # Answers are queued one at a time, so that other clients get their turns in between.
         for one, format_ in zip(asked, formats, strict=True):
             ticket = service.queue.submit(one)
             with watched(request, service.queue, ticket):
@@ -85,23 +85,26 @@ async def _streamed(
             path = request.url.path
             yield sse(error_body(failure(error, path), path), "error" if "/messages" in path else "")
 
-    return StreamingResponse(events(), media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(events(), media_type="text/event-stream", headers=_STREAM_HEADERS)
 
 
 async def _events(
-    format_: Format, first: Part | Prompt | None, parts: AsyncIterator[Part | Prompt | None], ends: list[End]
+    format_: Format,
+    first: Part | PrefillProgress | None,
+    parts: AsyncIterator[Part | PrefillProgress | None],
+    ends: list[End],
 ) -> AsyncIterator[str]:
     """Yield the events of one answer; add its end to `ends`."""
-    part: Part | Prompt | None = first
+    part: Part | PrefillProgress | None = first
     has_begun = False
     while True:
         if not has_begun and not (format_.waits and part is None):
-            yield "".join(format_.begin(part if isinstance(part, Prompt) else None))
+            yield "".join(format_.begin(part if isinstance(part, PrefillProgress) else None))
             has_begun = True
         if part is None:
             yield format_.keep_alive()
         else:
-            yield "".join(format_.progress(part) if isinstance(part, Prompt) else format_.part(part))
+            yield "".join(format_.progress(part) if isinstance(part, PrefillProgress) else format_.part(part))
         if isinstance(part, End):
             ends.append(part)
             return
@@ -109,7 +112,7 @@ async def _events(
 
 
 def failure(error: Exception, path: str) -> RequestError:
-    """Return the error for the client; log one that is unexpected."""
+    """Return the error for the client; log an unexpected error."""
     if isinstance(error, AppError):
         return as_request_error(error)
     log.error("unexpected failure in %s", path, exc_info=error)

@@ -11,7 +11,7 @@ from app import __version__
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
-from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.conversation import (
     Conversation,
     custom_names,
@@ -154,10 +154,10 @@ class ChatFormat(CompletionFormat):
 
     kind = "chat.completion.chunk"
 
-    def begin(self, prompt: Prompt | None) -> list[str]:
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
         return [self._chunk({"role": "assistant", "content": ""})]
 
-    def progress(self, prompt: Prompt) -> list[str]:
+    def progress(self, prompt: PrefillProgress) -> list[str]:
         return [self._chunk({}, prompt_progress=as_progress(prompt))] if self._shows_progress else []
 
     def part(self, part: Part) -> list[str]:
@@ -230,7 +230,7 @@ def as_timings(stats: GenerationStats) -> dict[str, float]:
     return {name: 0.0 if value is None else value for name, value in stats.timings.items()}
 
 
-def as_progress(prompt: Prompt) -> dict[str, Any]:
+def as_progress(prompt: PrefillProgress) -> dict[str, Any]:
     """Return the progress of a prompt as llama-server writes it."""
     return {"total": prompt.total, "cache": prompt.cached, "processed": prompt.done, "time_ms": prompt.ms}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
-from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import CompletionFormat, as_progress, log_of, repeated, with_answer_fields
 from app.server.errors import RequestError
 from app.server.fields import Fields, is_token, read_guidance, read_n_choices, read_n_top, refuse
@@ -15,7 +15,7 @@ from app.session.chat_settings import ChatSettings
 from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
-_FORMS = "a string, an array of token ids, or an array of strings and such arrays"
+_PROMPT_FORMS = "a string, an array of token ids, or an array of strings and such arrays"
 _MOST_PROMPTS = 256
 
 
@@ -53,7 +53,7 @@ def _prompt(value: Any) -> TextPrompt:
         value = value.get("prompt_string")
     parts = value if isinstance(value, list) else [value]
     if is_token(value) or not all(isinstance(part, str) or is_token(part) for part in parts):
-        refuse("prompt", value, _FORMS)
+        refuse("prompt", value, _PROMPT_FORMS)
     return TextPrompt(tuple(parts))
 
 
@@ -83,10 +83,10 @@ class TextFormat(CompletionFormat):
         self._echo = text_of(asked.text) if fields.flag("echo") else ""
         self._at = len(self._echo)
 
-    def begin(self, prompt: Prompt | None) -> list[str]:
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
         return [sse(self._value(self._echo, None, []))] if self._echo else []
 
-    def progress(self, prompt: Prompt) -> list[str]:
+    def progress(self, prompt: PrefillProgress) -> list[str]:
         more = {"prompt_progress": as_progress(prompt)}
         return [sse({**self._value("", None, []), **more})] if self._shows_progress else []
 

@@ -1,4 +1,4 @@
-"""Text of message content: strings, text parts, text documents, and what stands for parts that no model here reads."""
+"""Read the text of message content: strings, text parts, text documents, and notes in place of other parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def result_text(fields: Fields, name: str = "content") -> str:
 
 
 def part_text(part: Fields) -> str:
-    """Return the text of a part; refuse one that is not text."""
+    """Return the text of a part; refuse images and other media."""
     text = _read(part)
     if text is None:
         refuse_media(part)

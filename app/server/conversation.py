@@ -22,7 +22,7 @@ from app.worker.request import AnswerRequest
 _ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
-_CHOICES = {
+_TOOL_CHOICES = {
     "auto": "auto",
     "none": "none",
     **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
@@ -151,7 +151,7 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
         one_call = one_call or chosen.flag("disable_parallel_tool_use")
         kind = chosen.text("type", "function")
         # Other types of tools run on the servers of their providers.
-        choice = _CHOICES.get(kind, "auto")
+        choice = _TOOL_CHOICES.get(kind, "auto")
         names = [_named(chosen)] if choice == "required" else [""]
         if kind == "allowed_tools":
             allowed = chosen.object(kind) or chosen

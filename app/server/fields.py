@@ -23,7 +23,7 @@ _SEEDS = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
 """llama-server's value for no limit."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
-_STRICT = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
+_STRICT_FIELDS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 """Fields that OpenAI refuses out of range; llama-server takes any number for the others."""
 _EFFORT_NAMES = {"minimal": "low", "xhigh": "max", **{effort: effort for effort in EFFORTS}}
 
@@ -162,7 +162,7 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
     for name in ("repeat_last_n", "dry_penalty_last_n"):
         if given.get(name) == _UNLIMITED:
             given[name] = _MOST_LOOKED_BACK
-    for name in given.keys() - {*_STRICT, "seed"}:
+    for name in given.keys() - {*_STRICT_FIELDS, "seed"}:
         low, high = SAMPLING_BOUNDS[name]
         number = min(max(given[name], low), high)
         given[name] = int(number) if isinstance(high, int) else number

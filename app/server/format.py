@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.answer import Answer, End, Part, Prompt
+from app.server.answer import Answer, End, Part, PrefillProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Format(ABC):
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def begin(self, prompt: Prompt | None) -> list[str]:
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
         """Return the events before the answer; the prompt is unknown while the request is queued."""
         return []
 
-    def progress(self, prompt: Prompt) -> list[str]:
+    def progress(self, prompt: PrefillProgress) -> list[str]:
         """Return the events of the progress of the prompt."""
         return []
 

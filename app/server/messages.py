@@ -11,7 +11,7 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import with_answer_fields
 from app.server.content import content_text, part_text, result_text
 from app.server.conversation import (
@@ -29,8 +29,8 @@ from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
-_JSON = json.JSONDecoder(strict=False)
-_BETWEEN = re.compile(r"[\s,:]*")
+_JSON_DECODER = json.JSONDecoder(strict=False)
+_JSON_SEPARATORS = re.compile(r"[\s,:]*")
 _REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -109,7 +109,7 @@ class AnthropicFormat(Format):
         self._n_blocks = 0
         self._open = ""
 
-    def begin(self, prompt: Prompt | None) -> list[str]:
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
         total, cached = (prompt.total, prompt.cached) if prompt is not None else (0, 0)
         usage = {"input_tokens": total - cached, "cache_read_input_tokens": cached, "output_tokens": 0}
         message = {**self._message(), "content": [], "usage": usage}
@@ -174,8 +174,8 @@ def _complete_arguments(text: str) -> dict[str, Any]:
     at = text.find("{") + 1
     with suppress(ValueError):
         while at < len(text):
-            key, at = _JSON.raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr] # it matches any text
-            value, at = _JSON.raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr]
+            key, at = _JSON_DECODER.raw_decode(text, _JSON_SEPARATORS.match(text, at).end())  # type: ignore[union-attr] # it matches any text
+            value, at = _JSON_DECODER.raw_decode(text, _JSON_SEPARATORS.match(text, at).end())  # type: ignore[union-attr]
             if at < len(text):
                 out[key] = value
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.engine.text.prompts import Infill, TextPrompt
 from app.engine.types import FinishReason
-from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import as_logprob, as_progress, as_timings, repeated
 from app.server.completions import plain_request, read_prompts
 from app.server.errors import RequestError
@@ -17,12 +17,12 @@ from app.session.chat_settings import ChatSettings
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 
-_LENGTHS = ("n_predict", "max_tokens")
+_LENGTH_FIELDS = ("n_predict", "max_tokens")
 
 
 def read_native(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
     """Return the requests of `/completion`."""
-    requests = [plain_request(prompt, fields, settings, *_LENGTHS) for prompt in read_prompts(fields)]
+    requests = [plain_request(prompt, fields, settings, *_LENGTH_FIELDS) for prompt in read_prompts(fields)]
     return _with_choices(requests, fields)
 
 
@@ -37,7 +37,7 @@ def read_infill(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
             refuse(one.at("text"), None, "a string")
         files.append((one.text("filename", "tmp"), one.text("text")))
     gap = Infill(fields.text("input_prefix"), fields.text("input_suffix"), fields.text("prompt"), tuple(files))
-    return _with_choices([plain_request(gap, fields, settings, *_LENGTHS)], fields)
+    return _with_choices([plain_request(gap, fields, settings, *_LENGTH_FIELDS)], fields)
 
 
 def _with_choices(requests: list[AnswerRequest], fields: Fields) -> list[AnswerRequest]:
@@ -69,7 +69,7 @@ class NativeFormat(Format):
         self._returns_tokens = fields.flag("return_tokens")
         self._n_prompt = 0
 
-    def progress(self, prompt: Prompt) -> list[str]:
+    def progress(self, prompt: PrefillProgress) -> list[str]:
         self._n_prompt = prompt.total
         return [self._chunk("", (), 0, prompt_progress=as_progress(prompt))] if self._shows_progress else []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, CallPart, Delta, End, Part, Prompt
+from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import as_logprob, with_answer_fields
 from app.server.content import content_text, result_text
 from app.server.conversation import (
@@ -57,7 +57,7 @@ _FIXED: dict[str, Any] = {
     "user": None,
 }
 """Fields of services that this server does not offer."""
-_CALLS = {
+_CALL_EVENTS = {
     "function_call": ("function_call_arguments", "arguments"),
     "custom_tool_call": ("custom_tool_call_input", "input"),
 }
@@ -140,7 +140,7 @@ class ResponseFormat(Format):
         self._logprobs: list[dict[str, Any]] = []
         self._fresh: list[dict[str, Any]] = []
 
-    def begin(self, prompt: Prompt | None) -> list[str]:
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
         response = self._response()
         return [
             self._event("response.created", response=response),
@@ -191,7 +191,7 @@ class ResponseFormat(Format):
             out.append(self._of_part("response.output_text.done", done, text=text, logprobs=self._logprobs))
             out.append(self._of_part("response.content_part.done", done, part=done["content"][0]))
         else:
-            event, key = _CALLS[item["type"]]
+            event, key = _CALL_EVENTS[item["type"]]
             named = {"item_id": done["id"], "name": done["name"], key: text}
             out.append(self._of_item(f"response.{event}.done", **named))
         out.append(self._of_item("response.output_item.done", item=done))
@@ -206,7 +206,7 @@ class ResponseFormat(Format):
             out.append(self._of_item("response.output_item.added", item=self._open))
         if self._open is not None and (text := part.call.arguments):
             self._text += text
-            event, _ = _CALLS[self._open["type"]]
+            event, _ = _CALL_EVENTS[self._open["type"]]
             out.append(self._of_item(f"response.{event}.delta", item_id=self._open["id"], delta=text))
         return [*out, *(self._close() if part.ends else [])]
 
@@ -233,12 +233,12 @@ class ResponseFormat(Format):
 
     def _call_item(self, call: ToolCall) -> dict[str, Any]:
         kind = "custom_tool_call" if call.name in custom_names(self._fields) else "function_call"
-        named = {"call_id": call.id, "name": call.name, _CALLS[kind][1]: ""}
+        named = {"call_id": call.id, "name": call.name, _CALL_EVENTS[kind][1]: ""}
         return {"id": f"fc_{self._names.token}_{len(self._items)}", "type": kind, "status": "in_progress", **named}
 
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
-        if item["type"] in _CALLS:
-            return {**item, "status": "completed", _CALLS[item["type"]][1]: text}
+        if item["type"] in _CALL_EVENTS:
+            return {**item, "status": "completed", _CALL_EVENTS[item["type"]][1]: text}
         is_reasoning = item["type"] == "reasoning"
         part = {"type": "reasoning_text", "text": text} if is_reasoning else _text_part(text, self._logprobs)
         return {**item, "status": "completed", "content": [part]}

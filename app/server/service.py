@@ -1,4 +1,4 @@
-"""What the routes share: the engine, the settings, the access rules; and how they read bodies and run jobs."""
+"""State and functions that all routes share: engine, settings, access rules, reading bodies, running jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.worker.events import Failed, JobEnded
 Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
 
 _LONGEST_BODY = 8 << 20
-"""Bytes; more than any context holds as text."""
+"""Largest body in bytes, which is more text than any context holds."""
 
 
 @dataclass(slots=True)

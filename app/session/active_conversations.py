@@ -47,10 +47,10 @@ class ActiveConversations:
             marks[self.answered.number] = Mark.ANSWERING
         return {number: mark for number, mark in marks.items() if number != self.open.number}
 
-    # Going from one to another
+    # Switching conversations
 
     def open_empty(self, draft: str) -> None:
-        """Begin an empty conversation; `draft` is stored with the one that is left."""
+        """Begin an empty conversation; store `draft`, the text of the input line, with the previous one."""
         self.open.leave(draft)
         if self._empty.number is not None:
             self._empty = self._new()
@@ -74,7 +74,7 @@ class ActiveConversations:
         if self.answered is not self.open and self.answered.number is not None:
             self._unseen.add(self.answered.number)
 
-    # Prompts that wait
+    # Waiting prompts
 
     def add_prompt(self, text: str) -> None:
         """Let a prompt wait in the open conversation."""
@@ -89,7 +89,7 @@ class ActiveConversations:
         return self.open.unqueue(-1)
 
     def ask_next(self) -> Conversation | None:
-        """Ask the prompt that has waited longest; return its conversation, None without one or if the disk refuses."""
+        """Ask the prompt that has waited longest; return its conversation, or None if nothing was asked."""
         if not self._order:
             return None
         conversation = self._order[0]

@@ -66,13 +66,13 @@ class Answering:
         settings: Returns how the next answer in a conversation is asked for.
 
     Attributes:
-        number: Number of the running answer, or of the summary that it needs; None without one.
+        number: Number of the running answer, or of the summary that it needs, if any.
         can_switch: Whether the running answer can be drafted.
         n_kept: While earlier messages are summarized, how many before the prompt stay as they are; else None.
-        title_job: Number of the job that names a conversation; None without one.
+        title_job: Number of the job that names a conversation, if any.
         n_titles: How many titles the model has written.
-        measure_job: Number of the job that measures the pair; None without one.
-        count_job: Number of the job that counts the tokens of a typed prompt; None without one.
+        measure_job: Number of the job that measures the pair, if any.
+        count_job: Number of the job that counts the tokens of a typed prompt, if any.
         n_typed: Tokens of the conversation with the typed prompt; None if they were not counted.
     """
 
@@ -108,7 +108,7 @@ class Answering:
         self._active.answered = conversation
         prompt, settings = conversation.turn.prompt, self._settings()
         assert prompt is not None
-        # Both jobs end when a prompt comes.
+        # A prompt ends both jobs.
         self.title_job = self.measure_job = None
         self._prefill, self.n_kept = prefill, None
         request = replace(

@@ -308,7 +308,7 @@ class Conversation:
         path = self.tree.path_to(message)
         return self._with_store(lambda store, number: store.fork(number, path))
 
-    # Text that is not sent
+    # Unsent text
 
     def set_draft(self, text: str) -> None:
         """Store the text of the input line, behind the prompts that wait."""
@@ -352,7 +352,7 @@ class Conversation:
         self.draft = self._stored_input = self.library.do(lambda store: store.take_pending_input()) or ""
         return self.draft
 
-    # What is kept with it
+    # Settings and end
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the conversation's own settings, at its first prompt at the earliest."""

@@ -32,7 +32,7 @@ class Mark(Enum):
     WAITING = "waiting"
     """A prompt waits for its turn."""
     ANSWERED = "new answer"
-    """An answer ended that was not looked at yet."""
+    """An answer ended, and the user has not opened it yet."""
 
 
 class Library:
@@ -48,7 +48,7 @@ class Library:
         store: None until `open_store`, and after `close`.
         open_number: Returns the id of the open conversation; None until its first prompt.
         marks: Returns what happens in conversations that are not open, by id.
-        as_typed: Returns what to type for a message that would else be read as a command.
+        as_typed: Returns the text to type for a message, also for one that looks like a command.
         has_history: Whether conversations outlive this run, so that a list is worth showing.
         say: Receives one line about the disk for the user.
         unwritten: Why the last messages were not saved, known after `close`.
@@ -92,7 +92,7 @@ class Library:
         return self.open_number()
 
     def state_name(self, conversation: int | None) -> str:
-        """Return the name under which the caches of a conversation are stored; "" if it is in memory only."""
+        """Return the name of the stored caches of a conversation; an empty text if it is in memory only."""
         is_on_disk = self.store is not None and self.store.database.file is not None
         return str(conversation or "") if is_on_disk else ""
 
@@ -167,7 +167,7 @@ class Library:
         self.do(lambda store: store.name(conversation, title))
 
     def title(self, conversation: int | None) -> str:
-        """Return the title of a conversation; "" if there is none."""
+        """Return the title of a conversation, or an empty text."""
         found = None if conversation is None else self.do(lambda store: store.title(conversation))
         return found or ""
 

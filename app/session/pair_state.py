@@ -22,7 +22,7 @@ class PairState:
         is_loading: Whether the engine was told to load it.
 
     Attributes:
-        info: The loaded pair; None while one is loaded, and without one.
+        info: The loaded pair; None while a pair is being loaded, and if none is.
         models: Names of its models by role.
         n_loads: How many pairs were loaded or are being loaded.
         next: A pair that waits for the end of the running answer, and its title.
@@ -57,8 +57,8 @@ class PairState:
     def is_loading(self) -> bool:
         return self._n_unfinished > 0
 
-    def is_overtaken(self) -> bool:
-        """Count a load that has ended; return whether another one was begun since."""
+    def end_load(self) -> bool:
+        """Count a load that has ended; return whether another load has begun since."""
         self._n_unfinished = max(0, self._n_unfinished - 1)
         return self.is_loading
 

@@ -275,7 +275,7 @@ class Session:
         return self.conversation.fork(message) if message in self.conversation.tree.nodes else None
 
     def new_conversation(self, draft: str = "") -> None:
-        """Begin an empty conversation; `draft` is stored with the one that is left, whose answer goes on."""
+        """Begin an empty conversation; store `draft` with the previous one, whose answer goes on."""
         self._active.open_empty(draft)
         self._enter()
 
@@ -364,7 +364,7 @@ class Session:
         match event:
             case PairChanged(pair) | Loaded(pair) if not self._pair.is_loading:
                 self._pair.take(pair)
-            case Loaded() | Failed(request=None) if self._pair.is_overtaken():
+            case Loaded() | Failed(request=None) if self._pair.end_load():
                 pass
             case Loaded(pair):
                 self._loaded(pair)
@@ -379,7 +379,7 @@ class Session:
             case JobEnded() if event.request == self._answering.count_job:
                 self._answering.n_typed = event.result if isinstance(event.result, int) else None
             case Failed() if event.request is not None and event.request == self._answering.count_job:
-                # Sending it says why.
+                # The same error is shown when the prompt is sent.
                 pass
             case JobEnded(request=number, result=str(title)) if number == self._answering.title_job:
                 self._answering.take_title(title)

@@ -25,7 +25,7 @@ _COUNTERS = (
     "draft_n_accepted",
     "mean_accepted_length",
 )
-_TIMES = ("first_token", "predicted")
+_TIME_FIELDS = ("first_token", "predicted")
 
 
 def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[st
     gain = speedup_of(stats, drafting)
     return {
         **{name: getattr(stats, name) for name in _COUNTERS},
-        **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIMES},
+        **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIME_FIELDS},
         "acceptance": stats.acceptance_rate,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
         "drafter": drafting.drafter if drafting is not None else None,

@@ -19,21 +19,21 @@ from app.ui import key_names
 from app.ui.key_names import CHOOSE, bind
 
 PATH, NONE = "FILE", "-"
-"""The name of an argument that is a path, and the argument that removes a value."""
+"""Name of an argument that is a path, and the argument that removes a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action.
+    """Something that the user can do.
 
     Attributes:
         id: Name of the key binding in the user's settings.
-        keys: Shipped keys, separated by commas; None without a key.
+        keys: Shipped keys, separated by commas; None for an action without a key.
         run: Textual's action; for a command with an argument the method that takes it.
         name: One or two words; one word is also the slash command, unless `is_command` is False.
-        help: What it does, in the imperative.
+        help: Description in the imperative.
         words: Other words that find it; a slash command has these names too.
-        argument: Name of the argument in help, in brackets if it is optional; None without one.
+        argument: Name of the argument in help, in brackets if it is optional; None if the action takes none.
         has_lines: Whether the argument may have several lines.
         show: Whether the last line shows the key.
         key_display: The keys as they are shown, if not by their names.
@@ -59,7 +59,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """The key that is bound now, as the screen shows it; "" without one."""
+        """The key that is bound now, as the screen shows it; an empty text if there is none."""
         return self.key_display or (key_names.key(self.id, self.keys) if self.keys is not None else "")
 
     @property
@@ -98,7 +98,7 @@ CONVERSATIONS = (
     _visible_key("found.pin", "ctrl+t", "pin", "pin", "Pin or unpin a conversation", "favorite", priority=True),
     _visible_key("found.rename", "ctrl+r", "rename", "rename", "Rename a conversation", "title name", priority=True),
     _visible_key("found.delete", "ctrl+x", "delete", "delete", "Delete a conversation", "remove", priority=True),
-    # As in the prompt.
+    # The prompt uses the same key to undo.
     _visible_key("found.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted conversation", "restore",
                  priority=True),
 )
@@ -139,7 +139,7 @@ CHAT = (
     _key("chat.copy_code", "ctrl+b", "run_line('/copy code')", "copy code", "Copy the last code block", priority=True),
     _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block of that number",
          key_display="alt+1 … alt+9", priority=True),
-    # The list of keys shows them as one.
+    # The list of keys shows these keys in the row above.
     *(_key(f"chat.copy_{n}", f"alt+{n}", f"run_line('/copy {n}')", "", priority=True) for n in range(2, 10)),
     Action("chat.export", None, "export", "export", "Export this conversation as Markdown or .json",
            "save write download", argument=PATH),
@@ -173,7 +173,7 @@ PROGRAM = (
                  priority=True),
     _visible("app.quit", "ctrl+q", "quit", "quit", "Quit Tandem", "exit leave", priority=True),
     _visible("app.keys", "f1", "keys", "help", "Show every key and command", "keys shortcuts commands"),
-    # Where nothing is selected: what edits text has it for copying.
+    # Where text is selected, the key copies it.
     _key("app.interrupt", "ctrl+c", "help_quit", "interrupt", "Stop the answer; press twice to quit"),
     Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance"),
     Action("app.serve", None, "serve", "serve", "Start or stop the server for editors and agents", "api openai"),
@@ -210,7 +210,7 @@ def bindings(actions: Iterable[Action]) -> list[BindingType]:
 
 
 class Findable(Protocol):
-    """Something with a name, a description, and other words for it."""
+    """Anything with a name, a description and search words."""
 
     @property
     def name(self) -> str: ...
@@ -222,13 +222,13 @@ class Findable(Protocol):
 
 FoundT = TypeVar("FoundT", bound=Findable)
 _MISTYPED_FROM, _LIKENESS = 4, 0.7
-"""Letters from which a word may be mistyped, and how much a mistyped word must resemble a known one."""
+"""Shortest word that is corrected, in letters, and how much it must resemble a known word."""
 
 
 def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
-    """Return what has every word of a query in its name, its other words or its description, best first.
+    """Return the items that have every word of a query in their name, search words or description, best first.
 
-    If nothing has, mistyped words are corrected.
+    If there is none, mistyped words are corrected.
     """
     typed = query.casefold().split()
     found = _matching(typed, known)

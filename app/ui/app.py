@@ -102,7 +102,7 @@ class TandemApp(App[None]):
         self.session = Session(self.engine, title, tuning.live, store, is_loading=not self._chooses_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
         self.failure: str | None = None
-        """What ended the program if that was an unforeseen error, and what was saved."""
+        """The unforeseen error that ended the program, and what was saved."""
         # Animation takes CPU time from the models.
         self.animation_level = "none"
         self.register_theme(DARK)

@@ -40,12 +40,12 @@ class Batch:
 
 
 FASTEST_S, SLOWEST_S, HEAVY_S = 0.04, 0.09, 0.5
-"""Seconds between two drawings of a running answer, and at most after a drawing that takes long."""
+"""Seconds between two drawings of a running answer, and the longest pause after a slow drawing."""
 _BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.03, 0.15, 0.1
-"""Share of a core that drawing may take: while the models use all cores, as they wait for the slowest of their threads;
-while a core is idle; and at the slowest pace."""
+"""Share of a core that drawing may take: while the models use all cores and wait for their slowest thread; while a core
+is idle; and at the slowest pace."""
 _SAMPLE_S, _IDLE = 1.0, 0.5
-"""Seconds between two samples of the idle cores, and how many count as one."""
+"""Seconds between two samples of CPU use, and the cores without work that count as an idle one."""
 
 
 class EventHandler(Protocol):
@@ -88,7 +88,7 @@ class IdleCore:
             from app.hardware.cpu import usable_cpus, used_seconds
 
             before, self._at, self._used = self._used, time.monotonic(), used_seconds()
-            # After a pause, the sample is about the pause.
+            # A sample that spans a pause says nothing about the present.
             is_recent = passed < 2 * _SAMPLE_S and before < math.inf
             self._is_there = is_recent and usable_cpus() - (self._used - before) / passed >= _IDLE
         return self._is_there

@@ -10,8 +10,8 @@ from textual.keys import REPLACED_KEYS, key_to_character
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """Choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
-_NUMBERED = 9
-"""Code blocks with a key."""
+_N_CODE_KEYS = 9
+"""Code blocks that have a key of their own."""
 _own: Callable[[], Mapping[str, str]] = dict
 
 
@@ -27,9 +27,9 @@ def key(identity: str, shipped: str) -> str:
 
 
 def code_key(number: int) -> str:
-    """Return what copies the code block with this number: a key where there is one, else the command."""
-    # On macOS alt and a digit type a character.
-    if number > _NUMBERED or sys.platform == "darwin":
+    """Return the key that copies the code block with this number, or the command if no key does."""
+    # On macOS, Alt with a digit types a character.
+    if number > _N_CODE_KEYS or sys.platform == "darwin":
         return f"/copy {number}"
     return shown(_own().get(f"chat.copy_{number}", f"alt+{number}").partition(",")[0])
 

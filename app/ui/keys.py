@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from app.ui.widgets.words import Word, Words
 
-_RIGHT = ("app.commands", "app.quit", "app.keys")
+_RIGHT_IDS = ("app.commands", "app.quit", "app.keys")
 """The keys that are always shown."""
 
 
@@ -32,10 +32,10 @@ class KeyBar(Words):
         for active in screen.active_bindings.values():
             if active.binding.show and active.enabled:
                 shown.setdefault(active.binding.description, active)
-        right = {one.binding.id: one for one in shown.values() if one.binding.id in _RIGHT}
+        right = {one.binding.id: one for one in shown.values() if one.binding.id in _RIGHT_IDS}
         self.say(
-            [self._word(one) for one in shown.values() if one.binding.id not in _RIGHT],
-            [self._word(right[identity]) for identity in _RIGHT if identity in right],
+            [self._word(one) for one in shown.values() if one.binding.id not in _RIGHT_IDS],
+            [self._word(right[identity]) for identity in _RIGHT_IDS if identity in right],
         )
 
     def _word(self, active: ActiveBinding) -> Word:

@@ -33,7 +33,7 @@ NONE = "\N{EN DASH}"
 """Stands for a number that is not known."""
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
-_UNITS = ((3600, "h"), (60, "min"))
+_TIME_UNITS = ((3600, "h"), (60, "min"))
 _DAY_S, _WEEK_DAYS = 86_400, 7
 
 
@@ -59,7 +59,7 @@ def percent(share: float) -> str:
 
 def when(moment: float, now: float) -> str:
     """Return when something was: how long ago within a day, else its date, in at most 8 cells."""
-    for size, unit in _UNITS:
+    for size, unit in _TIME_UNITS:
         if size <= now - moment < _DAY_S:
             return f"{(now - moment) // size:.0f} {unit}"
     if now - moment < _DAY_S:

@@ -19,9 +19,9 @@ MIN_CONTRAST = 4.5
 _RULE, _RAISED, _CHOSEN, _MUTED = 0.2, 0.08, 0.2, 0.75
 """Shares of the text's color in lines, in what lies above the rest, in its chosen line, and in muted text there."""
 _STEPS = 20
-_SYNTAX = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
-_OWN = ("draft", "target", "quiet", *_SYNTAX)
-_ANSI_SYNTAX = dict(zip(_SYNTAX, ("ansi_magenta", "ansi_green", "ansi_blue", "ansi_red"), strict=True))
+_SYNTAX_COLORS = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
+_OWN_COLORS = ("draft", "target", "quiet", *_SYNTAX_COLORS)
+_ANSI_SYNTAX = dict(zip(_SYNTAX_COLORS, ("ansi_magenta", "ansi_green", "ansi_blue", "ansi_red"), strict=True))
 """The terminal's own colors of code."""
 _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
@@ -133,7 +133,7 @@ def theme_colors(theme: Theme) -> dict[str, str]:
         own = theme.variables
     else:
         shipped = (DARK if theme.dark else LIGHT).variables
-        own = {name: readable(Color.parse(shipped[name]), background).hex for name in _OWN}
+        own = {name: readable(Color.parse(shipped[name]), background).hex for name in _OWN_COLORS}
         if theme.ansi:
             own |= _ANSI_SYNTAX
         own["rule"] = background.blend(foreground, _RULE).hex

@@ -84,7 +84,7 @@ class CommandQueue:
         self._lock = threading.Lock()
         self._last_number = self._current = 0
         self._gives_way = False
-        """Whether the running command gives way to others."""
+        """True while the running command gives way to others."""
         self._last_firm = 0
         """Number of the last command that does not give way."""
         self._cancelled: set[int] = set()

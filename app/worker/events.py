@@ -99,7 +99,7 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report calibration of a pair; `why` says why an earlier one does not count, as a clause, "" if there is none."""
+    """Report calibration of a pair; `why` is the reason not to use an earlier calibration, as a clause."""
 
     request: int
     share: float

@@ -221,7 +221,7 @@ def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> N
 def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
     pair: NativePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matcher, "_LIMITS", llguidance.LLParserLimits(step_max_items=3, verbose_errors=False))
+    monkeypatch.setattr(matcher, "_PARSER_LIMITS", llguidance.LLParserLimits(step_max_items=3, verbose_errors=False))
     token = pair.tokenize("Hi")[0]
     optional = matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/", lax=True)
     assert (len(optional.allowed()), optional.n_allowed([token])) == (pair._model.n_vocab, 1)

@@ -18,7 +18,7 @@ from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
 from app.server.access import Access
-from app.server.answer import PartReader, Prompt, parts_of
+from app.server.answer import PartReader, PrefillProgress, parts_of
 from app.server.engine_queue import Ticket
 from app.server.fields import Fields
 from app.server.format import Names
@@ -453,7 +453,7 @@ async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pyt
 
     reading = asyncio.create_task(read_on())
     kinds = [type(part) async for part in until_silence(parts_of(ticket, PartReader()))]
-    assert set(kinds[:-1]) == {Prompt}
+    assert set(kinds[:-1]) == {PrefillProgress}
     assert kinds[-1] is type(None)
     assert not reading.done()
     reading.cancel()

@@ -17,9 +17,9 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import file_errors, is_file, is_folder, marked_encoding, read_bytes
 
-_MARKDOWN = (".md", ".markdown", ".txt")
-_SUFFIXES = (*_MARKDOWN, ".json", ".jsonl")
-"""Endings of the files that are imported from a folder."""
+_MARKDOWN_SUFFIXES = (".md", ".markdown", ".txt")
+_IMPORTED_SUFFIXES = (*_MARKDOWN_SUFFIXES, ".json", ".jsonl")
+"""Suffixes of the files that are imported from a folder."""
 _NO_CONVERSATION = (
     'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You" and "## Answer"'
 )
@@ -29,9 +29,9 @@ def importable(path: Path) -> list[Path]:
     """Return a file itself, or the files of a folder that may hold conversations. Raises AppError without any."""
     if not is_folder(path):
         return [path]
-    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and is_file(file))
+    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _IMPORTED_SUFFIXES and is_file(file))
     if not found:
-        raise AppError(f"{path} has no files with conversations.", f"They end in {', '.join(_SUFFIXES)}.")
+        raise AppError(f"{path} has no files with conversations.", f"They end in {', '.join(_IMPORTED_SUFFIXES)}.")
     return found
 
 
@@ -45,7 +45,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
         with file_errors(str(file)):
             data = read_bytes(file)
         text = data.decode(marked_encoding(data) or "utf-8")
-        read = markdown.read if suffix in _MARKDOWN else json_exports.read
+        read = markdown.read if suffix in _MARKDOWN_SUFFIXES else json_exports.read
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
         whole = [checks.conversation(each, time.time() if now is None else now) for each in found]

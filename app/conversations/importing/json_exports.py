@@ -1,4 +1,4 @@
-"""JSON of Tandem and the exports of other programs, which differ in the names of their fields only."""
+"""Read the JSON of Tandem and of other programs, which differ only in the names of their fields."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 from app.conversations.export import FORMAT, VERSION
 from app.conversations.importing.checks import list_of, refuse, typed
 
-_ROLES = {
+_ROLE_NAMES = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "gpt", "model", "bot", "chatgpt", "ai"), "assistant"),
     **dict.fromkeys(("system", "developer"), "system"),
 }
 _LEFT_OUT = ("tool", "function", "function_call", "observation", "root", "ipython")
 """Roles of messages that no person wrote and no model answered with."""
-_MILLISECONDS = 1e11
-"""Larger times are not seconds: the year 5138."""
+_MAX_SECONDS = 1e11
+"""Latest time in seconds (the year 5138); a larger number is in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Shape:
     leaf: str = "leaf"
 
 
-_SHAPES = (
+_EXPORT_SHAPES = (
     _Shape(
         "ChatGPT",
         mark="mapping",
@@ -82,7 +82,7 @@ _SHAPES = (
     _Shape("ShareGPT", mark="conversations", messages="conversations", role="from|role", text="value|content"),
     _Shape("OpenAI's API", mark="messages", messages="messages", text="text|content"),
 )
-PROGRAMS = f"{', '.join(shape.program for shape in _SHAPES)} and llm"
+PROGRAMS = f"{', '.join(shape.program for shape in _EXPORT_SHAPES)} and llm"
 
 
 def as_list(text: str) -> str:
@@ -134,7 +134,7 @@ def _from_llm(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 def _shape_of(raw: Any) -> _Shape | None:
-    return next((shape for shape in _SHAPES if _at(raw, shape.mark) is not None), None)
+    return next((shape for shape in _EXPORT_SHAPES if _at(raw, shape.mark) is not None), None)
 
 
 def _at(value: Any, paths: str) -> Any:
@@ -201,7 +201,7 @@ def _message(entry: dict[str, Any], shape: _Shape) -> dict[str, Any] | None:
         return None
     model = _at(entry, shape.model)
     return {
-        "role": _ROLES.get(role.lower(), role) if isinstance(role, str) else role,
+        "role": _ROLE_NAMES.get(role.lower(), role) if isinstance(role, str) else role,
         "text": None if content is None else text,
         "reasoning": reasoning if isinstance(reasoning, str) else "",
         "created": _seconds(_at(entry, shape.created)),
@@ -231,7 +231,7 @@ def _texts(content: Any) -> tuple[str, str]:
 def _seconds(value: Any) -> float | None:
     """Return a time in seconds since 1970; None if it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return value / 1000 if value > _MILLISECONDS else value
+        return value / 1000 if value > _MAX_SECONDS else value
     with suppress(ValueError, TypeError):
         return datetime.fromisoformat(value).timestamp()
     return None

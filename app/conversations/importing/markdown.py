@@ -14,11 +14,11 @@ from app.conversations.export import MARKER, unescape_markers
 from app.conversations.importing.checks import refuse
 from app.conversations.importing.json_exports import chain
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_TITLE = re.compile(r"#\s+(\S.*)$")
-_SPEAKER = re.compile(r"(#{1,6})\s++\W*+(\w++)(?:\W*+|\s*+[(\[:\-\u2013\u2014\u00b7@|,].*)$")
+_CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE_LINE = re.compile(r"#\s+(\S.*)$")
+_SPEAKER_HEADING = re.compile(r"(#{1,6})\s++\W*+(\w++)(?:\W*+|\s*+[(\[:\-\u2013\u2014\u00b7@|,].*)$")
 """A heading of a known name, perhaps with a time or a model behind it."""
-_SPEAKERS = {
+_SPEAKER_ROLES = {
     **dict.fromkeys(("you", "user", "human", "me", "prompt", "question"), "user"),
     **dict.fromkeys(("answer", "assistant", "response", "reply", "ai", "bot", "model", "agent", "tandem"), "assistant"),
     **dict.fromkeys(("chatgpt", "claude", "gemini", "copilot", "cursor", "codex", "grok", "deepseek"), "assistant"),
@@ -122,7 +122,7 @@ def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
         refuse('no heading such as "## You" says who speaks')
     if all(role != "assistant" for _, role, _ in headings):
         refuse('no heading such as "## Answer" begins an answer')
-    title = next((found[1] for line in lines[: headings[0][0]] if (found := _TITLE.match(line))), "")
+    title = next((found[1] for line in lines[: headings[0][0]] if (found := _TITLE_LINE.match(line))), "")
     ends = [at for at, _, _ in headings[1:]] + [len(lines)]
     texts = (
         {"role": role, "text": "\n".join(lines[at + 1 : end]).strip("\n")}
@@ -135,11 +135,11 @@ def _headings(lines: Sequence[str]) -> Iterable[tuple[int, str, str]]:
     """Yield the line, the role and the label of each heading that may name a speaker."""
     fence = ""
     for at, line in enumerate(lines):
-        mark = _FENCE.match(line)
+        mark = _CODE_FENCE.match(line)
         if mark is not None and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
-        heading = None if fence else _SPEAKER.match(line)
-        if heading is not None and (role := _SPEAKERS.get(heading[2].lower())):
+        heading = None if fence else _SPEAKER_HEADING.match(line)
+        if heading is not None and (role := _SPEAKER_ROLES.get(heading[2].lower())):
             yield at, role, f"{heading[1]} {heading[2].lower()}"
 
 

@@ -1,8 +1,8 @@
 """Estimate the costs of a pair that was never measured, from the first tokens of the answer that is being written.
 
-So no prompt waits for a calibration. Reading a prompt shows what a further token in a batch costs, the first steps what
-a single token costs; every step with a draft corrects both, and `app.engine.auto.guard` limits what a wrong estimate
-can lose. A calibration while nothing is asked replaces the estimate.
+No prompt waits for a calibration. Reading a prompt shows the cost of a further token in a batch, and the first steps
+show the cost of a single token. Every step with a draft corrects both, and `app.engine.auto.guard` limits the loss
+from a wrong estimate. A calibration while nothing is asked replaces the estimate.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from app.engine.stats import FEWEST_READ, GenerationStats
 from app.engine.types import Step
 
 LEARNING = "the first tokens show what this pair costs"
-"""Reason why these tokens have no draft, as a clause."""
+"""Reason why the first tokens have no draft, as a clause."""
 _SINGLE_STEPS = 4
 """Steps without a draft before an estimate."""
 _USUAL_SLOPE = 0.25
-"""Cost of a further token in a batch, in single tokens, where the prompt was too short to show it; a CPU's."""
+"""Cost of a further token in a batch, in single tokens, if the prompt was too short to show it; typical of a CPU."""
 _SMALL_BATCHES = 1.25
-"""Cost of a further token in a small batch over that in a prompt. On two loaded cores, 4-bit weights cost 0.45 single
-tokens a further token in a prompt, and 0.6 in batches of four and eight."""
+"""Ratio of the cost of a further token in a small batch to its cost in a prompt. On two loaded cores, 4-bit weights
+cost 0.6 single tokens in batches of four and eight, and 0.45 in a prompt."""
 _LEAST_SLOPE, _MOST_SLOPE = 0.01, 1.0
 _LEAST_DRAFT = 0.1
-"""Cost of a drafted token at least, in single tokens: a small model on a GPU takes longer than its size says."""
+"""Lowest cost of a drafted token, in single tokens: a small model on a GPU takes longer than its size says."""
 
 
 class FirstCosts:
@@ -32,7 +32,7 @@ class FirstCosts:
 
     Args:
         max_batch: Largest batch that the target can roll back.
-        draft_share: Cost of a token of the draft model, as a share of the target's; 0 without one.
+        draft_share: Cost of a token of the draft model, as a share of the target's; 0 if there is no draft model.
     """
 
     def __init__(self, max_batch: int, draft_share: float) -> None:
@@ -41,7 +41,7 @@ class FirstCosts:
         self._single_ns: list[int] = []
 
     def observe(self, step: Step) -> bool:
-        """Take the time of a step; return whether `profile` can be called."""
+        """Record the time of a step; return whether `profile` can be called."""
         if step.stats.verify_steps and not step.draft:
             self._single_ns.append(max(1, step.work_ns))
         return len(self._single_ns) >= _SINGLE_STEPS

@@ -94,7 +94,7 @@ class PairStatistics:
 
     @property
     def why_recalibrate(self) -> str:
-        """Return why to calibrate again, as a clause; "" if the last calibration still counts."""
+        """Return the reason to calibrate again, as a clause; an empty text if the last calibration still counts."""
         if self.was_slowed:
             return "other programs were busy the first time"
         return "drafts could not pay here" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""

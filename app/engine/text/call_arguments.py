@@ -13,7 +13,7 @@ from app.engine.text.segments import held_back
 
 _OUTSIDE_STRINGS = frozenset('{}[]:,"+-.eE0123456789truefalsn \t\r\n')
 """Characters of JSON outside its strings."""
-_TEXT = frozenset({"string"})
+_ONLY_STRING = frozenset({"string"})
 _OPEN_ESCAPE = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
 
 
@@ -120,7 +120,7 @@ class ArgumentReader:
         self._value_schema = self._schema.of(key)
         kinds = self._value_schema.kinds
         says_text = found.values.get("$TYPE") == "string" or found.values.get("$TEXT") == "true"
-        self._is_text = kinds == _TEXT or (says_text and (kinds is None or "string" in kinds))
+        self._is_text = kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
         self._is_open = False
         self._close = self._argument.end.strip().replace("$KEY", key)
         self._scanned = self._depth = 0

@@ -97,7 +97,7 @@ class CallFormat:
 
     @property
     def trigger(self) -> str:
-        """Return the text that begins calls in an answer; "" if nothing tells them from an answer."""
+        """Return the text that begins calls in an answer; an empty text if the format has none."""
         return leading_mark(self.first or self.begin)
 
 

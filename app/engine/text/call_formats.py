@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from app.engine.text.call_format import Argument, CallFormat, Values
 
-_OBJECT = '{"name": $JSON, "arguments": $ARGUMENTS}'
-_DSML = Argument('<｜DSML｜parameter name="$KEY" string="$TEXT">', "</｜DSML｜parameter>\n")
-_PYTHON = Argument("$KEY=", between=", ", quotes=(("'", "'"), ('"', '"')), values=Values.PYTHON)
+_CALL_OBJECT = '{"name": $JSON, "arguments": $ARGUMENTS}'
+_DSML_ARGUMENT = Argument('<｜DSML｜parameter name="$KEY" string="$TEXT">', "</｜DSML｜parameter>\n")
+_PYTHON_ARGUMENT = Argument("$KEY=", between=", ", quotes=(("'", "'"), ('"', '"')), values=Values.PYTHON)
 
 HERMES = CallFormat(
     "hermes",
     ("<tool_call>",),
-    f"<tool_call>\n{_OBJECT}\n</tool_call>",
+    f"<tool_call>\n{_CALL_OBJECT}\n</tool_call>",
     between="\n",
     also=("<function_call>", "<tools>", "<tool>"),
     alone=("", "```json"),
@@ -77,14 +77,14 @@ FORMATS: tuple[CallFormat, ...] = (
         ("DSML", "function_calls>"),
         '<｜DSML｜invoke name="$NAME">\n$ARGUMENTS</｜DSML｜invoke>\n',
         "<｜DSML｜function_calls>\n$CALLS</｜DSML｜function_calls>",
-        argument=_DSML,
+        argument=_DSML_ARGUMENT,
     ),
     CallFormat(
         "deepseek-v4",
         ("DSML",),
         '<｜DSML｜invoke name="$NAME">\n$ARGUMENTS</｜DSML｜invoke>\n',
         "<｜DSML｜tool_calls>\n$CALLS</｜DSML｜tool_calls>",
-        argument=_DSML,
+        argument=_DSML_ARGUMENT,
     ),
     CallFormat(
         "kimi-k3",
@@ -127,7 +127,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "$NAME($ARGUMENTS)",
         "<|tool_call_start|>[$CALLS]<|tool_call_end|>",
         ", ",
-        _PYTHON,
+        _PYTHON_ARGUMENT,
         alone=("[$NAME(",),
     ),
     CallFormat(
@@ -136,7 +136,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "$NAME($ARGUMENTS)",
         "<|python_start|>[$CALLS]<|python_end|>",
         ", ",
-        _PYTHON,
+        _PYTHON_ARGUMENT,
     ),
     CallFormat(
         "olmo3",
@@ -144,7 +144,7 @@ FORMATS: tuple[CallFormat, ...] = (
         "$NAME($ARGUMENTS)",
         "<function_calls>$CALLS</function_calls>",
         "\n",
-        _PYTHON,
+        _PYTHON_ARGUMENT,
     ),
     # A name, then an object of arguments
     CallFormat(
@@ -212,23 +212,23 @@ FORMATS: tuple[CallFormat, ...] = (
         "Action:\n```json\n[\n    $CALLS\n]\n```",
         ",\n    ",
     ),
-    CallFormat("mistral", ("[TOOL_CALLS]",), _OBJECT, "[TOOL_CALLS][$CALLS]", ", "),
-    CallFormat("granite3", ("<|tool_call|>",), _OBJECT, "<|tool_call|>[$CALLS]", ", "),
-    CallFormat("nemotron-v2", ("<TOOLCALL>",), _OBJECT, "<TOOLCALL>[$CALLS]</TOOLCALL>", ", "),
+    CallFormat("mistral", ("[TOOL_CALLS]",), _CALL_OBJECT, "[TOOL_CALLS][$CALLS]", ", "),
+    CallFormat("granite3", ("<|tool_call|>",), _CALL_OBJECT, "<|tool_call|>[$CALLS]", ", "),
+    CallFormat("nemotron-v2", ("<TOOLCALL>",), _CALL_OBJECT, "<TOOLCALL>[$CALLS]</TOOLCALL>", ", "),
     # Apriel, Hunyuan A13B and Jamba write a list, MiniMax M1 an object in each line.
-    CallFormat("apriel", ("<tool_calls>[",), _OBJECT, "<tool_calls>[$CALLS]</tool_calls>", ", "),
-    CallFormat("minimax-m1", ("<tool_calls>",), f"{_OBJECT}\n", "<tool_calls>\n$CALLS</tool_calls>"),
-    CallFormat("firefunction", ("functools[",), _OBJECT, " functools[$CALLS]", ", "),
+    CallFormat("apriel", ("<tool_calls>[",), _CALL_OBJECT, "<tool_calls>[$CALLS]</tool_calls>", ", "),
+    CallFormat("minimax-m1", ("<tool_calls>",), f"{_CALL_OBJECT}\n", "<tool_calls>\n$CALLS</tool_calls>"),
+    CallFormat("firefunction", ("functools[",), _CALL_OBJECT, " functools[$CALLS]", ", "),
     CallFormat(
         "internlm",
         ("<|action_start|>",),
         '<|action_start|><|plugin|>{"name": $JSON, "parameters": $ARGUMENTS}<|action_end|>',
     ),
-    CallFormat("gigachat3.1", ("<|function_call|>",), f"<|function_call|>{_OBJECT}"),
+    CallFormat("gigachat3.1", ("<|function_call|>",), f"<|function_call|>{_CALL_OBJECT}"),
     CallFormat(
         "gigachat3",
         ("function call", "role_sep"),
-        f"function call<|role_sep|>\n{_OBJECT}",
+        f"function call<|role_sep|>\n{_CALL_OBJECT}",
         also=("<|message_sep|>\n\nfunction call<|role_sep|>",),
     ),
     HERMES,
@@ -249,7 +249,7 @@ def format_of(template: str | None, *, shows_tools: bool = True) -> CallFormat:
     return next(known, HERMES) if shows_tools else HERMES
 
 
-_LITERALS = tuple(
+_CALL_LITERALS = tuple(
     text
     for row in FORMATS
     for text in (row.call, row.calls, *row.also, *(row.argument.texts if row.argument is not None else ()))
@@ -260,4 +260,4 @@ TRIGGERS = tuple(dict.fromkeys(form.trigger for form in FORMATS if form.trigger)
 
 def is_call_mark(text: str) -> bool:
     """Return whether the text of a control token belongs to calls; without tools such tokens are not shown."""
-    return len(text) > 1 and any(text in literal for literal in _LITERALS)
+    return len(text) > 1 and any(text in literal for literal in _CALL_LITERALS)

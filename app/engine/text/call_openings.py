@@ -16,10 +16,10 @@ from app.engine.text.call_values import Schema
 
 _NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
 _OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
-_JSON = json.JSONDecoder(strict=False)
+_JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_TAIL = 12
 """A JSON error this close to the end of a text may be an incomplete value."""
-_CHUNK = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
+_MARK_PATTERN = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,13 @@ class FormatPatterns:
         self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
         self.alone = [Pattern(text, schemas) for text in form.alone]
         self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
-        self.ends = _CHUNK.findall(form.end.lstrip("}") if self._is_object else form.end)
+        self.ends = _MARK_PATTERN.findall(form.end.lstrip("}") if self._is_object else form.end)
         same = [one.last for one in FORMATS if one.call == form.call]
-        self._followers = [*(mark for mark, _ in self.starts), *(end for last in same for end in _CHUNK.findall(last))]
-        self.last = _CHUNK.findall(form.last) or (["]", "```"] if self._is_object else [])
+        self._followers = [
+            *(mark for mark, _ in self.starts),
+            *(end for last in same for end in _MARK_PATTERN.findall(last)),
+        ]
+        self.last = _MARK_PATTERN.findall(form.last) or (["]", "```"] if self._is_object else [])
 
     def arguments(self, name: str) -> JsonReader | ArgumentReader:
         """Return a reader of the arguments of a call."""
@@ -139,7 +142,7 @@ def skipped(text: str, at: int) -> int:
 def _decoded(text: str, at: int) -> tuple[Any, int]:
     """Return a JSON value and its end: past the text if it may be incomplete, negative if it is no JSON."""
     try:
-        return _JSON.raw_decode(text, at)
+        return _JSON_DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         may_go_on = error.msg.startswith("Unterminated") or error.pos >= len(text) - _JSON_TAIL
         return "", len(text) + 1 if may_go_on else -1

@@ -10,8 +10,8 @@ from typing import Final
 
 from app.engine.text.segments import held_back
 
-_PIECE = re.compile(r"\s+|\$[A-Z]+|[^\s$]+")
-_LONGEST = 200
+_TEXT_PIECE = re.compile(r"\s+|\$[A-Z]+|[^\s$]+")
+_MAX_VARIABLE_CHARS = 200
 """Longest key or other variable part, in characters."""
 _LONGEST_HEADER = 60
 _NO_NAME = re.compile(r"\A\s*/|[<>(){}\[\],=]")
@@ -19,7 +19,7 @@ _NO_NAME = re.compile(r"\A\s*/|[<>(){}\[\],=]")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a matched text ends, and what stands for its placeholders."""
+    """The end of a matched text, and the values of its placeholders."""
 
     end: int
     values: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Pattern:
 
     Args:
         text: Text of a call format.
-        names: What $NAME may stand for.
+        names: Values that $NAME may have.
     """
 
     def __init__(self, text: str, names: Iterable[str] = ()) -> None:
@@ -51,7 +51,7 @@ class Pattern:
     def _match(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
         if n == len(self._pieces):
             return Found(at, values)
-        piece, rest = self._pieces[n], text[at : at + _LONGEST]
+        piece, rest = self._pieces[n], text[at : at + _MAX_VARIABLE_CHARS]
         if piece.isspace():
             return self._match(text, at + len(rest) - len(rest.lstrip()), n + 1, values)
         if not rest:
@@ -74,7 +74,7 @@ class Pattern:
         """Match a placeholder that ends where the next piece begins."""
         piece = self._pieces[n]
         after = "{" if piece == "$HEADER" else self._pieces[n + 1]
-        longest = _LONGEST_HEADER if piece == "$HEADER" else _LONGEST
+        longest = _LONGEST_HEADER if piece == "$HEADER" else _MAX_VARIABLE_CHARS
         stop = text.find(after, at, at + longest + len(after))
         value = text[at:stop] if stop >= 0 else text[at : len(text) - held_back(text[at:], (after,))]
         if "\n" in value or len(value) > longest or (piece != "$HEADER" and _NO_NAME.search(value)):
@@ -86,4 +86,4 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def _pieces(text: str) -> list[str]:
-    return _PIECE.findall(text)
+    return _TEXT_PIECE.findall(text)

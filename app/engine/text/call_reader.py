@@ -94,7 +94,7 @@ class CallReader:
         return [*out, *self._read(is_last=False, is_whole=False)]
 
     def end(self, *, is_cut: bool = False) -> list[CallEvent]:
-        """Return the rest, where the model ended its answer or something cut it."""
+        """Return the rest, after the model ended its answer or something cut it."""
         if self._may_be_thought:
             # The reasoning was not closed, so the call that was found in it is one.
             self._is_thinking = self._may_be_thought = False
@@ -173,7 +173,7 @@ class CallReader:
         if not (self._is_space and self._held[:at].isspace()):
             yield from self._emit(at)
         if is_last:
-            # A beginning of a call is no text of the answer if more of it was to follow.
+            # The beginning of a call that was cut is not text of the answer.
             self._held = "" if is_cut and is_mark else self._held
             yield from self._emit(len(self._held), before_call=self._has_calls)
 
@@ -228,7 +228,7 @@ class CallReader:
 
 
 def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
-    """Return the first beginning that is complete, or else one that may become complete."""
+    """Return the first complete beginning of a call, else a partial one."""
     undecided = None
     for one in several:
         if isinstance(one, Opening):

@@ -9,19 +9,26 @@ from typing import Any, NoReturn
 
 from app.engine.text.call_format import Values
 
-_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
-_DIGITS = "-0123456789"
-_BEGINNINGS = {"null": "nN", "boolean": "tfTF", "integer": _DIGITS, "number": _DIGITS, "object": "{]", "array": "[(]"}
+_JSON_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+_NUMBER_STARTS = "-0123456789"
+_VALUE_STARTS = {
+    "null": "nN",
+    "boolean": "tfTF",
+    "integer": _NUMBER_STARTS,
+    "number": _NUMBER_STARTS,
+    "object": "{]",
+    "array": "[(]",
+}
 """Characters with which values of each type can begin."""
-_STRING = frozenset({"string"})
+_ONLY_STRING = frozenset({"string"})
 _TEXT_KEYWORDS = ("pattern", "minLength", "maxLength")
 _MOST_REFERENCES = 8
-_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_WORD_VALUES = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+_NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_ESCAPED_CHARS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
+_ESCAPE_PATTERN = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _BARE_KEY = re.compile(r"\s*([^\s:,{}\[\]]+)\s*:")
-_TAG = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
+_TAG_PATTERN = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
 
 
 class Schema:
@@ -84,23 +91,23 @@ class Schema:
         return None
 
     def may_not_be_text(self, beginning: str) -> bool:
-        """Return whether a value that begins so may be something else than a string."""
+        """Return whether a value with this beginning may be anything but a string."""
         kinds = self.kinds
         first = beginning.lstrip()[:1]
-        return kinds is None or any(first in _BEGINNINGS.get(kind, "") for kind in kinds - _STRING)
+        return kinds is None or any(first in _VALUE_STARTS.get(kind, "") for kind in kinds - _ONLY_STRING)
 
 
 def as_json(text: str, schema: Schema, notation: Values) -> str:
-    """Return a value as JSON: text where the schema takes a string only, else what the text says in the notation."""
+    """Return a value as JSON: a string where the schema takes nothing else, or the value that the text denotes."""
     kinds = schema.kinds
-    if kinds == _STRING:
+    if kinds == _ONLY_STRING:
         return _text(text)
     bare = text.strip()
     try:
         value = json.loads(bare, parse_constant=_refuse)
     except (ValueError, RecursionError):
         try:
-            value = _Notation(bare, schema).value() if notation is not Values.TAGS else _tagged(bare, schema)
+            value = _Notation(bare).value() if notation is not Values.TAGS else _tagged(bare, schema)
         except (ValueError, RecursionError):
             return _text(text)
         bare = _text(value)
@@ -112,13 +119,13 @@ def as_json(text: str, schema: Schema, notation: Values) -> str:
 
 def unescaped(text: str) -> str:
     """Return the text of a Python string without its quotes."""
-    return _ESCAPE.sub(_unescaped, text)
+    return _ESCAPE_PATTERN.sub(_unescaped, text)
 
 
 def _unescaped(found: re.Match[str]) -> str:
     if code := found[1] or found[2]:
         return chr(int(code, 16))
-    return _ESCAPES.get(found[3], found[3] if found[3] in "\\'\"/" else found[0])
+    return _ESCAPED_CHARS.get(found[3], found[3] if found[3] in "\\'\"/" else found[0])
 
 
 def _text(value: object) -> str:
@@ -132,13 +139,13 @@ def _refuse(name: str) -> NoReturn:
 def _kind_of(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return "integer"
-    return _KINDS.get(type(value), "null")
+    return _JSON_TYPES.get(type(value), "null")
 
 
 class _Notation:
     """Read a value in the notation of Python, JSON, or JSON with keys and strings without usual quotes."""
 
-    def __init__(self, text: str, schema: Schema) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
@@ -167,9 +174,9 @@ class _Notation:
         assert word is not None
         self._at = word.end()
         name = word[0].strip()
-        if name in _WORDS:
-            return _WORDS[name]
-        if _NUMBER.fullmatch(name):
+        if name in _WORD_VALUES:
+            return _WORD_VALUES[name]
+        if _NUMBER_PATTERN.fullmatch(name):
             return json.loads(name)
         raise ValueError("no value")
 
@@ -222,7 +229,7 @@ def _tagged(text: str, schema: Schema) -> Any:
     """Return a value whose parts stand in tags with their names; elements of a list are named "item"."""
     parts: list[tuple[str, str]] = []
     depth, begin = 0, 0
-    for tag in _TAG.finditer(text):
+    for tag in _TAG_PATTERN.finditer(text):
         depth += -1 if tag[1] else 1
         if depth == 1 and not tag[1]:
             begin = tag.end()

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _CERTAIN = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
-_LESS = 0.9
-"""Share of a failed load that is tried next."""
-_LENGTHS = (65_536, 32_768, 16_384)
-"""Contexts in tokens that are tried where the settings leave the length open, the longest first."""
-_FULLEST = 0.9
-"""Share of a device's room up to which a context is longer than the default one."""
+_RETRY_SHARE = 0.9
+"""After an out-of-memory load, Tandem assumes that this share of the needed memory is free."""
+_CONTEXT_LENGTHS = (65_536, 32_768, 16_384)
+"""Contexts in tokens that are tried if the settings leave the length open, the longest first."""
+_MAX_USED_SHARE = 0.9
+"""Largest share of a device's room that a pair may use with a context longer than the default."""
 _CONTEXT_SHARE = 1 / 8
 """Share of a device's room that a context may take beyond the default one."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
@@ -149,7 +149,8 @@ def ran_out(
     request = replace(params.model, cpu_experts=found.plan.target.cpu_experts)
     short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
     rooms = tuple(
-        room.with_room(int(_LESS * short.need_bytes)) if room.name == short.device else room for room in found.rooms
+        room.with_room(int(_RETRY_SHARE * short.need_bytes)) if room.name == short.device else room
+        for room in found.rooms
     )
     again = fitting_of(replace(params, model=request), rooms)
     return error if again.plan.fits else again.refusal(pairs, error.message)
@@ -210,7 +211,7 @@ def with_open_context(found: Fitting) -> Fitting:
     """
     params, rooms = found.params, found.rooms
     trained = longest_trained(found.target.n_ctx_train)
-    lengths = [n for n in dict.fromkeys(min(n, trained) for n in _LENGTHS) if n > found.target.n_ctx]
+    lengths = [n for n in dict.fromkeys(min(n, trained) for n in _CONTEXT_LENGTHS) if n > found.target.n_ctx]
     if params.n_ctx is not None or params.n_ctx_auto is not None or not lengths:
         return found
     facts = facts_of_pair(params)
@@ -227,7 +228,7 @@ def with_open_context(found: Fitting) -> Fitting:
             for load, was in zip(planned.loads, found.plan.loads, strict=False)
         )
         most = 1.0 if length <= params.preferred_ctx else _CONTEXT_SHARE
-        if _is_same_place(planned, found.plan) and planned.fullness <= _FULLEST and costs <= most:
+        if _is_same_place(planned, found.plan) and planned.fullness <= _MAX_USED_SHARE and costs <= most:
             return replace(found, params=_described(longer, planned, rooms), plan=planned, target=target, draft=draft)
     return found
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 _VALID_S = 7 * 86_400.0
-"""How long a measurement is used: a short burst of another program may have made it slower."""
-_BUSY = "busy now: speeds are estimated when other programs are idle"
+"""Seconds for which a measurement is used: a short burst of another program may have made it slower."""
+_BUSY_NOTE = "busy now: speeds are estimated when other programs are idle"
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
@@ -99,7 +99,7 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
         if on_card:
             room = replace(room, ram_bytes_per_s=bandwidth(machine.cpu, devices, of_ram=True))
     line = _line(machine, devices, () if is_shared else gpus, room)
-    return f"{line} · {_BUSY}" if with_speed and room.bytes_per_s is None and others.is_much else line, room
+    return f"{line} · {_BUSY_NOTE}" if with_speed and room.bytes_per_s is None and others.is_much else line, room
 
 
 def _with_released(rooms: Rooms, released: Mapping[str, int]) -> Rooms:

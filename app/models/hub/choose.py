@@ -21,7 +21,7 @@ DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
-_REPLACED = "Its authors may have replaced it. To use the current file: tandem setup NAME --latest"
+_REPLACED_FIX = "Its authors may have replaced it. To use the current file: tandem setup NAME --latest"
 _SHOWN = 12
 _COMPARED = 200
 """Names that are compared for the nearest one; each takes a millisecond."""
@@ -144,7 +144,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
         difference = f"it has {found.size:,} bytes, not {source.size:,}"
     if difference:
         made = f"{file.path} of {source.repo} is not the file that this pair was made with: {difference}."
-        raise FileChangedError(made, _REPLACED)
+        raise FileChangedError(made, _REPLACED_FIX)
     return found
 
 

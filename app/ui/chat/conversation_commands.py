@@ -1,4 +1,4 @@
-"""What is done with texts: copy an answer or its code, export, import, rename, and the system prompt."""
+"""Commands on a conversation: copy an answer or its code, export, import, rename, set the system prompt."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from app.ui.terminal.copying import copy_text
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.message_view import MessageView
 
-_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
-"""Of a file name; a title may have other dots."""
+_FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
+"""Suffix of a file name; a title may have other dots."""
 
 
 class ConversationCommands(ChatActions):
-    """A method a command, with its argument; raises AppError if it cannot be done."""
+    """One method for each command, called with its argument; raises AppError if it cannot be done."""
 
     # Code blocks
 
@@ -81,7 +81,7 @@ class ConversationCommands(ChatActions):
         copy_text(self.app, blocks[at - 1], f"code block {at} of {len(blocks)}" if len(blocks) > 1 else "the code")
 
     def _last_answer(self) -> str:
-        """Return the newest answer with text; "" without one. A model that still thinks has not answered yet."""
+        """Return the newest answer with text, or an empty text. A model that still thinks has not answered yet."""
         newest = self.messages.answer
         if newest is not None and (shown := newest.text.strip()):
             return shown
@@ -104,7 +104,7 @@ class ConversationCommands(ChatActions):
         file = home_expanded(name)
         if not file.name:
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
-        if not _SUFFIX.fullmatch(file.suffix):
+        if not _FILE_SUFFIX.fullmatch(file.suffix):
             file = file.with_name(file.name + ".md")
         self.hint.say(await wrap_future(in_background(partial(_write, conversation, file), "export")))
 

@@ -92,7 +92,7 @@ class Inspector(Widget):
 
     @property
     def index(self) -> int | None:
-        """Index of the step that is explained; None without one."""
+        """Index of the step that is explained, if any."""
         return len(self.steps) - 1 - self._newer if self.steps else None
 
     @property

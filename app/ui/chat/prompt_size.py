@@ -1,4 +1,4 @@
-"""The size of a long prompt, counted while it is typed."""
+"""Count the tokens of a long prompt while it is typed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from app.ui.chat.base import ChatBase
 
 COUNT_AFTER_S = 1.0
 """Seconds without a key after which a prompt is counted."""
-_LONG = 400
-"""Characters of a prompt that is worth counting; a file counts at any length."""
+_COUNTED_CHARS = 400
+"""Length from which a prompt is counted, in characters; a prompt with a file always is."""
 
 
 class PromptSize:
@@ -37,11 +37,11 @@ class PromptSize:
 
     async def _count(self) -> None:
         text = self._screen.prompt.whole
-        if len(text) < _LONG and "@" not in text:
+        if len(text) < _COUNTED_CHARS and "@" not in text:
             return
         try:
             message = await self._read(text)
         except AppError:
-            # Sending it says why.
+            # The same error is shown when the prompt is sent.
             return
         self._screen.session.count(message)

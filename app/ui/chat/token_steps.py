@@ -1,4 +1,4 @@
-"""Which part of an answer's text each verify step wrote, so that a click finds its step."""
+"""Find the part of an answer's text that each verify step wrote, so that a click finds its step."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from app.worker.events import StepDetails
 
 _N_ANCHOR = 4
-"""Steps whose joined text finds the first one where the answer has more text behind the last."""
-_SKIPPED = 64
-"""Most characters between two steps: markers of reasoning, which are not shown."""
+"""Steps whose joined text is searched for, where text without steps follows the last one."""
+_MAX_GAP_CHARS = 64
+"""Longest text between two steps, in characters: marks of reasoning, which belong to no step."""
 
 
 def step_spans(text: str, steps: Iterable[StepDetails]) -> Sequence[tuple[int, int]]:
@@ -22,7 +22,7 @@ def step_spans(text: str, steps: Iterable[StepDetails]) -> Sequence[tuple[int, i
     spans: list[tuple[int, int]] = []
     at = max(0, at)
     for piece in pieces:
-        start = text.find(piece, at, at + len(piece) + _SKIPPED)
+        start = text.find(piece, at, at + len(piece) + _MAX_GAP_CHARS)
         spans.append((start, start + len(piece)) if start >= 0 else (at, at))
         at = spans[-1][1]
     return spans

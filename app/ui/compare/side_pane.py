@@ -28,15 +28,15 @@ from app.ui.widgets.rows_view import Passage
 _TITLE = 23
 _COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
 """Cells and style of each figure."""
-_WORD = re.compile(r"\w+")
-_ENDS = {
+_WORD_PATTERN = re.compile(r"\w+")
+_END_NOTES = {
     FinishReason.LENGTH: "cut at {}",
     FinishReason.CANCELLED: "stopped after {}",
     FinishReason.CONTEXT: "cut at {}: the context is full",
 }
-"""Why a text stops, if not by itself."""
-_BETWEEN = "\n\n"
-"""Stands between reasoning and answer."""
+"""Notes under a text that the model did not end itself."""
+_PART_BREAK = "\n\n"
+"""Text between reasoning and answer."""
 Figures = tuple[str, ...]
 """Speed, acceptance, tokens, TTFT and tokens per step, as texts; "" if not measured."""
 
@@ -134,9 +134,9 @@ class SidePane(Vertical):
         self._color = "$target" if side == PLAIN else "$draft"
         self.row = SideLine(side, self._color)
         self._texts = {True: "", False: ""}
-        """The reasoning and the answer."""
+        """The reasoning (True) and the answer (False)."""
         self._marked: tuple[ModelMarkdown, re.Pattern[str], int] | None = None
-        """The part with the mark, the marked word, and how often it stands before the mark."""
+        """The part with the mark, the marked word, and the number of its occurrences before the mark."""
 
     def compose(self) -> ComposeResult:
         yield SideLine(self._side, self._color)
@@ -148,7 +148,7 @@ class SidePane(Vertical):
     @property
     def text(self) -> str:
         """The text, reasoning included."""
-        return _BETWEEN.join(filter(None, self._texts.values()))
+        return _PART_BREAK.join(filter(None, self._texts.values()))
 
     def begin(self) -> None:
         """Clear the text for the next run."""
@@ -176,7 +176,7 @@ class SidePane(Vertical):
     def end(self, run: Run) -> None:
         """Show the counters of a finished run, and why its text stops."""
         self.show_figures(running_figures(run.stats))
-        reason = "empty answer" if not self.text.strip() else _ENDS.get(run.reason, "")
+        reason = "empty answer" if not self.text.strip() else _END_NOTES.get(run.reason, "")
         self.note.write(Content.styled(reason.format(counted(run.stats.predicted_n, "token")), "$quiet"))
         self.body.scroll_to_end()
 
@@ -190,8 +190,8 @@ class SidePane(Vertical):
         n_reasoning = len(self._texts[True])
         is_reasoning = at < n_reasoning
         part, text = (self.reasoning if is_reasoning else self.answer), self._texts[is_reasoning]
-        start = at if is_reasoning or not n_reasoning else at - n_reasoning - len(_BETWEEN)
-        word = next((each for each in _WORD.finditer(text) if each.end() > start), None)
+        start = at if is_reasoning or not n_reasoning else at - n_reasoning - len(_PART_BREAK)
+        word = next((each for each in _WORD_PATTERN.finditer(text) if each.end() > start), None)
         if word is None:
             return
         same = re.compile(rf"\b{re.escape(word[0])}\b")

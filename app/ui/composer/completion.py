@@ -120,7 +120,7 @@ class Suggestions(Static, can_focus=False):
 def completions(
     text: str, cursor: int, base: Path, files: Sequence[str] = ()
 ) -> tuple[int, Sequence[Suggestion]] | None:
-    """Return where the text before a cursor that can be completed starts, and suggestions for it; None without one.
+    """Return where the text before a cursor that can be completed starts, and suggestions for it, if any.
 
     Relative paths start from `base`; `files` are the known ones below it.
     """

@@ -148,7 +148,7 @@ class PromptInput(PromptEditor):
             self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
 
     def _index_files(self, text: str, cursor: int | None) -> None:
-        """Look for files below the working folder once for each @ that is typed."""
+        """List the files below the working folder, once for each typed @."""
         reference = reference_at(text, cursor) if cursor is not None else None
         start = reference[0] if reference is not None else None
         if start is not None and start != self._reference_start:

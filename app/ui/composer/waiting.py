@@ -12,11 +12,11 @@ from app.core.printable import printable
 from app.ui.text import cut
 
 _MOST_LINES = 3
-_LABEL = " waiting  "
+_FIRST_LABEL = " waiting  "
 
 
 class WaitingPrompts(Static):
-    """One line for each prompt, the last ones if there are many; hidden without any."""
+    """One line for each prompt, at most the last three; hidden if no prompt waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class WaitingPrompts(Static):
         for at, prompt in enumerate(shown, start=1):
             more = f"  and {hidden} before " if at == 1 and hidden else ""
             more = f"  {self._key} takes it back " if at == len(shown) else more
-            label = _LABEL if at == 1 else " " * len(_LABEL)
+            label = _FIRST_LABEL if at == 1 else " " * len(_FIRST_LABEL)
             room = max(1, width - len(label) - len(more))
             text = cut(Content(printable(title_of(prompt))), room)
             gap = " " * max(0, room - text.cell_length)

@@ -23,15 +23,15 @@ _BEFORE = 4
 """Characters before a hit in a narrow list."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
-_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
-"""Signs in a narrow list, where the other conversations have a blank."""
+_MARK_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
+"""Signs of a narrow list; conversations without a mark have a blank."""
 _NARROW = 48
 """Below so many cells the title stands alone, with signs for the words beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation, whether it is open in the chat, its hit in a search, and what happens in it meanwhile."""
+    """One conversation, whether it is open in the chat, its hit in a search, and its mark."""
 
     summary: Summary
     is_open: bool
@@ -52,7 +52,7 @@ class ConversationList(ChoiceList[ConversationRow]):
         if is_narrow and row.hit is None and title.cell_length > room:
             first = wrapped(title, room)[0]
             title, rest = first, title[len(first) :]
-        sign = _SIGNS[row.mark] if is_narrow and row.mark is not None else " "
+        sign = _MARK_SIGNS[row.mark] if is_narrow and row.mark is not None else " "
         mark = MARK if is_chosen else _OPEN if is_open else sign
         right = (_beside(row, width), "$quiet")
         line = Content.assemble(f" {mark} ", cell(cut(title, room), room), " " * _gap(width), right)

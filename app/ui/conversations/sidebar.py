@@ -15,7 +15,10 @@ from app.ui.widgets.words import Word, Words
 
 
 class Sidebar(Vertical):
-    """Show the list once the store is open, after the first frame. It is for the mouse; a key opens the whole list."""
+    """Show the list once the store is open, after the first frame.
+
+    The list is for the mouse; a key opens the full-screen list.
+    """
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -39,7 +42,7 @@ class Sidebar(Vertical):
         self._on_bindings(self.screen)
 
     async def on_click(self, event: events.Click) -> None:
-        """Search in the whole list, which has room for dates and sentences."""
+        """Open the full-screen list to search; it has room for dates and sentences."""
         if self._filled and self._picker.search_input.region.contains_point(event.screen_offset):
             await self.run_action("screen.conversations")
 

@@ -36,7 +36,7 @@ from app.ui.widgets.path_completion import continued_path
 if TYPE_CHECKING:
     from app.models.setup import Prepared
 
-_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, a .gguf file, or words to search for"
+_SOURCE_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, a .gguf file, or words to search for"
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
@@ -68,10 +68,10 @@ class AddPairScreen(SubScreen[str | None]):
         self._checked: tuple[str, str] | None = None
         """The sources that were checked last."""
         self._searched: str | None = None
-        """The words whose results are shown."""
+        """Search words of the results on the screen."""
 
     def compose_body(self) -> ComposeResult:
-        yield Static(Content(_EXAMPLES), id="examples")
+        yield Static(Content(_SOURCE_EXAMPLES), id="examples")
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
@@ -194,7 +194,7 @@ class AddPairScreen(SubScreen[str | None]):
 
 
 def _is_search(text: str) -> bool:
-    """Return whether a text names no source, so that it can only be words."""
+    """Return whether a text names no source, so that it must be search words."""
     try:
         parse_source(text)
     except UsageError:

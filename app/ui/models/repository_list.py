@@ -9,7 +9,7 @@ from app.models.source import FoundRepository
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 
-_NAME = 60
+_NAME_CELLS = 60
 _BILLION = 1_000_000_000
 
 
@@ -18,7 +18,9 @@ class RepositoryList(ChoiceList[FoundRepository]):
 
     def line(self, at: int, width: int) -> Content:
         found, chosen = self.rows[at], at == self.index
-        name = cell(Content.styled(printable(found.name), "bold" if chosen else ""), min(_NAME, max(1, width - 24)))
+        name = cell(
+            Content.styled(printable(found.name), "bold" if chosen else ""), min(_NAME_CELLS, max(1, width - 24))
+        )
         size = f"{found.n_params / _BILLION:.1f} B" if found.n_params else ""
         about = Content.styled(f"{size:>8}  {printable(found.architecture)}", "$quiet")
         return Content.assemble(f" {MARK} " if chosen else "   ", name, "  ", about)

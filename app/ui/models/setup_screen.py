@@ -180,7 +180,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @property
     def _asks_to_stop(self) -> bool:
-        """Whether the question is shown that comes before another pair takes the place of the answering one."""
+        """Return whether the screen asks to stop the running answer before it loads another pair."""
         card = self.pairs.row
         return bool(self.pairs.question) and card is not None and card.set_up and self._is_answering()
 

@@ -13,7 +13,7 @@ from pygments.lexer import Lexer, RegexLexer
 from pygments.lexers import get_all_lexers, get_lexer_by_name
 from textual.content import Content, Span
 
-_STYLES: dict[Any, str] = {
+_TOKEN_STYLES: dict[Any, str] = {
     token.Comment: "italic $quiet",
     token.Comment.Preproc: "$syntax-keyword",
     token.Keyword: "$syntax-keyword",
@@ -30,8 +30,8 @@ _STYLES: dict[Any, str] = {
     token.Generic.Inserted: "$syntax-string",
     token.Generic.Deleted: "$syntax-number",
 }
-"""A quiet palette: teal and amber belong to the two models."""
-_START = ("root",)
+"""Style of each kind of token, without teal and amber, which belong to the two models."""
+_START_STATE = ("root",)
 _NAME_OF_STACK = "statestack"
 """The local variable of Pygments' RegexLexer with its state, which it does not return."""
 
@@ -50,7 +50,7 @@ def lexer_of(language: str) -> Lexer | None:
 
 @cache
 def _style(kind: Any) -> str:
-    return next((_STYLES[each] for each in reversed(kind.split()) if each in _STYLES), "")
+    return next((_TOKEN_STYLES[each] for each in reversed(kind.split()) if each in _TOKEN_STYLES), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Read:
     language: str = ""
     lines: Sequence[str] = ()
     colored: Sequence[Content] = ()
-    state: tuple[str, ...] = _START
+    state: tuple[str, ...] = _START_STATE
 
 
 _latest = _Read()

@@ -65,8 +65,8 @@ def _line_starts(text: str, width: int) -> Iterator[int]:
 
 
 NOTHING = Content("")
-_HIT = "bold $background on $foreground"
-"""Style of what was searched for."""
+_MATCH_STYLE = "bold $background on $foreground"
+"""Style of the matches of a search."""
 _GAP = 2
 """Cells between two columns of a table."""
 _NARROWEST = 4
@@ -121,7 +121,7 @@ class Row:
         )
 
     def highlighted(self, words: re.Pattern[str]) -> Row:
-        """Return the row with every match marked; the same row without one."""
+        """Return the row with every match marked; the same row if there is none."""
         content = highlighted(self.content, words)
         return self if content is self.content else replace(self, content=content)
 
@@ -153,9 +153,9 @@ class Row:
 
 
 def highlighted(content: Content, words: re.Pattern[str]) -> Content:
-    """Return a text with every match marked; the same object without one."""
+    """Return a text with every match marked; the same object if there is none."""
     for found in words.finditer(content.plain):
-        content = content.stylize(_HIT, *found.span())
+        content = content.stylize(_MATCH_STYLE, *found.span())
     return content
 
 

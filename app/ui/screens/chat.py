@@ -257,8 +257,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         if answer is not None and answer.tokens is not None and index is not None:
             answer.tokens.mark(*step_spans(answer.tokens.plain, self.inspector.steps)[index])
 
-    @on(TokenView.Clicked)
-    def _select_step(self, event: TokenView.Clicked) -> None:
+    @on(TokenView.CharacterClicked)
+    def _select_step(self, event: TokenView.CharacterClicked) -> None:
         """Choose the step of the clicked token, if the last answer has it."""
         answer = self.messages.answer
         if answer is not None and answer.tokens is event.view:

@@ -31,7 +31,7 @@ _KEY_WIDTH = 22
 _KEY = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 
 
-_EDITS = {
+_EDIT_HELP = {
     "cursor_up": "Line above",
     "cursor_down": "Line below",
     "cursor_left": "Character before",
@@ -123,8 +123,8 @@ def _row(together: Sequence[Binding]) -> tuple[str, str]:
     keys = dict.fromkeys(binding.key_display or shown(binding.key) for binding in together)
     first = together[0]
     action, _, argument = first.action.partition("(")
-    does = _EDITS.get(action, first.tooltip or first.description)
-    if argument == "True)" and action in _EDITS:
+    does = _EDIT_HELP.get(action, first.tooltip or first.description)
+    if argument == "True)" and action in _EDIT_HELP:
         does = f"Select to the {does[:1].lower()}{does[1:]}"
     return ", ".join(keys), f"{does[:1].upper()}{does[1:]}"
 

@@ -25,9 +25,9 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput
 
 _NAME, _NARROWEST_HELP = 16, 12
-"""Cells of a name, and the fewest of a description."""
-_GAP = "  "
-_AROUND = 8
+"""Cells of a name, and the narrowest description, in cells."""
+_COLUMN_GAP = "  "
+_OTHER_ROWS = 8
 """Rows of the screen around the list."""
 
 
@@ -61,15 +61,17 @@ class EntryList(ChoiceList[Entry]):
     def line(self, at: int, width: int) -> Content:
         entry, is_chosen = self.rows[at], at == self.index
         keys = Content.styled(entry.keys, "$muted")
-        room = width - 3 - _NAME - len(_GAP) - keys.cell_length - len(_GAP) - 1
+        room = width - 3 - _NAME - len(_COLUMN_GAP) - keys.cell_length - len(_COLUMN_GAP) - 1
         mark = f" {MARK} " if is_chosen else "   "
         name = Content.styled(entry.name, "bold" if is_chosen else "")
         if not entry.help:
             line = Content.assemble(mark, name)
         elif room < _NARROWEST_HELP:
-            line = Content.assemble(mark, name, _GAP, keys)
+            line = Content.assemble(mark, name, _COLUMN_GAP, keys)
         else:
-            line = Content.assemble(mark, cell(name, _NAME), _GAP, cell(Content(entry.help), room), _GAP, keys)
+            line = Content.assemble(
+                mark, cell(name, _NAME), _COLUMN_GAP, cell(Content(entry.help), room), _COLUMN_GAP, keys
+            )
         return cell(line, width).stylize("on $chosen") if is_chosen else line
 
 
@@ -98,7 +100,7 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
             yield self.listed
 
     def on_resize(self) -> None:
-        self.listed.styles.max_height = max(1, self.size.height - _AROUND)
+        self.listed.styles.max_height = max(1, self.size.height - _OTHER_ROWS)
 
     def on_mount(self) -> None:
         # The list has no size before it is laid out.
@@ -143,7 +145,7 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
     for action in known:
         if not action.help or action.id == "app.commands":
             continue
-        opener = _OPENERS.get(action.id.partition(".")[0])
+        opener = _OPENER_BY_PREFIX.get(action.id.partition(".")[0])
         if isinstance(screen, ChatScreen) and action.is_command:
             yield _entry(action, partial(_command, screen, action))
         elif action.id in active:
@@ -154,11 +156,11 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
             yield _entry(action, partial(_lead, screen, opener, action), f"{opener.key} ")
 
 
-_OPENERS = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (
+_OPENER_BY_PREFIX = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (
     (MESSAGE, "chat.choose"),
     (CONVERSATIONS, "chat.open"),
 )}  # fmt: skip
-"""What leads to the actions on a message or on a conversation, which need one that is chosen."""
+"""Actions that lead to those on a message or a conversation, by the prefix of the ids: one must be chosen first."""
 
 
 def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before: str = "") -> Entry:
@@ -175,7 +177,7 @@ async def _command(chat: ChatScreen, action: Action) -> None:
 
 
 def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:
-    """Go where an action is possible, and name its key: what it acts on is chosen first."""
+    """Open the place where an action is possible, and name its key: the user chooses its object first."""
     chat.run_method(opener)
     screen = chat.app.screen
     screen.call_after_refresh(lambda: screen.query_one(Hint).say(f"{action.key}: {action.help}"))

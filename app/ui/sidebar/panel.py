@@ -25,7 +25,7 @@ Lines = Iterator[tuple[bool, Content]]
 _LABEL = 12
 _VALUE = 6
 """Cells of a value in front of its unit or gauge."""
-_ACTIVITY = 4
+_ACTIVITY_LINES = 4
 """Lines for an activity below everything else."""
 _LAST = "last answer"
 
@@ -210,7 +210,7 @@ def _row(label: str, value: Content) -> Content:
 def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> list[Content]:
     """Return the lines of the groups that fit, with a blank line between them if there is always room."""
     wrapped = [[part for line in group for part in line.wrap(width)] for group in groups if group]
-    gap = [Content("")] if sum(len(group) + 1 for group in wrapped) + _ACTIVITY <= height + 1 else []
+    gap = [Content("")] if sum(len(group) + 1 for group in wrapped) + _ACTIVITY_LINES <= height + 1 else []
     lines: list[Content] = []
     for group in wrapped:
         more = [*(gap if lines else []), *group]

@@ -12,13 +12,13 @@ from app.ui.sidebar.numbers import Numbers
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import NONE, cell, tokens
 
-_GAP = "   "
+_COLUMN_GAP = "   "
 _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 22
 """Cells of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
 _MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
-_UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
+_UNDRAFTED_SOURCES = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
 _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""
 
@@ -39,15 +39,15 @@ class StatusLine(Widget):
         if numbers is None:
             left = Content.styled(shown.doing, "$quiet").truncate(width, ellipsis=True)
         else:
-            left = Content(_GAP).join(self._numbers(numbers, width))
+            left = Content(_COLUMN_GAP).join(self._numbers(numbers, width))
         parts = list(self._right(numbers, width))
-        while parts and left.cell_length + sum(len(_GAP) + part.cell_length for part in parts) > width:
+        while parts and left.cell_length + sum(len(_COLUMN_GAP) + part.cell_length for part in parts) > width:
             parts.pop(0)
-        right = Content(_GAP).join(parts)
+        right = Content(_COLUMN_GAP).join(parts)
         return left + " " * (width - left.cell_length - right.cell_length) + right
 
     def _numbers(self, numbers: Numbers, width: int) -> Iterator[Content]:
-        """Yield the columns that fit; a dash stands for what is not measured."""
+        """Yield the columns that fit; a dash stands for a number that is not measured."""
         speed, gain = numbers.speed, numbers.speedup
         columns = [
             (_SPEED, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),
@@ -66,13 +66,13 @@ class StatusLine(Widget):
             if cells > width:
                 break
             yield cell(column, cells) if column is not columns[-1][1] else column
-            width -= cells + len(_GAP)
+            width -= cells + len(_COLUMN_GAP)
 
     def _right(self, numbers: Numbers | None, width: int) -> Iterator[Content]:
-        """Yield what stands at the right end, the most important last."""
+        """Yield the parts at the right end, the most important last."""
         shown, source = self._readouts, self._source()
         if source:
-            drafts = source not in _UNDRAFTED and (numbers is not None or shown.next_draft.is_on)
+            drafts = source not in _UNDRAFTED_SOURCES and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")
         if shown.n_ctx and (width >= _CONTEXT_FROM or (shown.used or 0) >= _MUCH * shown.n_ctx):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")

@@ -20,7 +20,7 @@ from app.ui.terminal.frame import Changes, Piece, frame_of
 
 
 class LineCompositor(Compositor):
-    """Render the lines in dirty regions, of each widget only what no other one covers."""
+    """Render the lines in dirty regions, and of each widget only the part that no other widget covers."""
 
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
@@ -41,7 +41,7 @@ class LineCompositor(Compositor):
         return Changes(frame_of(app), pieces, app._sync_available)
 
     def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
-        """Make a widget within a scroll view taller without a layout of the screen.
+        """Make a widget within a scroll view taller, without a layout of the screen.
 
         Its containers grow with it, and what is below it moves. The view has scrolled so many lines; what it scrolls
         has this height now. Return False where only a layout can do that.

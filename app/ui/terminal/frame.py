@@ -1,4 +1,4 @@
-"""What the terminal shows, cell by cell, so that only what differs is written."""
+"""Remember the contents of the terminal, cell by cell, and write only the cells that differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 Run = tuple[str, str, str | None]
 """Text in one style: its SGR parameters and its link."""
-_NARROW = re.compile(r"[\x20-\u02ff\u0370-\u052f\u2010-\u25ff\u276f]*")
+_NARROW_CHARS = re.compile(r"[\x20-\u02ff\u0370-\u052f\u2010-\u25ff\u276f]*")
 """Characters that every terminal draws in one cell, or those that `Strip` counts as wide."""
 
 
@@ -45,7 +45,7 @@ class Frame:
         """Every known piece, by line and column."""
 
     def forget(self) -> None:
-        """Write everything again."""
+        """Forget the contents, so that everything is written again."""
         self._lines.clear()
 
     def changes(self, pieces: Iterable[Piece], console: Console, *, synchronized: bool = False) -> str:
@@ -87,7 +87,7 @@ class Frame:
         cells = {y: sum(cells for cells, _ in line.values()) for y, line in self._lines.items()}
         most = max(cells.values(), default=0)
         if not most or any(cells.get(y) != most for y in ys):
-            # What is beside them is not known.
+            # The terminal scrolls whole lines, and a part of these lines is not known.
             return ""
 
         n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(new[y, x] == before[y + n].get(x) for y in ys[:-n]))
@@ -124,7 +124,7 @@ class Frame:
 
 
 def _different(before: Known | None, now: Known) -> tuple[int, int]:
-    """Return the first cell that differs and the end of those; all of a piece whose characters may be wide."""
+    """Return the start and end of the cells that differ; the whole piece if characters may be wide."""
     width, runs = now
     if before is None or before[0] != width or not (_is_narrow(runs, width) and _is_narrow(before[1], width)):
         return 0, width
@@ -140,12 +140,12 @@ def _n_different(before: Known | None, now: Known) -> int:
     return end - start
 
 
-_FRAMES: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
+_FRAME_BY_APP: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
 
 
 def frame_of(app: App[Any]) -> Frame:
     """Return the frame of a program's terminal."""
-    return _FRAMES.setdefault(app, Frame())
+    return _FRAME_BY_APP.setdefault(app, Frame())
 
 
 @dataclass
@@ -160,17 +160,17 @@ class Changes(CompositorUpdate):
         return self.frame.changes(self.pieces, console, synchronized=self.synchronized)
 
 
-_OFF = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
-"""What turns a flag off."""
+_OFF_CODES = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
+"""SGR parameter that turns each flag off."""
 
 
 def _switch(before: str, now: str) -> str:
     """Return the sequence from one style to another."""
     (flags, *colors), (now_flags, *now_colors) = _parts(before), _parts(now)
     removed = [flag for flag in flags if flag not in now_flags]
-    if not _OFF.keys() >= {*removed}:
+    if not _OFF_CODES.keys() >= {*removed}:
         return f"\x1b[0;{now}m" if now else "\x1b[0m"
-    changed = [_OFF[flag] for flag in removed] + [flag for flag in now_flags if flag not in flags]
+    changed = [_OFF_CODES[flag] for flag in removed] + [flag for flag in now_flags if flag not in flags]
     changed += [color for old, color in zip(colors, now_colors, strict=True) if old != color]
     return f"\x1b[{';'.join(changed)}m" if changed else ""
 
@@ -208,11 +208,11 @@ def _runs(strip: Strip, console: Console) -> list[Run]:
 def _is_narrow(runs: Sequence[Run], width: int) -> bool:
     """Return whether each character takes one cell."""
     text = "".join(run[0] for run in runs)
-    return len(text) == width and _NARROW.fullmatch(text) is not None
+    return len(text) == width and _NARROW_CHARS.fullmatch(text) is not None
 
 
 def _n_same(before: Sequence[Run], now: Sequence[Run], most: int = 1 << 30) -> int:
-    """Return the number of equal characters at the start, at most so many."""
+    """Return the number of equal characters at the start, at most `most`."""
     n_runs = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
     n = sum(len(run[0]) for run in now[:n_runs])
     if n_runs < min(len(before), len(now)) and before[n_runs][1:] == now[n_runs][1:]:

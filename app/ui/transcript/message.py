@@ -150,7 +150,7 @@ class AnswerMessage(MessageView):
         self.reasoning.open = shows_reasoning
         self.markdown = ModelMarkdown(has_code_keys=True)
         self.marked_code = 0
-        """Number of the marked code block, from 1; 0 without one."""
+        """Number of the marked code block, from 1; 0 for none."""
         self.remark = Static(classes="remark")
         self.has_grown = False
         """True once text came since the answer began or was continued."""

@@ -87,7 +87,7 @@ class MessageView(VerticalGroup, can_focus=True):
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self._branches > 1 else ""
 
     def part_with(self, words: re.Pattern[str]) -> RowsView | None:
-        """Return the part that has a match of these words, made visible; None without one."""
+        """Return the first part with a match of these words, made visible; None if there is no match."""
         raise NotImplementedError
 
     def choose(self, chosen: bool) -> None:

@@ -13,12 +13,12 @@ from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.window import Item, MessageWindow
 
-_ABOVE = 2
-"""Lines above one that is scrolled into view."""
+_LINES_ABOVE = 2
+"""Lines that stay visible above a line that is scrolled into view."""
 
 
 class MessageNavigation(MessageWindow):
-    """A message can be chosen, and a code block in it; a search leads to its first match."""
+    """Choose a message and a code block in it, or scroll to the first match of a search."""
 
     @property
     def message_views(self) -> list[MessageView]:
@@ -110,7 +110,7 @@ class MessageNavigation(MessageWindow):
         if part.is_attached:
             y = part.region.y - self.region.y + line
             if not 0 <= y < self._height - 1:
-                self.scroll_to(y=self.scroll_y + y - _ABOVE, animate=False, immediate=True)
+                self.scroll_to(y=self.scroll_y + y - _LINES_ABOVE, animate=False, immediate=True)
 
     # Search
 

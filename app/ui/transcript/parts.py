@@ -26,7 +26,7 @@ from app.ui.reading.token_rows import COLORLESS, LINE_END, STYLES, Run, TokenDoc
 from app.ui.text import size
 from app.ui.widgets.rows_view import RowsView, n_leading
 
-_MARKED = "bold $foreground"
+_MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""
 AT_ONCE = 16_000
 """Characters of Markdown that are read before keys have their turn: about 50 ms."""
@@ -84,7 +84,9 @@ class ModelMarkdown(RowsView):
         self._unmarked = (at, rows[at:end] if number else ())
         for index in range(at, end if number else at):
             row = rows[index]
-            rows[index] = replace(row, first=row.first.stylize(_MARKED), rest=row.rest.stylize(_MARKED))
+            rows[index] = replace(
+                row, first=row.first.stylize(_MARKED_BAR_STYLE), rest=row.rest.stylize(_MARKED_BAR_STYLE)
+            )
         self.put(0, rows)
         return self.line_of_row(at)
 
@@ -102,7 +104,7 @@ class TokenView(RowsView):
     """The plain text of an answer, in the color of each token's source."""
 
     @dataclass
-    class Clicked(Message):
+    class CharacterClicked(Message):
         """A character of the text was clicked."""
 
         view: TokenView
@@ -142,7 +144,7 @@ class TokenView(RowsView):
         _, offset = self.screen.get_widget_and_offset_at(event.screen_x, event.screen_y)
         if offset is not None and offset.y < len(self.rows) and not self.screen.get_selected_text():
             event.stop()
-            self.post_message(self.Clicked(self, sum(map(len, map(_plain, self.rows[: offset.y]))) + offset.x))
+            self.post_message(self.CharacterClicked(self, sum(map(len, map(_plain, self.rows[: offset.y]))) + offset.x))
 
 
 def _plain(row: Row) -> str:

@@ -175,7 +175,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
         return arranged
 
     def make_room(self, widget: Widget, more: int) -> bool:
-        """Make a widget taller by so many lines; return False if that takes a layout of the screen."""
+        """Make a widget taller by `more` lines; return False if that takes a layout of the screen."""
         compositor, top = self.screen._compositor, self.scroll_offset.y
         message = next((each for each in widget.ancestors if each.parent is self.column), None)
         region = self._regions.get(message) if isinstance(message, Widget) else None

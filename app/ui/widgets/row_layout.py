@@ -13,10 +13,10 @@ _MOST_DRAWN = 500
 
 
 class RowLayout(Generic[LineT]):
-    """Where each row begins, and its lines.
+    """Own the first line of each row, and the drawn lines of some rows.
 
-    A widget is drawn at a new size before it learns of it, so nothing here is kept for a width but the one of the
-    last call, and a row always has as many lines as it was measured with.
+    Textual may draw a widget at a new width before it reports the resize. So every call names a width, and only the
+    layout of the last width is kept. A drawn row always has as many lines as it was measured with.
 
     Args:
         count: Returns the number of rows.

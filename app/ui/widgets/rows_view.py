@@ -22,7 +22,7 @@ from app.ui.widgets.row_layout import RowLayout
 
 
 def n_leading(matches: Iterable[bool]) -> int:
-    """Return how many come before the first that is not so."""
+    """Count the leading True values."""
     return sum(1 for _ in takewhile(bool, matches))
 
 
@@ -31,7 +31,7 @@ class GrowingView(Protocol):
     """A scroll view whose contents grow."""
 
     def make_room(self, widget: Widget, more: int) -> bool:
-        """Make a widget taller by so many lines; return False if that takes a layout of the screen."""
+        """Make a widget taller by `more` lines; return False if that takes a layout of the screen."""
 
 
 class RowsView(Widget):
@@ -89,7 +89,7 @@ class RowsView(Widget):
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def highlight(self, words: re.Pattern[str]) -> int | None:
-        """Mark every match, also in later rows; return the screen line of the first one, None without one."""
+        """Mark every match, also in later rows; return the screen line of the first one, or None."""
         self._highlighted = words
         self.put(0, self.rows)
         return self.line_of_match(words)
@@ -102,7 +102,7 @@ class RowsView(Widget):
             self.put(at, [marked, *self.rows[at + 1 :]])
 
     def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
-        """Return the screen line of the match with a number from 0; None without one, or before the layout."""
+        """Return the screen line of the match with a number from 0; None if there is no match, or before the layout."""
         found = next(islice(self._matches(words), number, None), None)
         return self._line_of(*found) if found is not None and self.size.width else None
 
@@ -206,48 +206,6 @@ class Passage(RowsView):
             for start in range(0, max(1, len(line)), _LONGEST_ROW):
                 rows.append(as_typed(line[start : start + _LONGEST_ROW], joined=start > 0))
         self.put(0, rows)
-
-    def line_of(self, at: int) -> int:
-        """Return the screen line of a character of the text."""
-        width, above = self.size.width, 0
-        for row in self.rows:
-            written = row.content.plain if row.source is None else row.source
-            if at <= len(written):
-                return above + as_typed(Content(written[:at])).height(width) - 1
-            above, at = above + row.height(width), at - len(written) - 1
-        return max(0, above - 1)
-
-    def highlight(self, words: re.Pattern[str]) -> int | None:
-        """Mark every match, also in later rows; return the screen line of the first one, None without one."""
-        self._highlighted = words
-        self.put(0, self.rows)
-        return self.line_of_match(words)
-
-    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
-        """Mark the match with a number from 0, if there is one, in a style."""
-        for at, match in islice(self._matches(words), number, number + 1):
-            row = self.rows[at]
-            marked = replace(row, content=row.content.stylize(style, *match.span()))
-            self.put(at, [marked, *self.rows[at + 1 :]])
-
-    def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
-        """Return the screen line of the match with a number from 0; None without one, or before the layout."""
-        found = next(islice(self._matches(words), number, None), None)
-        return self._line_of(*found) if found is not None and self.size.width else None
-
-    def _matches(self, words: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield the number of the row of each match, and the match."""
-        return ((number, found) for number, row in enumerate(self.rows) for found in words.finditer(row.content.plain))
-
-    def _line_of(self, number: int, found: re.Match[str]) -> int:
-        """Return the screen line of a match in a row."""
-        lines = self.rows[number].lines(self.size.width)
-        ends = (max((at + len(part) for at, part in line if at is not None), default=0) for line in lines)
-        return self.line_of_row(number) + n_leading(end <= found.start() for end in ends)
-
-    def line_of_row(self, number: int) -> int:
-        """Return the first screen line of a row."""
-        return self._layout.top(number, self.size.width)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(0, super().get_content_height(container, viewport, width) - 1)

@@ -14,7 +14,7 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A text, and what a click on it does."""
+    """A text and the action of a click on it."""
 
     text: Content
     clicked: Callable[[], object]
