@@ -61,6 +61,12 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
 
 
+@pytest.fixture(autouse=True)
+def uncounted_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count no typed prompt, however slowly a test types; a test of the count sets its own time."""
+    monkeypatch.setattr("app.ui.chat.prompt_size.COUNT_AFTER_S", 3600.0)
+
+
 @pytest.fixture
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep few messages on the screen, so that a short conversation already has a window."""
