@@ -63,8 +63,10 @@ def test_a_header_shows_what_its_maker_publishes(demo_target: Path) -> None:
     assert same_shape(real_facts(demo_target), "SmolLM2-135M")
 
 
-def test_every_shape_is_of_a_pair() -> None:
-    assert {shape_of(source) for pair in CATALOG.values() if pair.working for source in pair.sources} == set(SHAPES)
+def test_every_shape_is_used() -> None:
+    of_pairs = {shape_of(source) for pair in CATALOG.values() if pair.working for source in pair.sources}
+    # tests/hardware/test_fit.py plans these two.
+    assert of_pairs | {"Qwen3-0.6B", "Qwen3-32B"} == set(SHAPES)
 
 
 def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) -> None:
