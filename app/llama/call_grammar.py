@@ -17,6 +17,9 @@ from app.llama.json_schema import schema_rule
 from app.llama.matcher import Vocabulary
 from app.llama.model import Model
 
+_SHAPES = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
+"""Keywords without which the arguments of a tool are an object, whatever else its schema says."""
+
 _LARK_TERMINALS = r"""
 TEXT: /(?s:.+)/
 WHITE: /[ \t\n]{1,20}/
@@ -179,6 +182,8 @@ class _Builder:
         return self._rule(begin, arguments, self._text(self._form.end))
 
     def _arguments(self, schema: Any, owner: str) -> str:
+        if isinstance(schema, dict) and not _SHAPES & schema.keys():
+            schema = {**schema, "type": "object"}
         if (argument := self._form.argument) is None:
             return self._rule(schema_rule(schema, owner))
         root, shared = Schema(schema), {}

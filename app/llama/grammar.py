@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ from app.llama.model import Model
 _LONGEST = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
+_DEEPEST = 300
+"""Brackets within each other; llama.cpp parses them by recursion and overflows the stack at some thousands."""
+_BRACKET = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
 _CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
 
@@ -30,6 +34,15 @@ def candidates_of(tokens: NDArray[np.intp], logits: Logits) -> tuple[NDArray[Any
     data["id"], data["logit"] = tokens, logits
     address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
     return data, native.llama_token_data_array(address, len(data), -1, False)
+
+
+def _nesting(text: str) -> int:
+    """Return the most brackets within each other outside literals and sets of characters."""
+    depth = deepest = 0
+    for part in _BRACKET.finditer(text):
+        depth = max(0, depth + {"(": 1, ")": -1}.get(part[0], 0))
+        deepest = max(deepest, depth)
+    return deepest
 
 
 class Grammar:
@@ -46,6 +59,8 @@ class Grammar:
         data = text.encode()
         if len(data) > _LONGEST or b"\0" in data:
             raise UsageError(f"The grammar has {len(data):,} bytes; {_LONGEST:,} without a null are possible.")
+        if _nesting(text) > _DEEPEST:
+            raise UsageError(f"The grammar has more than {_DEEPEST} brackets within each other.", "Use rules instead.")
         self._model = model
         library.clear_errors()
         self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)

@@ -153,6 +153,8 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
         # Other types of tools run on the servers of their providers.
         choice = _TOOL_CHOICES.get(kind, "auto")
         names = [_named(chosen)] if choice == "required" else [""]
+        # A tool that is named is called once.
+        one_call = one_call or bool(names[0])
         if kind == "allowed_tools":
             allowed = chosen.object(kind) or chosen
             choice = allowed.text("mode", "auto")

@@ -81,8 +81,9 @@ MESSAGE = (
     _visible_key("message.unfold", "o", "unfold", "open", "Show or hide attachments and reasoning", "fold expand"),
     _visible_key("message.fork", "f", "request('fork')", "fork", "Copy the conversation up to here into a new one",
                  "branch duplicate"),
-    _visible_key("message.delete", "x,delete", "request('delete')", "delete", "Delete the message; press twice",
-                 "remove", key_display="x"),
+    # No letter: who types into a chosen message must not delete it.
+    _visible_key("message.delete", "delete", "request('delete')", "delete", "Delete the message; press twice",
+                 "remove", key_display="del"),
     _visible_key("message.copy", "y", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
     _visible_key("message.next_code", "tab", "request('next_code')", "next code", "Mark the next code block", "jump"),
     _key("message.previous_code", "shift+tab", "request('previous_code')", "code above", "Mark the code block above"),

@@ -10,8 +10,6 @@ from textual.keys import REPLACED_KEYS, key_to_character
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """Choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
-_N_CODE_KEYS = 9
-"""Code blocks that have a key of their own."""
 _own: Callable[[], Mapping[str, str]] = dict
 
 
@@ -27,11 +25,12 @@ def key(identity: str, shipped: str) -> str:
 
 
 def code_key(number: int) -> str:
-    """Return the key that copies the code block with this number, or the command if no key does."""
-    # On macOS, Alt with a digit types a character.
-    if number > _N_CODE_KEYS or sys.platform == "darwin":
-        return f"/copy {number}"
-    return shown(_own().get(f"chat.copy_{number}", f"alt+{number}").partition(",")[0])
+    """Return the user's own key that copies the code block with this number, else the command.
+
+    In many terminals, and in tmux, Alt with a digit types a character.
+    """
+    own = _own().get(f"chat.copy_{number}")
+    return shown(own.partition(",")[0]) if own else f"/copy {number}"
 
 
 def shown(name: str) -> str:

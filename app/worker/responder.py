@@ -51,7 +51,8 @@ def answer(
     prompt = prompt_of(pair, request)
     if request.text is None:
         refuse_overflow(pair, request, len(prompt.tokens))
-    if request.tools and not request.guidance.has_grammar:
+    # A call that is required comes before an answer by a schema.
+    if request.tools and (request.must_call or not request.guidance.has_grammar):
         calls = pair.call_guidance(request.tools, must_call=request.must_call, one_call=request.one_call)
         request = replace(request, guidance=replace(calls, logit_bias=request.guidance.logit_bias))
     sampler = pair.new_sampler(request.sampling, request.guidance)

@@ -167,6 +167,13 @@ def test_arguments_of_gemma_have_bare_keys_and_marked_strings(arguments: str) ->
     assert takes(by_name("gemma4"), text, tools, must_call=True) is GEMMA_VALUES[arguments]
 
 
+def test_arguments_are_an_object_where_the_schema_names_no_type() -> None:
+    untyped = tool("f")
+    untyped["function"]["parameters"] = {"properties": {"s": TEXT}}
+    assert takes(by_name("hermes"), '<tool_call>\n{"name": "f", "arguments": {"s": "x"}}\n</tool_call>', [untyped])
+    assert not takes(by_name("hermes"), '<tool_call>\n{"name": "f", "arguments": []}\n</tool_call>', [untyped])
+
+
 @pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3")])
 def test_references_stay_within_their_tool(form: CallFormat) -> None:
     tools = [tool(name, ("x",), x={"$ref": "#/$defs/X"}) for name in "fg"]

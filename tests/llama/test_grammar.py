@@ -101,6 +101,12 @@ def test_a_wrong_grammar_is_an_error(pair: NativePair, text: str) -> None:
         Grammar(pair._model, text)
 
 
+def test_brackets_that_would_overflow_a_stack_are_an_error(pair: NativePair) -> None:
+    with pytest.raises(UsageError, match="more than 300 brackets within each other"):
+        Grammar(pair._model, "root ::= " + "(" * 20_000 + '"a"' + ")" * 20_000)
+    Grammar(pair._model, 'root ::= "' + "(" * 20_000 + '"').close()
+
+
 def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path]) -> None:
     tokens, types = [*SPECIALS, "a", "b"], [CONTROL] * len(SPECIALS) + [NORMAL] * 2
     model = tiny(tokenizer__ggml__tokens=Array(STRING, tokens), tokenizer__ggml__token_type=Array(I32, types))
@@ -119,8 +125,9 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
         pair.new_sampler(GREEDY, Guidance(logit_bias=((10_000_000, 1.0),)))
 
 
-def test_a_required_call_is_written(pair: NativePair) -> None:
-    finished, _ = answered(pair, asked(Guidance(), tools=(TOOL,), must_call=True, one_call=True))
+@pytest.mark.parametrize("guidance", [Guidance(), Guidance(schema={"type": "object"})])
+def test_a_required_call_is_written_whatever_schema_an_answer_has(pair: NativePair, guidance: Guidance) -> None:
+    finished, _ = answered(pair, asked(guidance, tools=(TOOL,), must_call=True, one_call=True))
     found = read(finished.text, (TOOL,))
     ((name, arguments),) = found.values
     assert (found.text, name) == ("", "look_up")

@@ -239,6 +239,12 @@ def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[s
     assert read(Fields({**body, **more}), SETTINGS).one_call is True
 
 
+def test_a_named_tool_is_called_once() -> None:
+    named = {"type": "function", "function": {"name": TOOL["function"]["name"]}}  # type: ignore[index]
+    asked = read_chat(Fields({**CHAT, "tools": [TOOL], "tool_choice": named}), SETTINGS)
+    assert (asked.must_call, asked.one_call) == (True, True)
+
+
 @pytest.mark.parametrize("read", [read_chat, read_response])
 @pytest.mark.parametrize("mode", ["auto", "required"])
 def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:

@@ -160,7 +160,7 @@ class ChatActions(ChatBase):
             self._asked_to_delete = node.id
             alone = node.role is Role.ASSISTANT and not self.session.conversation.tree.replies(node.id)
             what = "this answer" if alone else "this prompt and its answers; later messages stay"
-            self.hint.say(f"Press {key('message.delete', 'x')} again to delete {what}.")
+            self.hint.say(f"Press {key('message.delete', 'del')} again to delete {what}.")
             return
         if node.role is Role.SYSTEM or not self.session.delete(node.id):
             raise AppError("The message was not deleted.")

@@ -144,7 +144,11 @@ class PromptInput(PromptEditor):
             found = completions(text, cursor, Path(), self._files) if cursor is not None else None
             self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
-            nothing = f"No command does that; {key('app.keys', 'f1')} lists all." if text.startswith("/") else ""
+            nothing = (
+                f"No command does that; {key('app.keys', 'f1')} lists all."
+                if text.startswith("/") and " " not in text
+                else ""
+            )
             self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
 
     def _index_files(self, text: str, cursor: int | None) -> None:

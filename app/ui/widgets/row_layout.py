@@ -70,8 +70,9 @@ class RowLayout(Generic[LineT]):
         return bisect_right(self.ends(width), y)
 
     def top(self, number: int, width: int) -> int:
-        """Return the first line of a row."""
-        return self.ends(width)[number - 1] if number else 0
+        """Return the first line of a row; 0 without a width."""
+        ends = self.ends(width)
+        return ends[number - 1] if number and ends else 0
 
     def line(self, y: int, width: int) -> LineT | None:
         """Return a line; None below all rows."""

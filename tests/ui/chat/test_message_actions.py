@@ -272,9 +272,9 @@ async def test_a_message_is_deleted_by_the_same_key_twice(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
-        await chat.pilot.press("ctrl+up", "up", "x")
-        await chat.shows("Press x again to delete this prompt and its answers")
-        await chat.pilot.press("x")
+        await chat.pilot.press("ctrl+up", "up", "delete")
+        await chat.shows("Press del again to delete this prompt and its answers")
+        await chat.pilot.press("delete")
         await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first"])
 
 

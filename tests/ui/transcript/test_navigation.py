@@ -36,7 +36,7 @@ def marked(chat: Chat) -> list[int]:
 async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, str]]) -> None:
     async with open_chat() as chat:
         await chat.exchange("code", TWO)
-        await chat.until(lambda: any("ls" in row and row.rstrip().endswith("alt+2") for row in chat.rows))
+        await chat.until(lambda: any("ls" in row and row.rstrip().endswith("/copy 2") for row in chat.rows))
         await chat.pilot.press("alt+2")
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press(*"/copy 1", "enter")

@@ -37,5 +37,9 @@ def test_only_rows_from_the_changed_one_on_are_laid_out_again() -> None:
     assert [layout.line(y, 2) for y in range(7)] == ["ab", "c", "de", "fg", "h", "i", None]
 
 
+def test_every_row_is_at_the_top_without_a_width() -> None:
+    assert wrapped(["abc", "def"]).top(1, 0) == 0
+
+
 def test_nothing_has_lines_without_a_width() -> None:
     assert wrapped(["abc"]).line(0, 0) is None
