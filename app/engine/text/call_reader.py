@@ -147,8 +147,12 @@ class CallReader:
         """Remove ends from the text and the list as far as they are there; return whether more text follows."""
         self._held = self._held.lstrip()
         while ends and self._held:
-            if not self._held.startswith(ends[0]) and ends[0].startswith(self._held) and not is_last:
-                return False
+            if not self._held.startswith(ends[0]) and ends[0].startswith(self._held):
+                if not is_last:
+                    return False
+                # The mark was cut.
+                self._held = ""
+                break
             self._held = self._held.removeprefix(ends.pop(0)).lstrip()
         return bool(self._held) or is_last
 

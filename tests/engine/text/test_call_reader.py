@@ -263,6 +263,14 @@ def test_a_call_that_is_cut_is_partial_and_never_text(form: CallFormat) -> None:
     assert read(answer[:whole], TOOLS, cut=True).calls[0][1].endswith('"one two ')
 
 
+@EVERY
+def test_an_end_mark_that_is_cut_is_never_text(form: CallFormat) -> None:
+    answer = written(form, [("write_file", {"path": "p", "content": "one two three"})])
+    for at in range(answer.index("three") + len("three"), len(answer)):
+        found = read(answer[:at], TOOLS, cut=True)
+        assert (found.text.strip(), [name for name, _ in found.calls]) == ("", ["write_file"]), answer[:at]
+
+
 def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark() -> None:
     assert read("a <", TOOLS, cut=True).text == "a <"
     assert read('{"na', TOOLS, cut=True).text == '{"na'
