@@ -32,6 +32,7 @@ from app.server.fields import (
     read_sampling,
     read_stops,
     read_thinking,
+    refuse,
 )
 from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
@@ -91,11 +92,14 @@ def read_conversation(fields: Fields) -> Conversation:
     tools = []
     for one in fields.objects("tools"):
         function, custom = one.object("function"), one.object("custom")
-        # Other types of tools run on the servers of their providers.
-        if one.text("type", "function") == "function" and function is not None:
-            tools.append(read_tool(function, "parameters"))
-        elif one.text("type") == "custom" and custom is not None:
-            tools.append(read_custom_tool(custom))
+        match one.text("type", "function"):
+            case "function":
+                if function is None:
+                    refuse(one.at("function"), None, "the function")
+                tools.append(read_tool(function, "parameters"))
+            case "custom" if custom is not None:
+                tools.append(read_custom_tool(custom))
+            # Other types of tools run on the servers of their providers.
     return with_tools(list(read_messages(fields)), tools, fields)
 
 

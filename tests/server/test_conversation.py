@@ -239,6 +239,12 @@ def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[s
     assert read(Fields({**body, **more}), SETTINGS).one_call is True
 
 
+@pytest.mark.parametrize("tools", [[{}], [{"type": "function"}]])
+def test_a_tool_without_a_function_is_refused(tools: list[Any]) -> None:
+    with pytest.raises(RequestError, match=r"tools\[0\].function"):
+        read_chat(Fields({**CHAT, "tools": tools}), SETTINGS)
+
+
 def test_a_named_tool_is_called_once() -> None:
     named = {"type": "function", "function": {"name": TOOL["function"]["name"]}}  # type: ignore[index]
     asked = read_chat(Fields({**CHAT, "tools": [TOOL], "tool_choice": named}), SETTINGS)
