@@ -31,15 +31,15 @@ class SharedServer:
         if (receive := self._receive) is not None:
             receive(event)
 
-    def toggle(self, pair: PairInfo, settings: ChatSettings) -> tuple[str, bool]:
-        """Start or stop the server; return a sentence about it, and whether it serves now.
+    def toggle(self, pair: PairInfo, settings: ChatSettings) -> tuple[str, str | None]:
+        """Start or stop the server; return a sentence about it, and its address while it serves.
 
         Raises:
             UsageError: Its port cannot be used.
         """
         if self._server is not None:
             self.close()
-            return "The server has stopped.", False
+            return "The server has stopped.", None
         from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
         from app.server.access import Access
         from app.server.engine_queue import EngineQueue
@@ -53,7 +53,8 @@ class SharedServer:
         self._server = HttpServer(Service(requests, settings, pair.target.name, access), listener)
         self._thread = threading.Thread(target=asyncio.run, args=[self._server.run()], name="server", daemon=True)
         self._thread.start()
-        return f"Serving at {address_of(DEFAULT_HOST, listener)}/v1; the same command stops it.", True
+        address = address_of(DEFAULT_HOST, listener)
+        return f"Serving at {address}/v1; /serve stops it.", address
 
     def _attach(self, receive: Callable[[Event], None]) -> Engine:
         self._receive = receive

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
 
 log = logging.getLogger("tandem.screen")
-Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, bool]]
+Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""

@@ -40,7 +40,7 @@ class Chat:
         self.events.put(event)
         self.server(event)
 
-    def toggle(self) -> tuple[str, bool]:
+    def toggle(self) -> tuple[str, str | None]:
         return self.server.toggle(self.pair.info, ChatSettings("Fake", sampling=GREEDY))
 
     def until(self, kind: type[Event], number: int) -> Event:
@@ -60,8 +60,9 @@ def chat(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
 
 
 def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
-    sentence, serves = chat.toggle()
-    assert serves
+    sentence, address = chat.toggle()
+    assert address is not None
+    assert address in sentence
     assert sentence.startswith("Serving at http://127.0.0.1:")
     port = int(sentence.split(":")[2].partition("/")[0])
     prompt = chat.engine.answer(PROMPT)
@@ -76,7 +77,7 @@ def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
     assert finished.reason is FinishReason.CANCELLED
     assert json.loads(connection.getresponse().read())["usage"]["completion_tokens"] == 3
     connection.close()
-    assert chat.toggle() == ("The server has stopped.", False)
+    assert chat.toggle() == ("The server has stopped.", None)
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), 5)
 

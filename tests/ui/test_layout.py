@@ -333,8 +333,8 @@ async def test_the_header_shows_what_changes_answers() -> None:
         assert "system prompt" not in chat.rows[0]
         chat.screen.set_setting("answer.system", "Be brief.")
         chat.screen.set_setting("preset", "precise")
-        chat.screen.header.serves = True
-        marks = "system prompt · preset precise · serving"
-        for columns, end in ((120, f"{marks} CPU · 20.4 GB"), (80, "precise · serving")):
+        chat.screen.header.serves = "http://127.0.0.1:8087"
+        marks = "system prompt · preset precise · serving http://127.0.0.1:8087"
+        for columns, end in ((120, f"{marks} CPU"), (80, "preset precise · serving…")):
             await chat.pilot.resize_terminal(columns, 24)
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023

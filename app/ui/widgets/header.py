@@ -26,12 +26,12 @@ class HeaderLine(Widget):
 
     Attributes:
         active: Settings in force that change answers, such as a preset.
-        serves: Whether other programs are served.
+        serves: Address of the server for other programs; None while it is stopped.
     """
 
     pair: reactive[PairInfo | None] = reactive(None)
     active: reactive[tuple[str, ...]] = reactive(())
-    serves: reactive[bool] = reactive(False)
+    serves: reactive[str | None] = reactive(None)
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class HeaderLine(Widget):
         width, brand, pair = self.size.width, Content.styled(_BRAND, "bold"), self.pair
         if pair is None:
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
-        marks = [printable(mark) for mark in self.active] + ["serving"] * self.serves
+        marks = [printable(mark) for mark in self.active] + [f"serving {self.serves}"] * bool(self.serves)
         active = f"{' · '.join(marks)}   " if marks else ""
         taken = cell_len(active) + _GAP if active else 0
         lefts = [brand + names for names in (_pair(pair), _pair(pair, brief=True), _target(pair, brief=True))]
