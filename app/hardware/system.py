@@ -73,8 +73,10 @@ class System:
 
     def glibc(self) -> str:
         """Return the version of the GNU C library, such as "glibc 2.36"; "" on Linux without it."""
+        if sys.platform == "win32":
+            return ""
         try:
-            return (os.confstr("CS_GNU_LIBC_VERSION") or "") if sys.platform != "win32" else ""
+            return os.confstr("CS_GNU_LIBC_VERSION") or ""
         except (OSError, ValueError):
             return ""
 
