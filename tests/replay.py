@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from app.engine.cache import common_prefix
 from app.engine.fixed import FixedDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, StepResult, Strategy, Verdict
-from app.engine.types import MAX_DRAFT, Draft, DraftParams, Source
+from app.engine.sources import Source
+from app.engine.types import MAX_DRAFT, Draft, DraftParams
 from tests.recordings import Curve, Trace
 
 _WRONG = -1
@@ -40,7 +41,7 @@ class RecordedDraft:
     """
 
     native_ns = 0
-    kind: Source = "model"
+    kind: Source = Source.MODEL
     longest = MAX_DRAFT
     follows = False
 

@@ -15,7 +15,7 @@ from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
-from app.engine.types import Source
+from app.engine.sources import Source
 from app.hardware.machine import processor_name
 from app.hardware.pair_view import Measured
 from app.llama import stored_measurements
@@ -82,11 +82,13 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
         return None
     draft = params.draft
     models = params.target.name, draft.name if draft is not None else ""
-    drafter: Source | None = "mtp" if params.model.load_mtp else None
+    drafter: Source | None = Source.MTP if params.model.load_mtp else None
     return of_memory(memory, kind_of_file(draft) if draft is not None else drafter, benchmarked.get(models))
 
 
-def of_memory(memory: PairStatistics, drafter: Source | None = "model", benchmarked: float | None = None) -> Measured:
+def of_memory(
+    memory: PairStatistics, drafter: Source | None = Source.MODEL, benchmarked: float | None = None
+) -> Measured:
     """Return the statistics of a pair as speeds, and the speedup of its latest benchmark if it has one."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)

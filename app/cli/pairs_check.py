@@ -19,10 +19,9 @@ from app.core.errors import AppError, FileChangedError, HubError, Interrupted, P
 from app.core.printable import printable
 from app.core.shell import command
 from app.core.units import gigabytes, memory_size
-from app.engine.types import SOURCE_NAMES
+from app.engine.sources import IN_TARGET, Source
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
-from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE
 from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -109,7 +108,7 @@ def find_models(args: argparse.Namespace) -> int:
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        has_mtp = check_pair(target).draft_kind == "mtp"
+        has_mtp = check_pair(target).draft_kind is Source.MTP
         found = [_mtp_row(source)] if has_mtp else []
         try:
             found += find_drafts(target, pairs, watch, model.beside)
@@ -121,11 +120,11 @@ def find_models(args: argparse.Namespace) -> int:
     if "json" in args:
         print(json_for(sys.stdout, found))
     elif has_mtp:
-        print(f"{'':>8}  {KIND_NAMES['mtp']}: no other draft is needed")
+        print(f"{'':>8}  {IN_TARGET}: no other draft is needed")
         print(printable(f"\nSet it up: {setup_models(str(source))}"))
     elif found:
         for row in found:
-            label = parameters(row["parameters"] or 0) if row["kind"] == "model" else SOURCE_NAMES[row["kind"]]
+            label = parameters(row["parameters"] or 0) if row["kind"] == "model" else Source(row["kind"]).label
             print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {label}  ({row['from']})")
         print(printable(f"\nSet one up: {setup_models(str(source), found[0]['model'])}"))
     else:
@@ -223,8 +222,8 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     if problems:
         lines += [f"problem {printable(problem)}" for problem in check.problems]
     if check.draft is not None and check.draft_kind is not None:
-        match = f"the draft is {WITH_ARTICLE[check.draft_kind]} for this target"
-        lines.append(f"Compatible: {'the vocabularies match' if check.draft_kind == 'model' else match}.")
+        match = f"the draft is {check.draft_kind.with_article} for this target"
+        lines.append(f"Compatible: {'the vocabularies match' if check.draft_kind is Source.MODEL else match}.")
     return [*lines, *more]
 
 

@@ -24,7 +24,8 @@ from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
-from app.engine.types import SOURCE_NAMES, AutoDraft, DraftParams, SamplingParams
+from app.engine.sources import Source
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.hardware import machine as hardware
 from app.hardware.cpu import busy_cpus, busy_text, usable_processors
 from app.llama import devices
@@ -173,7 +174,7 @@ def measured_on(session: Session, request: AnswerRequest, automatic: AutoDraft) 
     machine, build, info = hardware.detect(), devices.build(), pair.info
     n_models = 1 if info.draft is None else 2
     layers = [("target", params.model.n_gpu_layers), ("draft", params.draft_model.n_gpu_layers)]
-    sources = [SOURCE_NAMES[info.draft_kind or "model"]] * automatic.model
+    sources = [(info.draft_kind or Source.MODEL).label] * automatic.model
     sources += [f"n-gram from {automatic.min_match} tokens"] * automatic.lookup
     facts = {
         "machine": ", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),

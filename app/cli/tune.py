@@ -26,7 +26,8 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
 from app.engine.drafting_report import NO_SPEEDUP, capitalized, drafter_off, sentence, times
-from app.engine.types import MAX_DRAFT, SOURCE_NAMES, AutoDraft, Source
+from app.engine.sources import Source
+from app.engine.types import MAX_DRAFT, AutoDraft
 from app.hardware.cpu import thread_candidates
 from app.llama.checks import open_model_file
 from app.llama.pair import NativePair
@@ -39,14 +40,7 @@ _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _PASSES = 3
 _BAR = 24
 _STEPS = 40
-_MTP = SOURCE_NAMES["mtp"]
-_BRIEF: Mapping[Source, str] = {
-    "model": "model",
-    "mtp": "MTP",
-    "eagle3": "EAGLE-3",
-    "dflash": "DFlash",
-    "ngram": "n-gram",
-}
+_MTP = Source.MTP.label
 _LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 _DRAFT_LEGEND = (
     "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a draft of one "
@@ -271,10 +265,10 @@ def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
         cost = costs.target_ns(n, 0)
         bar = "█" * max(1, round(_BAR * cost / tallest))
         shares = []
-        for name in sources if n > 1 else ():
-            draft_ns, start_ns = (costs.draft_ns(0), costs.draft_start_ns(0)) if name != "ngram" else (0.0, 0.0)
+        for source in sources if n > 1 else ():
+            draft_ns, start_ns = (costs.draft_ns(0), costs.draft_start_ns(0)) if not source.is_free else (0.0, 0.0)
             share = break_even(single, cost + start_ns, n - 1, draft_ns)
-            shares.append(f"{_BRIEF[name]} {'never' if share is None else f'{share:>4.0%} '}")
+            shares.append(f"{source.brief} {'never' if share is None else f'{share:>4.0%} '}")
         lines.append(
             f"{n:>5} {cost / 1e6:>7.1f} ms {cost / single:>5.2f}×  {bar:{_BAR}}  {'   '.join(shares)}".rstrip()
         )
@@ -296,13 +290,13 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
     """Return the meaning of the cost curve in sentences."""
     single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
-    if kinds := [source for source in sources if source != "ngram"]:
-        start, name = costs.draft_start_ns(0), SOURCE_NAMES[kinds[0]]
+    if kinds := [source for source in sources if not source.is_free]:
+        start, name = costs.draft_start_ns(0), kinds[0].label
         what, ns = ("block of drafted tokens", start) if start > draft else ("drafted token", draft)
         lines.append(f"A {what} costs {ns / 1e6:.1f} ms, {ns / single:.2f}× a token without draft.")
         off = drafter_off(costs, kinds[0])
         lines.append(sentence(off) if off else f"{capitalized(name)}: {_at_best(costs, draft)}")
-    if "ngram" in sources:
+    if Source.NGRAM in sources:
         if ceiling(costs, 0, MAX_DRAFT, 0.0) > MIN_GAIN:
             lines.append(f"N-gram: {_at_best(costs, 0.0)}")
         else:

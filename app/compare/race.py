@@ -17,7 +17,7 @@ from app.engine.cache import TokenCache
 from app.engine.drafting_report import capitalized
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, failed
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, JobProgressed, Notice, Step
 from app.worker.measuring import measure, needs_measuring
@@ -194,7 +194,7 @@ def answer_as(
     assert finished is not None
     if finished.lost and pair.drafter is not None and pair.drafter.is_broken:
         # Without its draft model, further rounds would measure nothing.
-        what = capitalized(failed(pair.drafter.kind))
+        what = capitalized(pair.drafter.kind.failed)
         raise ComputeError(f"{what}: {finished.lost}", "It is left out until the models are loaded again.")
     if finished.reason is FinishReason.CANCELLED:
         return None

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, IsEnd, Judge, Logits, Verdict
 from app.engine.probability import most_probable
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, Source
+from app.engine.sources import Source
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft
 
 
 class ModelDrafter:
@@ -27,7 +28,7 @@ class ModelDrafter:
         self._is_end = is_end
         self._n_before_draft = 0
 
-    kind: Source = "model"
+    kind = Source.MODEL
     longest = MAX_DRAFT
     follows = False
 

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import MAX_DRAFT, SOURCE_NAMES, DraftingStatus, Source, turned_off
+from app.engine.types import MAX_DRAFT, DraftingStatus
 
 if TYPE_CHECKING:
     from app.engine.auto.curve import CostModel
@@ -24,7 +25,7 @@ _NO_GAIN = "it would not pay now"
 _DECIMAL_BELOW = 9.95
 _SAME_RATE_SHARE = 0.9
 """If one rate is at least this share of another, both are shown as one."""
-_OFF = tuple(turned_off(source, "") for source in SOURCE_NAMES)
+_OFF = tuple(source.turned_off("") for source in Source)
 _CLAUSE_END = re.compile("[:;]")
 
 
@@ -107,7 +108,7 @@ def accepted(n_accepted: float, n_drafted: float) -> str:
 
 def drafted_by(drafter: Source, share: float) -> str:
     """Return the sources of the submitted drafts, given the share of their tokens that the drafter proposed."""
-    names = [SOURCE_NAMES[drafter]] * (share > 0) + [SOURCE_NAMES["ngram"]] * (share < 1)
+    names = [drafter.label] * (share > 0) + [Source.NGRAM.label] * (share < 1)
     return " and ".join(names)
 
 
@@ -117,7 +118,7 @@ def drafting_now(status: DraftingStatus) -> tuple[str, str]:
     reason = status.reason.removeprefix(off)
     texts = (reason, _CLAUSE_END.split(reason, maxsplit=1)[0], _NO_GAIN * bool(off))
     why = next(text for text in texts if len(text) <= BRIEF)
-    return (PAUSED if off else NO_DRAFT) if status.source == "off" else SOURCE_NAMES[status.source], why
+    return (PAUSED if off else NO_DRAFT) if status.source == "off" else status.source.label, why
 
 
 def why_undrafted(reason: str) -> str:
@@ -133,7 +134,7 @@ def drafter_off(costs: CostModel, drafter: Source) -> str:
         return ""
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
     gain = f"the speedup would be {best:.2f}× (it needs {WORTHWHILE:g}×)" if best > 1 else "drafts would be slower"
-    return turned_off(drafter, f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")
+    return drafter.turned_off(f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")
 
 
 def pair_drafting(speedup: Speedup | None, off: str) -> str:
@@ -162,5 +163,5 @@ def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:
         return ""
-    unsure = f"the {SOURCE_NAMES[drafter]} was never sure enough for p_min {p_min:g}"
+    unsure = f"the {drafter.label} was never sure enough for p_min {p_min:g}"
     return unsure + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

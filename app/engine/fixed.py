@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.curve import CostModel
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult, Verdict
-from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams, failed
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams
 
 _RECENT_STEPS = 15
 """Number of recent steps that give the current speed of the machine."""
@@ -123,7 +123,7 @@ class FixedDrafting:
             return None
         speed = self._speed
         kind = self._drafter.kind
-        why = failed(kind) if self._has_failed else NEVER_MEASURED if self._costs is None else ""
+        why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
         return DraftingStatus(
             "off" if self._has_failed else kind, why, speed.verdict, speed.speedup, speed.measured, kind
         )

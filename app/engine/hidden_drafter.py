@@ -9,7 +9,8 @@ import numpy as np
 from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
-from app.engine.types import NO_DRAFT, Draft, Source
+from app.engine.sources import Source
+from app.engine.types import NO_DRAFT, Draft
 
 _MOST_PENDING = 64
 """Most accepted tokens that wait for the next draft; more are read in one batch, even if nothing is drafted."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.types import Draft, DraftingStatus, Source
+from app.engine.sources import Source
+from app.engine.types import Draft, DraftingStatus
 
 if TYPE_CHECKING:
     # Importing NumPy takes a tenth of the time to the first frame, and the screen needs no logits.

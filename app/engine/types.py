@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from app.core.errors import UsageError
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 
 MAX_DRAFT = 64
@@ -81,33 +82,6 @@ class AutoDraft:
 
 Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
-RETRIED = "no recent speedup; Tandem retries occasionally"
-"""Reason why a drafter is off after its drafts gave no speedup."""
-Source = Literal["model", "mtp", "eagle3", "dflash", "ngram"]
-"""Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams."""
-SOURCE_NAMES: Mapping[str, str] = {
-    "model": "draft model",
-    "mtp": "MTP layer",
-    "eagle3": "EAGLE-3 head",
-    "dflash": "DFlash block",
-    "ngram": "n-gram",
-}
-
-
-def drafter_of(sources: str) -> Source:
-    """Return the source other than n-grams in a `--json` value such as "mtp+ngram"; "model" without one."""
-    kinds: tuple[Source, ...] = ("mtp", "eagle3", "dflash")
-    return next((kind for kind in kinds if kind in sources.split("+")), "model")
-
-
-def turned_off(drafter: str, why: str) -> str:
-    """Return the reason on screen for a drafter that is off while n-gram drafting is on."""
-    return f"{SOURCE_NAMES[drafter]} off: {why}"
-
-
-def failed(drafter: Source) -> str:
-    """Return the reason in an answer whose drafter failed."""
-    return f"the {SOURCE_NAMES[drafter]} failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +104,7 @@ class DraftingStatus:
     verdict: str = ""
     speedup: float | None = None
     measured: bool = False
-    drafter: Source = "model"
+    drafter: Source = Source.MODEL
 
     @property
     def switched_off(self) -> DraftingStatus:

@@ -9,7 +9,8 @@ from app.core.units import memory_size
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length
 from app.engine.drafting_report import Speedup, drafter_off, pair_drafting, rate_range
-from app.engine.types import MAX_DRAFT, RETRIED, Source, turned_off
+from app.engine.sources import RETRIED, Source
+from app.engine.types import MAX_DRAFT
 from app.hardware.checks import Check, Section
 from app.hardware.fit import MAIN, Load, Placed
 from app.models.memory_estimate import ModelMemory
@@ -108,7 +109,7 @@ class Measured:
     """
 
     costs: CostModel
-    drafter: Source | None = "model"
+    drafter: Source | None = Source.MODEL
     acceptance: float | None = None
     speedup: Speedup | None = None
     has_lost: bool = False
@@ -149,7 +150,7 @@ class Measured:
         """Why the drafter is off; "" if it is on or absent."""
         if self.drafter is None:
             return ""
-        return drafter_off(self.costs, self.drafter) or (turned_off(self.drafter, RETRIED) if self.has_lost else "")
+        return drafter_off(self.costs, self.drafter) or (self.drafter.turned_off(RETRIED) if self.has_lost else "")
 
     @property
     def drafting(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.core.shell import quoted
 from app.core.units import memory_size
 from app.engine.drafting_report import drafter_off, sentence, times
+from app.engine.sources import Source
 from app.hardware.checks import Check, Section
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.fit import MAIN
@@ -218,7 +219,7 @@ def _draft_cost(s: Situation) -> Cause | None:
         return None
     usual = m.best_speedup(_GOOD_ACCEPTANCE, _GOOD_DRAFT_COST * m.plain_ns)
     real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
-    if m.drafter == "model" and usual >= _WORTH_CHANGING * real:
+    if m.drafter is Source.MODEL and usual >= _WORTH_CHANGING * real:
         text = (
             f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft; with a small draft model it "
             f"takes {_GOOD_DRAFT_COST:.2f}×."

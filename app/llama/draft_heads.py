@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from app.core.errors import DecodeError, ModelLoadError
 from app.engine.interfaces import Logits, Rows
 from app.engine.probability import most_probable
+from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 from app.llama.batch import SEQUENCE
 from app.llama.context import Context
@@ -22,8 +23,6 @@ from app.llama.library import function, native
 from app.llama.model import Model
 from app.llama.params import ContextParams
 from app.models.draft_kinds import HeadFacts
-
-HeadKind: TypeAlias = Literal["mtp", "eagle3", "dflash"]
 
 _MTP_CONTEXT = 1
 _HEAD_BATCH = MAX_DRAFT
@@ -112,7 +111,7 @@ class HeadContext(Context):
     """
 
     def __init__(
-        self, kind: HeadKind, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
+        self, kind: Source, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
     ) -> None:
         self._kind = kind
         self._target = target
@@ -121,7 +120,7 @@ class HeadContext(Context):
         self._shares_memory = facts is not None and facts.shares_memory
         self._last = 0
         """Position of the last token of the text, for layers that share the target's memory."""
-        self.row_shift, self.at_once = (0, True) if kind == "dflash" else (1, False)
+        self.row_shift, self.at_once = (0, True) if kind is Source.DFLASH else (1, False)
         self.longest = facts.longest if facts is not None else MAX_DRAFT
         self._first = facts.first_drafted if facts is not None else 0
         self._n_candidates = facts.n_candidates if facts is not None else 0
@@ -133,24 +132,24 @@ class HeadContext(Context):
         """Index of the candidate that was drafted last."""
         self._functions = {name: symbol(name) for name in _SYMBOLS}
         super().__init__(model, params)
-        self._offset = int(kind == "eagle3")
+        self._offset = int(kind is Source.EAGLE3)
         """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
         # Rows of MTP layers, and of heads for their next token, have the width of the output.
         self._width = width = int(native.llama_model_n_embd_out(model.handle))
-        size = native.llama_model_n_embd_out if kind == "mtp" else native.llama_model_n_embd
+        size = native.llama_model_n_embd_out if kind is Source.MTP else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
-        self._head_batch = _HeadBatch(self.n_batch, width if kind != "dflash" else self._row_width)
-        self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind == "eagle3" else None
+        self._head_batch = _HeadBatch(self.n_batch, width if kind is not Source.DFLASH else self._row_width)
+        self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
         for layer in self._layers:
             self._functions["set_layer_input"](target._open(), layer, True)
-        masked = model.header.architecture in _CROPPING if kind == "mtp" else not self._n_candidates
+        masked = model.header.architecture in _CROPPING if kind is Source.MTP else not self._n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
-        if kind == "dflash":
+        if kind is Source.DFLASH:
             native.llama_set_causal_attn(self._handle, facts is not None and facts.is_causal)
 
     def _native_params(self, params: ContextParams) -> Any:
-        raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind == "mtp")
-        if self._kind != "mtp":
+        raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind is Source.MTP)
+        if self._kind is not Source.MTP:
             raw.n_batch = raw.n_ubatch = raw.n_outputs_max = min(_HEAD_BATCH, params.n_ctx)
         return raw
 
@@ -158,7 +157,7 @@ class HeadContext(Context):
 
     def compute_rows(self, is_on: bool) -> None:
         # With these rows the target computes its last layer for every token, not for outputs alone.
-        if self._kind == "mtp":
+        if self._kind is Source.MTP:
             self._functions["set_nextn"](self._target._open(), is_on, False)
 
     def hidden_rows(self, n: int) -> Rows:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError
+from app.engine.sources import Source
 from app.llama import library
 from app.llama.batch import native_params
 from app.llama.child import ChildError, ask
@@ -83,7 +84,7 @@ def try_head(path: Path, target: Path) -> bool:
     The child's side of `app.llama.child`.
     """
     facts = head_facts(read_header(path, tensors=True, vocabulary=False))
-    is_mtp = facts is None or facts.kind == "mtp"
+    is_mtp = facts is None or facts.kind is Source.MTP
     library.start()
     files = dict.fromkeys((target, path))
     models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp and file == path)) for file in files]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from app.engine.interfaces import Rows
+from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 from app.llama.context import Context
-from app.llama.draft_heads import HeadContext, HeadKind
+from app.llama.draft_heads import HeadContext
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import ContextParams
@@ -21,10 +22,10 @@ _MOST_BEHIND = 64
 
 
 def head_context(
-    kind: HeadKind, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
+    kind: Source, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
 ) -> HeadContext:
     """Create the context of draft layers; see `HeadContext`."""
-    is_own = kind == "mtp" and not (facts is not None and facts.shares_memory)
+    is_own = kind is Source.MTP and not (facts is not None and facts.shares_memory)
     n_heads = int(native.llama_model_n_layer_nextn(model.handle)) if is_own else 1
     return (MtpChain if n_heads > 1 else HeadContext)(kind, model, facts, target, params)
 

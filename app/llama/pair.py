@@ -25,6 +25,7 @@ from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
+from app.engine.sources import IN_TARGET, Source
 from app.engine.text.prompts import PlainPrompt
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
@@ -37,7 +38,7 @@ from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
-from app.llama.draft_heads import HeadContext, HeadKind
+from app.llama.draft_heads import HeadContext
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
@@ -48,7 +49,7 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem
-from app.models.draft_kinds import KIND_NAMES, HeadFacts, d2t_fault, head_facts
+from app.models.draft_kinds import HeadFacts, d2t_fault, head_facts
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots, read_facts
 from app.models.model_names import file_type
@@ -151,7 +152,7 @@ class NativePair:
             draft = self._load_draft(draft_file, params, on_progress, stack) if draft_file is not None else None
             self._draft = draft
             self._has_mtp = params.model.load_mtp
-            uses_mtp = self._has_mtp and draft is None and self._load_head("mtp", self._model, None, params) is not None
+            uses_mtp = self._has_mtp and draft is None and self._load_own_layers(params)
             model = replace(params.model, load_mtp=uses_mtp)
             self._params = replace(params, draft=draft.path if draft is not None else None, model=model)
             # The estimate included the draft.
@@ -207,7 +208,7 @@ class NativePair:
     def _draft_info(self) -> ModelInfo | None:
         if self._draft is not None or self.drafter is None:
             return _info(self._draft) if self._draft is not None else None
-        return replace(_info(self._model), name=KIND_NAMES["mtp"], file="", quantization="", size_bytes=0)
+        return replace(_info(self._model), name=IN_TARGET, file="", quantization="", size_bytes=0)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -237,7 +238,7 @@ class NativePair:
             return None
         try:
             facts = head_facts(file.header)
-            model = replace(params.draft_model, load_mtp=facts is not None and facts.kind == "mtp")
+            model = replace(params.draft_model, load_mtp=facts is not None and facts.kind is Source.MTP)
             draft = Model(file, model, lambda share: on_progress("draft", share))
         except ModelLoadError as error:
             self.notices.append(without_draft(error))
@@ -265,9 +266,7 @@ class NativePair:
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
 
-    def _load_head(
-        self, kind: HeadKind, model: Model, facts: HeadFacts | None, params: PairParams
-    ) -> HeadContext | None:
+    def _load_head(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> HeadContext | None:
         """Create the context of draft layers and attach them to the target; None, with a notice, if that fails."""
         n_ctx = self._context.n_ctx
         if facts is not None and facts.shares_memory:
@@ -283,11 +282,14 @@ class NativePair:
         self.drafter = HiddenDrafter(kind, self.target, context, is_end=self._model.is_end)
         return context
 
+    def _load_own_layers(self, params: PairParams) -> bool:
+        return self._load_head(Source.MTP, self._model, None, params) is not None
+
     def drop_draft(self) -> None:
         """Free a draft model or draft layers that failed, and add a notice."""
         if self.drafter is None:
             return
-        name = self._draft.name if self._draft is not None else KIND_NAMES["mtp"]
+        name = self._draft.name if self._draft is not None else IN_TARGET
         self._free_draft()
         self.info = replace(self.info, draft_failed=True)
         self.notices.append(
@@ -328,7 +330,7 @@ class NativePair:
             else:
                 self._draft = self._load_draft(file, params, on_progress, self._stack)
         elif self._has_mtp:
-            self._load_head("mtp", self._model, None, params)
+            self._load_own_layers(params)
         if self.drafter is not None:
             self._params = params
             self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))

@@ -9,10 +9,9 @@ from enum import Enum
 from app.core.shell import command
 from app.core.units import MAX_SIZE
 from app.engine.auto.cost_profile import MAX_BATCH
-from app.engine.types import SOURCE_NAMES
+from app.engine.sources import IN_TARGET, Source
 from app.engine.vocab_compatibility import incompatibility
 from app.models.catalog import Pair
-from app.models.draft_kinds import KIND_NAMES, WITH_ARTICLE, DraftKind
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
@@ -108,24 +107,24 @@ class PairCheck:
     remedy: Remedy | None = None
 
     @property
-    def draft_kind(self) -> DraftKind | None:
+    def draft_kind(self) -> Source | None:
         """Kind of the draft, "mtp" for the target's own MTP layer; None if the pair cannot draft."""
         if self.problems:
             return None
         if self.draft is not None:
             return kind_of(self.draft)
-        return "mtp" if self.target.n_mtp_layers and not mtp_problem(self.target) else None
+        return Source.MTP if self.target.n_mtp_layers and not mtp_problem(self.target) else None
 
     @property
     def draft_name(self) -> str:
         """Name of draft layers: "MTP layer in the same file", "EAGLE-3 head"; "" for a draft model or none."""
         kind = self.draft_kind
-        if kind is None or kind == "model":
+        if kind in (None, Source.MODEL):
             return ""
         if self.draft is not None:
-            return SOURCE_NAMES[kind]
+            return kind.label
         n = self.target.n_mtp_layers
-        return KIND_NAMES[kind] if n == 1 else f"{n} MTP layers in the same file"
+        return IN_TARGET if n == 1 else f"{n} MTP layers in the same file"
 
     def context(self, n_ctx: int) -> int:
         """Return the context that both get where `n_ctx` tokens are asked for."""
@@ -180,9 +179,9 @@ def with_facts(pair: Pair, check: PairCheck) -> Pair:
     )
 
 
-def kind_of(facts: ModelFacts) -> DraftKind:
+def kind_of(facts: ModelFacts) -> Source:
     """Return the kind of a draft file."""
-    return facts.head.kind if facts.head is not None else "model"
+    return facts.head.kind if facts.head is not None else Source.MODEL
 
 
 def mtp_problem(target: ModelFacts) -> str:
@@ -207,7 +206,7 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
     refused = f"{draft.name} cannot be used as a draft"
     if head.fault:
         return f"{refused}: {head.fault}."
-    if head.kind == "mtp":
+    if head.kind is Source.MTP:
         made_for = _SHARED_TARGET if head.shares_memory else draft.architecture
         if target.architecture != made_for:
             return f"{refused}: it is an MTP layer for {made_for}; the architecture of {target.name} is another."
@@ -215,7 +214,7 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
             return problem
     elif target.architecture not in _LAYER_INPUT_ARCHITECTURES:
         known = f"llama.cpp does not output the hidden rows of the architecture {target.architecture}"
-        return f"{refused}: {known}, which {WITH_ARTICLE[head.kind]} needs."
+        return f"{refused}: {known}, which {head.kind.with_article} needs."
     n_layers = target.n_layers - target.n_mtp_layers
     if head.target_width != target.graph.embedding:
         return (
@@ -248,9 +247,8 @@ def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> t
         if not target.n_mtp_layers and wanted == "mtp":
             problem = f"{target.name} has no MTP layer."
         return False, not problem and target.n_mtp_layers > 0, problem and f"Running without this draft. {problem}"
-    kind = next(name for kind, name in KIND_NAMES.items() if kind == wanted)
-    found = f"{draft.name} is {WITH_ARTICLE[kind_of(draft)]}" if draft is not None else "the pair has no draft"
-    return False, False, f"Running without this kind of draft: no {kind} was found; {found}."
+    found = f"{draft.name} is {kind_of(draft).with_article}" if draft is not None else "the pair has no draft"
+    return False, False, f"Running without this kind of draft: no {Source(wanted).label} was found; {found}."
 
 
 def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:

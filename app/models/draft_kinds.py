@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from app.engine.types import MAX_DRAFT, SOURCE_NAMES
+from app.engine.sources import Source
+from app.engine.types import MAX_DRAFT
 from app.models.gguf import GgufHeader, read_header
-
-DraftKind: TypeAlias = Literal["model", "mtp", "eagle3", "dflash"]
-KIND_NAMES: Mapping[DraftKind, str] = {
-    "model": SOURCE_NAMES["model"],
-    "mtp": f"{SOURCE_NAMES['mtp']} in the same file",
-    "eagle3": SOURCE_NAMES["eagle3"],
-    "dflash": SOURCE_NAMES["dflash"],
-}
-WITH_ARTICLE: Mapping[DraftKind, str] = {
-    "model": "a draft model",
-    "mtp": "an MTP layer",
-    "eagle3": "an EAGLE-3 head",
-    "dflash": "a DFlash block",
-}
 
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK = 16, 2
@@ -61,7 +46,7 @@ class HeadFacts:
         has_confidence: A DSpark block predicts for each token whether it will be accepted.
     """
 
-    kind: Literal["mtp", "eagle3", "dflash"]
+    kind: Source
     target_layers: tuple[int, ...]
     target_width: int
     block_size: int = 0
@@ -75,7 +60,7 @@ class HeadFacts:
 
     def as_target(self, name: str) -> str:
         """Return why the file of this name cannot be a target, as a sentence."""
-        return f"{name} is {WITH_ARTICLE[self.kind]}, which drafts for a target."
+        return f"{name} is {self.kind.with_article}, which drafts for a target."
 
     @property
     def longest(self) -> int:
@@ -96,7 +81,7 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault = f"it has {header.number('block_count')} layers, not 1"
             if width != target_width and not header.tensors.keys() >= {"token_embd.weight", "output.weight"}:
                 fault = fault or "it shares embeddings with its target, and they have another width"
-            return HeadFacts("eagle3", numbers, target_width, fault=fault)
+            return HeadFacts(Source.EAGLE3, numbers, target_width, fault=fault)
         case "dflash":
             block, mask = header.number("block_size") or _DEFAULT_BLOCK, header.metadata.get(_MASK_KEY)
             fault = "" if numbers else "it names no layers of its target"
@@ -109,7 +94,7 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
             if not _LEAST_BLOCK <= block <= MAX_DRAFT:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
             mask, is_causal = mask if isinstance(mask, int) else 0, header.of_architecture("attention.causal") is True
-            facts = HeadFacts("dflash", numbers, width, block, mask, fault, is_causal=is_causal, first_drafted=1)
+            facts = HeadFacts(Source.DFLASH, numbers, width, block, mask, fault, is_causal=is_causal, first_drafted=1)
             if _SELECTOR in header.tensors:
                 fault, n_candidates = fault or _selector_fault(header, width), header.number("selector_top_k")
                 return replace(facts, fault=fault, n_candidates=n_candidates)
@@ -119,10 +104,10 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
                 return replace(facts, fault=fault, first_drafted=first, has_confidence=_CONFIDENCE in header.tensors)
             return facts
         case "gemma4-assistant":
-            return HeadFacts("mtp", (), header.number("embedding_length_out"), shares_memory=True)
+            return HeadFacts(Source.MTP, (), header.number("embedding_length_out"), shares_memory=True)
     has_layer = any(name.endswith(".nextn.eh_proj.weight") for name in header.tensors)
     if has_layer and _FIRST_BLOCK not in header.tensors and "split.count" not in header.metadata:
-        return HeadFacts("mtp", (), width)
+        return HeadFacts(Source.MTP, (), width)
     return None
 
 
@@ -137,10 +122,10 @@ def _selector_fault(header: GgufHeader, width: int) -> str:
     return f"its width is {width:,}; {n_candidates:,} candidates a token need {least:,}" if width < least else ""
 
 
-def kind_of_file(path: Path) -> DraftKind:
+def kind_of_file(path: Path) -> Source:
     """Return the kind of a draft on disk. Raises ModelFileError."""
     facts = head_facts(read_header(path, tensors=True, vocabulary=False))
-    return facts.kind if facts is not None else "model"
+    return facts.kind if facts is not None else Source.MODEL
 
 
 _MASK_KEY = "tokenizer.ggml.mask_token_id"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine.sources import Source
 from app.models.gguf import read_header
 from app.models.model_names import parts_here
 from app.settings.placement import CPU, KV_TYPES, MAX_LAYERS, split_override
@@ -237,7 +238,7 @@ def draft_memory(
     host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
     layers = draft or target
     kv = made.kv
-    if head is None or head.kind == "mtp":
+    if head is None or head.kind is Source.MTP:
         # MTP layers have attention, and a KV cache of their own.
         kv = kv * layers.n_mtp_layers * _F16 * layers.graph.key_value // max(1, layers.kv_bytes_per_token)
     if draft is not None and head is not None:

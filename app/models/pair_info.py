@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.engine.types import AutoDraft, Drafting, DraftParams, Source
+from app.engine.sources import Source
+from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.models.memory_estimate import longest_trained, round_up
 from app.settings.layers import ThinkingSupport
 
@@ -86,8 +87,8 @@ class PairInfo:
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
-        used: dict[Source, bool] = {self.draft_kind or "model": model and self.draft is not None, "ngram": lookup}
-        return tuple(source for source, is_used in used.items() if is_used)
+        drafter = (self.draft_kind or Source.MODEL,) * (model and self.draft is not None)
+        return (*drafter, Source.NGRAM) if lookup else drafter
 
     def why_no_draft(self, drafting: Drafting) -> str:
         """Return why no source can draft, as a clause; "" if one can, or drafting is off."""

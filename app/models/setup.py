@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.shell import command
 from app.core.units import gigabytes
-from app.engine.types import SOURCE_NAMES
+from app.engine.sources import Source
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, remedy_text, with_facts
 from app.models.hub import cache
@@ -111,7 +111,7 @@ class Setup:
             pair = replace(pair, draft=draft.source, title=title_of(pair.target, draft.source))
         check = check_pair(*facts)
         if finds_draft and check.draft is None and check.draft_name:
-            pair = replace(pair, title=f"{pair.title} + {SOURCE_NAMES['mtp']}")
+            pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
         return Prepared(
             pair=with_facts(replace(pair, license=pair.license or printable(models[0].license)), check),
             models=tuple(zip(("target", "draft"), models, strict=False)),

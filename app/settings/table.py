@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import Choice, Kind, Name, Number, Overrides, Several, Switch, Text, Texts, Value, device, share
 from app.settings.placement import KV_TYPES, MAX_LAYERS, MAX_OFFLOAD
@@ -28,7 +29,7 @@ TABLES = {
 MODES = ("auto", "fixed", "off")
 EFFORTS = ("low", "medium", "high", "max")
 """Reasoning efforts, lowest first."""
-DRAFT_TYPES = ("auto", "model", "mtp", "eagle3", "dflash", "ngram", "none")
+DRAFT_TYPES = ("auto", *(source.value for source in Source), "none")
 """Kinds of drafts: a draft model, layers that read the target's hidden rows, n-grams alone, or nothing."""
 _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20

@@ -8,9 +8,10 @@ from dataclasses import astuple, dataclass
 
 from app.core.errors import AppError
 from app.engine.drafting_report import nothing_fixed
+from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason, Source, drafter_of, failed
+from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import PairInfo
 
 _MANY_SECONDS = 120
@@ -202,7 +203,7 @@ class Finished:
             return ""
         drafter = drafter_of(self.plan.drafter)
         if self.lost:
-            return failed(drafter)
+            return drafter.failed
         fixed = self.plan.draft_params
         if fixed is not None:
             # The first token comes from the prompt; an answer that ended there requested no draft.

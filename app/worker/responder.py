@@ -18,10 +18,11 @@ from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.repetition import RepetitionDetector
+from app.engine.sources import Source
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin, failed
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
 from app.worker.events import AnswerPlan, Event, Finished, Notice, Step, StepDetails, TokenProbability
@@ -136,7 +137,7 @@ def _generate(
                     first = None
             case engine.DraftLost(reason=why):
                 lost = why
-                what = capitalized(failed(pair.info.draft_kind or "model"))
+                what = capitalized((pair.info.draft_kind or Source.MODEL).failed)
                 yield Notice(f"{what}, the answer goes on without it: {why}")
     reason = generator.finish or FinishReason.STOP
     is_loop = reason is FinishReason.REPETITION
@@ -211,9 +212,9 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
     """Return the requested strategy, or no drafting if the pair lacks what it needs."""
     drafting = request.drafting
     sources = pair.info.sources(drafting)
-    drafter = pair.drafter if any(source != "ngram" for source in sources) else None
+    drafter = pair.drafter if any(not source.is_free for source in sources) else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
-        index = pair.index if "ngram" in sources else None
+        index = pair.index if Source.NGRAM in sources else None
         if index is not None:
             index.require(drafting.min_match)
             index.set_other_texts(_tokens_of(pair, request.beside))

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason, Origin
@@ -93,5 +94,5 @@ class Streamer:
         text = "".join(self._words[n % len(self._words)] for n in range(at, at + tokens))
         self._stats.observe_step(tokens, tokens - 1, tokens)
         self._stats.predicted_n += tokens
-        drafting = DraftingStatus("model", "82% of drafted tokens accepted", "winning", 3.1)
+        drafting = DraftingStatus(Source.MODEL, "82% of drafted tokens accepted", "winning", 3.1)
         self._emit(Step(1, (Segment(text, Origin.DRAFT),), self._stats.snapshot(), drafting))

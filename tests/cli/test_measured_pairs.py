@@ -13,7 +13,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup, pair_drafting
-from app.engine.types import RETRIED
+from app.engine.sources import RETRIED, Source
 from app.hardware.pair_view import Measured
 from app.hardware.slow_causes import speed_section
 from app.models.catalog import Pair
@@ -71,7 +71,7 @@ def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:
 
 def test_a_memory_shows_that_drafting_is_off() -> None:
     assert seen(memory(on=False)).off == f"draft model off: {RETRIED}"
-    assert of_memory(memory(on=False), "mtp").off == f"MTP layer off: {RETRIED}"
+    assert of_memory(memory(on=False), Source.MTP).off == f"MTP layer off: {RETRIED}"
     assert seen(memory(dear=True)).off.startswith("draft model off: even at 97% acceptance")
 
 

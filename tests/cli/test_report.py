@@ -8,8 +8,9 @@ import pytest
 
 from app.cli.report import as_json, pace, summary
 from app.engine.fixed import NEVER_MEASURED
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus, DraftParams, FinishReason, turned_off
+from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.session.turn import answer_numbers
 from app.worker.events import AnswerPlan, Finished
 from tests.cli.json_keys import TIMINGS
@@ -18,7 +19,7 @@ from tests.ui.fakes import PAIR
 LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
-STATUS = DraftingStatus("off", turned_off("model", "it cannot pay; n-gram drafting still runs"), "break-even", 1.01)
+STATUS = DraftingStatus("off", Source.MODEL.turned_off("it cannot pay; n-gram drafting still runs"), "break-even", 1.01)
 
 
 def ended(
@@ -30,7 +31,7 @@ def ended(
 
 SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
-WON = DraftingStatus("model", "", "winning", 3.1, measured=True)
+WON = DraftingStatus(Source.MODEL, "", "winning", 3.1, measured=True)
 UNSURE = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
 DRAFTED = "(45% accepted, 1.2 tokens per step)"
 
@@ -42,7 +43,7 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
         (ended(STATS, replace(WON, measured=False)), f"{LINE}, about 3.1× (estimated) {DRAFTED}{TTFT}"),
         (ended(STATS, None, "fixed"), f"{LINE} {DRAFTED}{TTFT}"),
         (
-            ended(STATS, DraftingStatus("model", NEVER_MEASURED), "fixed"),
+            ended(STATS, DraftingStatus(Source.MODEL, NEVER_MEASURED), "fixed"),
             f"{LINE} {DRAFTED}{TTFT}; speedup unknown; measure this pair with tandem tune",
         ),
         (ended(UNDRAFTED, STATUS), f"{LINE}{TTFT}; draft model off: it cannot pay; n-gram drafting still runs"),

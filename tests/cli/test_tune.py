@@ -7,13 +7,13 @@ import pytest
 from app.cli.tune import break_even, cost_lines, verdict
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
-from app.engine.types import Source
+from app.engine.sources import Source
 
 CPU = CostModel(CostProfile({1: 22e6, 2: 36e6, 3: 53e6, 4: 34e6, 8: 63e6}, draft_ns=8e6))
 LINE = CostModel(CostProfile({1: 10e6, 2: 20e6, 8: 80e6}, draft_ns=3e6))
-BOTH: tuple[Source, ...] = ("model", "ngram")
-MODEL: tuple[Source, ...] = ("model",)
-LOOKUP: tuple[Source, ...] = ("ngram",)
+BOTH = (Source.MODEL, Source.NGRAM)
+MODEL = (Source.MODEL,)
+LOOKUP = (Source.NGRAM,)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 1.0), (3, 0.726)])
@@ -78,8 +78,7 @@ def test_n_gram_drafting_is_judged_by_its_longest_drafts() -> None:
 def test_draft_layers_have_their_break_even() -> None:
     block = CostModel(CostProfile({1: 10e6, 2: 11e6, 8: 12e6}, draft_ns=1e3, draft_start_ns=6e6))
 
-    dflash: tuple[Source, ...] = ("dflash",)
-    mtp: tuple[Source, ...] = ("mtp",)
+    dflash, mtp = (Source.DFLASH,), (Source.MTP,)
     rows = cost_lines(block, (*dflash, *LOOKUP))
     assert "DFlash  70%    n-gram  10%" in rows[2]
     assert cost_lines(block, mtp)[2].endswith("MTP  70%")

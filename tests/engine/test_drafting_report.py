@@ -18,8 +18,9 @@ from app.engine.drafting_report import (
     speedup_of,
     why_undrafted,
 )
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus, FinishReason, turned_off
+from app.engine.types import DraftingStatus, FinishReason
 from app.session.turn import answer_numbers
 from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
@@ -27,7 +28,7 @@ from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.sidebar.driver import shown
 
-WON = DraftingStatus("model", "it is right", "winning", 3.14, measured=True)
+WON = DraftingStatus(Source.MODEL, "it is right", "winning", 3.14, measured=True)
 LOST = replace(WON, verdict="losing", speedup=0.8)
 NONE = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0)
 FEW = replace(STATS, draft_n=FEWEST_DRAFTED - 1, draft_n_accepted=FEWEST_DRAFTED - 1, draft_n_model=0)
@@ -153,14 +154,14 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (DraftingStatus("model", ""), ("draft model", "")),
+        (DraftingStatus(Source.MODEL, ""), ("draft model", "")),
         (DraftingStatus("off", "paused: system is busy"), ("paused", "system is busy")),
         (DraftingStatus("off", "no n-gram match"), ("no draft", "no n-gram match")),
         (DraftingStatus("off", "system is busy; retrying with the next token"), ("no draft", "system is busy")),
-        (DraftingStatus("model", "92% of drafted tokens accepted"), ("draft model", "")),
-        (DraftingStatus("off", turned_off("model", "it is slow; n-gram still runs")), ("paused", "it is slow")),
-        (DraftingStatus("off", turned_off("eagle3", "x" * 99)), ("paused", "it would not pay now")),
-        (DraftingStatus("mtp", "x" * 99), ("MTP layer", "")),
+        (DraftingStatus(Source.MODEL, "92% of drafted tokens accepted"), ("draft model", "")),
+        (DraftingStatus("off", Source.MODEL.turned_off("it is slow; n-gram still runs")), ("paused", "it is slow")),
+        (DraftingStatus("off", Source.EAGLE3.turned_off("x" * 99)), ("paused", "it would not pay now")),
+        (DraftingStatus(Source.MTP, "x" * 99), ("MTP layer", "")),
     ],
 )
 def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, text: tuple[str, str]) -> None:
@@ -171,7 +172,7 @@ def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, te
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
     assert why_undrafted("n_max is 0") == "no draft used: n_max is 0"
     assert why_undrafted("") == "no draft used"
-    assert why_undrafted(turned_off("mtp", "it lost")) == "MTP layer off: it lost"
+    assert why_undrafted(Source.MTP.turned_off("it lost")) == "MTP layer off: it lost"
 
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:

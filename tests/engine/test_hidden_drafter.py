@@ -19,6 +19,7 @@ from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Rows, Verdict
+from app.engine.sources import Source
 from app.engine.types import Draft, DraftLost, DraftParams, Step
 from tests.fakes import END, FakeModel, FakeSampler, mixing
 
@@ -103,7 +104,7 @@ class Rig:
         self.model.can_truncate, self.model.n_snapshots = can_truncate, 7
         self.target = TokenCache(self.model)
         self.head = FakeHead(self.model, at_once=at_once)
-        self.drafter = HiddenDrafter("mtp", self.target, self.head, lambda token: token == END)
+        self.drafter = HiddenDrafter(Source.MTP, self.target, self.head, lambda token: token == END)
         self.lost: list[str] = []
 
     def answer(self, prompt: Sequence[int], n: int, right: float | None) -> list[int]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.models import draft_kinds
 from app.models.compatibility import check_pair, head_problem, kind_of, mtp_problem, select_draft
 from app.models.draft_kinds import d2t_fault, kind_of_file
 from app.models.memory_estimate import draft_memory, estimate_memory
@@ -216,7 +215,3 @@ def test_mtp_layers_in_a_file_of_their_own_have_the_kv_cache_of_one_layer(tmp_pa
         read_facts(write(tmp_path / f"{n}.gguf")) for n, write in enumerate((write_dense_mtp, write_mtp_alone))
     )
     assert draft_memory(dense, alone, 1024).kv == draft_memory(dense, None, 1024).kv == estimate_memory(dense, 512).kv
-
-
-def test_every_kind_has_a_name() -> None:
-    assert draft_kinds.KIND_NAMES.keys() == draft_kinds.WITH_ARTICLE.keys() == {"model", "mtp", "eagle3", "dflash"}

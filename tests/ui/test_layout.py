@@ -13,6 +13,7 @@ from textual.selection import SELECT_ALL
 from app.conversations.store import Store
 from app.conversations.titles import in_brief
 from app.core.errors import AppError
+from app.engine.sources import Source
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
 from app.ui.keys import KeyBar
@@ -33,7 +34,7 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         await chat.send("go")
         chat.engine.reads(1024, 2048)
         await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
-        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1, measured=True))
+        chat.engine.says("word", drafting=DraftingStatus(Source.MODEL, "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
         assert "now         draft model" in chat.text
         assert "It pays." in chat.text

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from app.conversations.message import Role
 from app.conversations.store import Store
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.ui.conversations.picker import ConversationPicker
@@ -153,7 +154,9 @@ def filled() -> Store:
 
 
 _BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
-_STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True)
+_STATUS = DraftingStatus(
+    Source.MODEL, "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True
+)
 
 
 async def idle(chat: Chat) -> None:

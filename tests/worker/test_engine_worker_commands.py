@@ -15,6 +15,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.interfaces import Controls
 from app.engine.repetition import LEAST_SHORT_TOKENS
+from app.engine.sources import Source
 from app.engine.types import (
     AutoDraft,
     Drafting,
@@ -22,8 +23,6 @@ from app.engine.types import (
     FinishReason,
     Guidance,
     SamplingParams,
-    failed,
-    turned_off,
 )
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice, Step
@@ -217,7 +216,7 @@ def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
     assert last.stats.draft_n - last.stats.draft_n_model > 60
     assert last.stats.predicted_n / last.stats.verify_steps > 4
     assert last.plan.drafter == "model+ngram"
-    assert turned_off("model", failed("model")) in {s.drafting.reason for s in steps if s.drafting}
+    assert Source.MODEL.turned_off(Source.MODEL.failed) in {s.drafting.reason for s in steps if s.drafting}
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
@@ -228,7 +227,7 @@ def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Draft
     before = [status.speedup for status in told if status.source == "model" and status.speedup is not None][-1]
     assert last.drafting is not None
     assert last.drafting.speedup is not None
-    assert (last.drafting.source, last.drafting.reason) == ("off", failed("model"))
+    assert (last.drafting.source, last.drafting.reason) == ("off", Source.MODEL.failed)
     assert abs(before - 1) > 0.05
     assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)
 

@@ -19,17 +19,8 @@ from app.engine.auto.proposal import Attempt, NgramSource, Proposal
 from app.engine.auto.rule import Rule, impossibility
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict
 from app.engine.ngram import NgramIndex
-from app.engine.types import (
-    MAX_DRAFT,
-    NO_DRAFT,
-    RETRIED,
-    SOURCE_NAMES,
-    Draft,
-    DraftingStatus,
-    Source,
-    failed,
-    turned_off,
-)
+from app.engine.sources import RETRIED, Source
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
 
 _EXPECTED_SHARE = 0.8
 """Weight of the expected advantage of a step, beside the measured one, when the draft model is judged: a stall in a few
@@ -60,7 +51,7 @@ class AutomaticDrafting:
     ) -> None:
         self.statistics = statistics
         self._drafter = self._first_drafter = drafter
-        self._kind: Source = drafter.kind if drafter is not None else "model"
+        self._kind: Source = drafter.kind if drafter is not None else Source.MODEL
         self._ngram = NgramSource(index, statistics.ngram)
         self._backlog = Backlog(statistics, drafter, clock)
         self._speed = AnswerSpeed()
@@ -262,11 +253,11 @@ class AutomaticDrafting:
             survival = self._run_length.survival
             if self._run_length.is_known:
                 return kind, f"{survival:.0%} of drafted tokens accepted"
-            return kind, f"the {SOURCE_NAMES[kind]} proposes tokens"
+            return kind, f"the {kind.label} proposes tokens"
         if attempt.proposal.tokens and attempt.batch_size > 1:
-            return "ngram", f"the last {self._ngram.found.match_length} tokens occurred before"
+            return Source.NGRAM, f"the last {self._ngram.found.match_length} tokens occurred before"
         if self._has_failed:
-            why = failed(self._kind)
+            why = self._kind.failed
         elif ledger.blocked:
             why = "recent drafts cost more than they gained"
             if not ledger.allows_any:
@@ -284,4 +275,4 @@ class AutomaticDrafting:
         else:
             return "off", "single tokens are faster"
         # With n-gram drafting on, the reason is about the drafter only.
-        return "off", turned_off(self._kind, why) if has_model and self._ngram.index is not None else why
+        return "off", self._kind.turned_off(why) if has_model and self._ngram.index is not None else why

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 from app.core.atomic import is_valid_name
 from app.core.errors import FileChangedError, HubError
+from app.engine.sources import Source
 from app.models.model_names import part_of, plain, quantization
 from app.models.source import DEFAULT_REVISION, HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
-_HEAD = re.compile(r"(^|[/._-])(eagle-?3?|dflash2?|dspark)([/._-]|$)|(^|/)mtp[/._-]", re.IGNORECASE)
-"""Draft layers that need a target. "mtp" later in a name usually marks a whole model with that layer."""
+_HEAD = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
+"""Draft layers that need a target."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")

@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from app.core.printable import printable
-from app.engine.types import SOURCE_NAMES, Origin
+from app.engine.sources import Source
+from app.engine.types import Origin
 from app.ui.key_names import key
 from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.ui.text import MARK
@@ -38,7 +39,7 @@ class Inspector(Widget):
         """The newest steps, the oldest first."""
         self._newer = 0
         """Steps after the chosen one."""
-        self.drafter = SOURCE_NAMES["model"]
+        self.drafter = Source.MODEL.label
         """Name of the source other than n-grams."""
 
     class Selected(Message):

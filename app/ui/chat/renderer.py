@@ -8,7 +8,7 @@ from app.conversations.message import Role
 from app.conversations.titles import fit
 from app.core.errors import AppError, ContextOverflowError
 from app.core.printable import printable
-from app.engine.types import SOURCE_NAMES
+from app.engine.sources import Source
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.session.turn import Outcome
@@ -121,7 +121,7 @@ class Renderer:
     def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
         screen = self._screen
         screen.header.pair = screen.panel.pair = pair
-        screen.inspector.drafter = SOURCE_NAMES[pair.draft_kind or "model"]
+        screen.inspector.drafter = (pair.draft_kind or Source.MODEL).label
         if is_new:
             screen.status.ready(pair.n_ctx, is_empty=not self._session.conversation.messages_before(None))
         else:

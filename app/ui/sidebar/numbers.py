@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.engine.drafting_report import Speedup, accepted, drafted_by, rate
+from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus, Source, drafter_of
+from app.engine.types import DraftingStatus
 from app.session.turn import counters
 
 _TOO_MUCH = 1e15
@@ -35,7 +36,7 @@ class Numbers:
     per_step: float | None = None
     draft_length: float | None = None
     model_share: float | None = None
-    drafter: Source = "model"
+    drafter: Source = Source.MODEL
     first_s: float | None = None
     prompt_speed: float | None = None
 

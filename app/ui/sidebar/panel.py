@@ -12,7 +12,7 @@ from textual.widget import Widget
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
 from app.engine.drafting_report import BRIEF, acceptance, drafting_now, rate_number
-from app.engine.types import SOURCE_NAMES
+from app.engine.sources import Source
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.key_names import key
@@ -144,8 +144,8 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     yield False, _row("draft length", Content.styled(f"{_decimal(numbers.draft_length):>{_VALUE}} tokens", "$draft"))
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE}}", ""]
     if share is not None:
-        names = [f"{_partial(share)} {SOURCE_NAMES[numbers.drafter]}"] * (share > 0)
-        names += [f"{_partial(1 - share)} {SOURCE_NAMES['ngram']}"] * (share < 1)
+        names = [f"{_partial(share)} {numbers.drafter.label}"] * (share > 0)
+        names += [f"{_partial(1 - share)} {Source.NGRAM.label}"] * (share < 1)
         sources = [*names, ""][:2]
     for label, text in zip(("sources", ""), sources, strict=True):
         yield bool(label), _row(label, Content.styled(text, "$draft" if share is not None else "$quiet"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import HubError
+from app.engine.sources import Source
 from app.models.compatibility import PairCheck, Remedy
 from app.models.draft_kinds import HeadFacts
 from app.models.source import FoundRepository
@@ -165,6 +166,6 @@ def test_an_mtp_layer_is_named_as_the_draft() -> None:
 
 
 def test_a_draft_that_was_found_is_named_by_its_kind() -> None:
-    head = replace(facts("Big One EAGLE-3", "Q8_0"), head=HeadFacts("eagle3", (1, 2, 3), 4096))
+    head = replace(facts("Big One EAGLE-3", "Q8_0"), head=HeadFacts(Source.EAGLE3, (1, 2, 3), 4096))
     prepared = replace(PREPARED, check=PairCheck(facts("Big One", "Q4_K_M"), head))
     assert "Compatible: EAGLE-3 head." in " ".join(line.plain for line in report_lines(prepared, "fits", 100))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
@@ -53,7 +54,7 @@ def test_everything_measured_is_shown() -> None:
     readouts.begin()
     stats = replace(STATS, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
     drafting = DraftingStatus(
-        "model", "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True
+        Source.MODEL, "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True
     )
     readouts.follow(Step(1, (), stats, drafting))
     text = shown(readouts)
@@ -116,7 +117,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
 def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
-    readouts.follow(Step(1, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
+    readouts.follow(Step(1, (), STATS, DraftingStatus(Source.MODEL, "it is right", "winning", 3.1)))
     assert "78%" in shown(readouts)
 
     forget(readouts)
@@ -129,7 +130,7 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
-    readouts.measured(stats, DraftingStatus("model", "it is right", "winning", 3.1), live=False)
+    readouts.measured(stats, DraftingStatus(Source.MODEL, "it is right", "winning", 3.1), live=False)
     assert "last answer" not in shown(readouts)
     assert "0.21 s" in shown(readouts)
 
@@ -247,7 +248,7 @@ def test_every_row_keeps_its_place(detailed: bool) -> None:
     readouts.begin()
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     waiting = [line[:6] for line in rows(readouts).splitlines()]
-    readouts.follow(Step(1, (), STATS, DraftingStatus("model", "", "winning", 3.1, measured=True)))
+    readouts.follow(Step(1, (), STATS, DraftingStatus(Source.MODEL, "", "winning", 3.1, measured=True)))
     assert [line[:6] for line in rows(readouts).splitlines()] == first
     assert waiting[: len(first)] == first
 
@@ -258,7 +259,7 @@ def test_the_brief_panel_has_six_numbers() -> None:
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
     stats = replace(STATS, first_token_ns=210_000_000)
-    readouts.follow(Step(1, (), stats, DraftingStatus("model", "82% accepted", "winning", 3.1, measured=True)))
+    readouts.follow(Step(1, (), stats, DraftingStatus(Source.MODEL, "82% accepted", "winning", 3.1, measured=True)))
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
         *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "sources", "context"),

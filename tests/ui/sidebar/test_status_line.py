@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus, FinishReason, Source
+from app.engine.types import DraftingStatus, FinishReason
 from app.settings.layers import Layer
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import NONE
@@ -16,7 +17,7 @@ from app.worker.events import AnswerPlan, Finished, Measuring
 from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 
-_NGRAM = DraftingStatus("ngram", "It pays.", "", None)
+_NGRAM = DraftingStatus(Source.NGRAM, "It pays.", "", None)
 
 
 async def test_the_status_line_shows_what_was_measured() -> None:
@@ -42,7 +43,7 @@ async def test_no_value_moves_another() -> None:
         chat.engine.says("word", stats=GenerationStats(prompt_n=1648, predicted_n=1), drafting=_NGRAM)
         await chat.until(lambda: f"{NONE} accepted" in chat.status)
         before = columns()
-        drafting = DraftingStatus("ngram", "It pays.", "winning", 3.1, measured=True)
+        drafting = DraftingStatus(Source.NGRAM, "It pays.", "winning", 3.1, measured=True)
         chat.engine.says("word", stats=replace(STATS, predicted_ns=10**9), drafting=drafting)
         await chat.until(lambda: "speedup 3.1×" in chat.status)
         assert columns() == before
@@ -76,7 +77,7 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
         await chat.shows("benchmarking this pair: 30%")
-        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1, measured=True))
+        chat.engine.says("word", drafting=DraftingStatus(Source.MODEL, "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
         assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", "speedup 3.1×", "draft model"]
 
@@ -84,11 +85,11 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
 @pytest.mark.parametrize(
     ("n_model", "drafter", "word"),
     [
-        (0, "model", "n-gram"),
-        (500, "model", "draft model"),
-        (200, "model", "draft model and n-gram"),
-        (500, "mtp", "MTP layer"),
-        (200, "dflash", "DFlash block and n-gram"),
+        (0, Source.MODEL, "n-gram"),
+        (500, Source.MODEL, "draft model"),
+        (200, Source.MODEL, "draft model and n-gram"),
+        (500, Source.MTP, "MTP layer"),
+        (200, Source.DFLASH, "DFlash block and n-gram"),
     ],
 )
 async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, drafter: Source, word: str) -> None:

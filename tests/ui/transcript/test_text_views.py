@@ -9,6 +9,7 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
+from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector, step_lines, visible
@@ -81,7 +82,7 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
         title = next(row for row in chat.rows if "f3 closes" in row)
         assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
         if legend.startswith("teal"):
-            chat.engine.emit(Loaded(replace(PAIR, draft_kind="mtp")))
+            chat.engine.emit(Loaded(replace(PAIR, draft_kind=Source.MTP)))
             await chat.pilot.press("f3", "f3")
             await chat.shows("teal = MTP layer, underlined teal")
 

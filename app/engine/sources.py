@@ -1,0 +1,64 @@
+"""The kinds of drafts: one table with their words and properties."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+RETRIED = "no recent speedup; Tandem retries occasionally"
+"""Reason why a drafter is off after its drafts gave no speedup."""
+
+
+class Source(StrEnum):
+    """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams.
+
+    A new kind is a row here and a class: a `DraftSource`, or a `HeadContext` for layers of a model. The value stands in
+    `--json`, in settings and in stored conversations.
+
+    Attributes:
+        with_article: Name on the screen with its article.
+        label: The same without the article.
+        brief: Name in a narrow column.
+        file_name: Pattern in the name of a file that has only these layers; None if no name tells.
+        is_free: Whether a draft takes next to no time, because no model computes it.
+    """
+
+    label: str
+    with_article: str
+    brief: str
+    file_name: str | None
+    is_free: bool
+
+    def __new__(
+        cls, value: str, with_article: str = "", brief: str = "", file_name: str | None = None, is_free: bool = False
+    ) -> Source:
+        self = str.__new__(cls, value)
+        self._value_ = value
+        self.with_article, self.label = with_article, with_article.partition(" ")[2]
+        self.brief, self.file_name, self.is_free = brief, file_name, is_free
+        return self
+
+    MODEL = "model", "a draft model", "model"
+    # Later in a name, "mtp" usually marks a whole model with that layer.
+    MTP = "mtp", "an MTP layer", "MTP", r"(^|/)mtp[/._-]"
+    EAGLE3 = "eagle3", "an EAGLE-3 head", "EAGLE-3", r"(^|[/._-])eagle-?3?([/._-]|$)"
+    DFLASH = "dflash", "a DFlash block", "DFlash", r"(^|[/._-])(dflash2?|dspark)([/._-]|$)"
+    NGRAM = "ngram", "an n-gram", "n-gram", None, True
+
+    @property
+    def failed(self) -> str:
+        """Return the reason in an answer in which this source failed."""
+        return f"the {self.label} failed"
+
+    def turned_off(self, why: str) -> str:
+        """Return the reason on the screen if this source is off while n-gram drafting is on."""
+        return f"{self.label} off: {why}"
+
+
+IN_TARGET = f"{Source.MTP.label} in the same file"
+"""Name of MTP layers in the target's file."""
+
+
+def drafter_of(sources: str) -> Source:
+    """Return the source other than n-grams in a `--json` value such as "mtp+ngram"; the draft model without one."""
+    names = sources.split("+")
+    return next((source for source in Source if source in names and not source.is_free), Source.MODEL)
