@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, str] = {
     "settings path": "settings:print_path",
 }
 """Function of each command in `app.cli`, by name, so that other commands are not imported."""
-_INTERRUPTED = 130
+_EXIT_STATUS_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,10 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         _clear_status()
-        return _INTERRUPTED
+        return _EXIT_STATUS_INTERRUPTED
     except Interrupted:
         _clear_status()
-        return _INTERRUPTED
+        return _EXIT_STATUS_INTERRUPTED
     except AppError as error:
         _report(error)
         return error.exit_code

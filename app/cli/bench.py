@@ -36,7 +36,7 @@ from app.core.units import counted
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
 
-_CARD = {".md": markdown, ".svg": svg}
+_CARDS = {".md": markdown, ".svg": svg}
 """Files of a share card by suffix."""
 
 
@@ -64,7 +64,7 @@ def read_plan(args: argparse.Namespace, options: Options) -> Plan:
 
 
 def _card_files(args: argparse.Namespace) -> list[Path]:
-    return [Path(f"{args.card}{suffix}") for suffix in _CARD] if "card" in args else []
+    return [Path(f"{args.card}{suffix}") for suffix in _CARDS] if "card" in args else []
 
 
 def bench(args: argparse.Namespace) -> int:
@@ -168,7 +168,7 @@ class _Benchmark:
             print(text, flush=True)
         finally:
             for file in _card_files(self._args):
-                write_file(file, _CARD[file.suffix](title, table, about, notes))
+                write_file(file, _CARDS[file.suffix](title, table, about, notes))
                 self._status.say(f"{file} is written.")
             self._save.close()
 

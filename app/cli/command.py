@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 STDIN = Path("-")
 """Standard input, where an option takes a file or a pipe."""
 OPTIONS = "Options"
-_WIDEST = 100
-_MORE = "--help-all lists every option; tandem settings shows and changes their defaults"
+_MAX_HELP_WIDTH = 100
+_MORE_HELP = "--help-all lists every option; tandem settings shows and changes their defaults"
 
 
 class FilePath(click.ParamType[Path]):
@@ -75,9 +75,9 @@ class Command(click.Command):
     ) -> None:
         self.options = [param for param in params if isinstance(param, Option)]
         self._has_rare = any(option.rare for option in self.options)
-        self.options.append(switch("-h", "--help", help="print this help", **_HELP))
+        self.options.append(switch("-h", "--help", help="print this help", **_HELP_OPTION))
         if self._has_rare:
-            self.options.append(switch("--help-all", help="print help with every option", **_HELP))
+            self.options.append(switch("--help-all", help="print help with every option", **_HELP_OPTION))
         arguments = [param for param in params if not isinstance(param, Option)]
         super().__init__(name, params=[*arguments, *self.options], help=help_, add_help_option=False, **more)
         self.examples = examples
@@ -120,7 +120,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
         if self._has_rare and not ctx.meta.get(_ALL):
             formatter.write_paragraph()
-            formatter.write_text(_MORE)
+            formatter.write_text(_MORE_HELP)
 
 
 class Group(Command):
@@ -169,7 +169,7 @@ def parse(root: Command, argv: Sequence[str]) -> Namespace:
     Raises UsageError, or SystemExit after printing help or the version.
     """
     try:
-        with root.make_context(str(root.name), list(argv), max_content_width=_WIDEST) as ctx:
+        with root.make_context(str(root.name), list(argv), max_content_width=_MAX_HELP_WIDTH) as ctx:
             return root.invoke(ctx)  # type: ignore[no-any-return]
     except click.exceptions.Exit as end:
         raise SystemExit(end.exit_code) from None
@@ -196,4 +196,4 @@ def _show_help(ctx: click.Context, option: click.Parameter, asked: bool) -> None
 
 
 _ALL, _BEFORE = "tandem.all", "tandem.before"
-_HELP: Mapping[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_help}
+_HELP_OPTION: Mapping[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_help}

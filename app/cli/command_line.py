@@ -22,7 +22,7 @@ REPEAT = 3
 KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
 """Kinds of text of the built-in suite; not read from it, since --help must be fast."""
 QUICK_KINDS = ("code", "edit", "prose", "chat")
-_MODEL = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
+_MODEL_FORMS = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -52,13 +52,13 @@ _FIXED = Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these f
 _ISOLATE = switch(
     "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
 )
-_PAIR = [
+_PAIR_FLAGS = [
     Option("--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"),
     _model("-m", "--target", alias="--model", text="target (main model): a GGUF file or owner/repo:QUANT"),
     _model("-md", "--draft", alias="--model-draft", text="draft model: a GGUF file or owner/repo:QUANT"),
     *setting_options(PAIR_TABLES),
 ]
-_DRAFTS = Option(
+_DRAFTS_FLAG = Option(
     *("-md", "--draft"),
     multiple=True,
     aliases=["--model-draft"],
@@ -66,7 +66,7 @@ _DRAFTS = Option(
     section="Models",
     help="draft model: a GGUF file or owner/repo:QUANT (repeat to find the best)",
 )
-_CHAT_OPTIONS = [*_PAIR, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
+_CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
 
 _RUN = Command(
     "run",
@@ -122,7 +122,7 @@ _COMPARE = Command(
         _FIXED,
         Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
         _JSON,
-        *_PAIR,
+        *_PAIR_FLAGS,
         *setting_options(
             ANSWER_TABLES,
             {"answer.max_tokens": f"{COMPARE_TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"},
@@ -150,7 +150,7 @@ _BENCH = Command(
         Option("--card", type=FilePath(), metavar="NAME", help="write a share card to NAME.md and NAME.svg"),
         switch("--force", help="overwrite the card's files"),
         _JSON,
-        *_PAIR,
+        *_PAIR_FLAGS,
         *setting_options(
             ANSWER_TABLES,
             {
@@ -174,7 +174,7 @@ _TUNE = Command(
         Option("--prompts", type=FilePath(), metavar="FILE", help="prompts to compare drafts on: TOML or one per line"),
         switch("--placement", help="compare placements on GPU and RAM, and keep the fastest for this pair"),
         _JSON,
-        *(_DRAFTS if option.name == "draft" else option for option in _PAIR),
+        *(_DRAFTS_FLAG if option.name == "draft" else option for option in _PAIR_FLAGS),
     ],
     notes="Automatic drafting uses these measurements. Several drafts are compared on text that the target writes.",
     examples="""
@@ -187,7 +187,7 @@ tandem tune --placement                                            find the best
 _DOCTOR = Command(
     "doctor",
     "show your hardware, whether llama.cpp uses it, and how to fix it",
-    [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), _JSON, *_PAIR],
+    [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), _JSON, *_PAIR_FLAGS],
     examples="""
 tandem doctor
 tandem doctor qwen3.8-27b                  where it goes and what slows it down
@@ -200,7 +200,7 @@ _SETUP = Command(
     "download, verify and try a pair that fits this machine",
     [
         Argument(["pair"], required=False),
-        Option("-m", "--target", metavar="MODEL", help=_MODEL),
+        Option("-m", "--target", metavar="MODEL", help=_MODEL_FORMS),
         Option(
             "-md",
             "--draft",
@@ -242,7 +242,7 @@ _PAIRS = Group(
                 ),
                 _JSON,
             ],
-            notes=f"TARGET is the name of a pair, or {_MODEL}. Without DRAFT, its draft layers are checked.",
+            notes=f"TARGET is the name of a pair, or {_MODEL_FORMS}. Without DRAFT, its draft layers are checked.",
             examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
         ),
         Command(
@@ -253,7 +253,7 @@ _PAIRS = Group(
                 switch("--measure", help="measure those on this machine and name the best"),
                 _JSON,
             ],
-            notes=f"TARGET is {_MODEL}.",
+            notes=f"TARGET is {_MODEL_FORMS}.",
             examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
         ),
         Command(
@@ -289,17 +289,19 @@ tandem pairs remove qwen3.8-27b
 tandem pairs remove --unused
 """,
 )
-_SHOWN: list[click.Parameter] = [
+_SHOW_FLAGS: list[click.Parameter] = [
     Option("--pair", metavar="NAME", help="show the values with this pair (default: the chat's)"),
     _JSON,
 ]
 _SETTINGS = Group(
     "settings",
     "show and change settings",
-    _SHOWN,
+    _SHOW_FLAGS,
     default="show",
     commands=[
-        Command("show", "show every setting, its value and origin", _SHOWN, examples="tandem settings show --json"),
+        Command(
+            "show", "show every setting, its value and origin", _SHOW_FLAGS, examples="tandem settings show --json"
+        ),
         Command(
             "set",
             "change a setting",
@@ -368,7 +370,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-_CHAT = "chat with a local model, faster through speculative decoding"
+_CHAT_SUMMARY = "chat with a local model, faster through speculative decoding"
 _CHAT_EXAMPLES = """
 tandem                                     open the chat
 tandem setup                               choose and download a pair
@@ -379,7 +381,7 @@ tandem -m big.gguf -md small.gguf          open the chat with your own files
 _OPEN_OPTIONS = [switch("--continue", help="open the last conversation"), *_CHAT_OPTIONS]
 ROOT = Group(
     "tandem",
-    _CHAT,
+    _CHAT_SUMMARY,
     [
         *_OPEN_OPTIONS,
         switch("--version", help="print the version", is_eager=True, expose_value=False, callback=_print_version),

@@ -31,7 +31,7 @@ from app.core.units import counted
 from app.engine.interfaces import Controls
 from app.worker.events import JobEnded
 
-_SHOWN = 60
+_MAX_PROMPT_COLUMNS = 60
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
         "contenders": comparison_json(comparison),
     }
     prompt = " ".join(request.messages[-1].content.split())
-    shown = prompt if len(prompt) <= _SHOWN else prompt[: _SHOWN - 1] + "…"
+    shown = prompt if len(prompt) <= _MAX_PROMPT_COLUMNS else prompt[: _MAX_PROMPT_COLUMNS - 1] + "…"
     title = [pair_title(info), f'"{shown}", {how(request)}, {counted(n, "round")}']
     lines = [*map(printable, title), "", *comparison_lines(comparison), *map(printable, notes)]
     try:

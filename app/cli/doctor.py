@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from app.hardware.pair_view import PairView
     from app.hardware.slow_causes import Cause
 
-_WIDEST = 120
+_MAX_REPORT_WIDTH = 120
 _STATE, _LABEL = 9, 12
 """Widths of the first two columns."""
-_COLORS = {"ok": "\x1b[32m", "untried": "", "warning": "\x1b[33m", "problem": "\x1b[31m"}
+_LEVEL_COLORS = {"ok": "\x1b[32m", "untried": "", "warning": "\x1b[33m", "problem": "\x1b[31m"}
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
-_SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
-_HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
+_SYSTEM_NAMES = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
+_HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def doctor(args: argparse.Namespace) -> int:
     if getattr(args, "json", False):
         print(json.dumps(as_json(facts, sections, pair, causes)))
     else:
-        columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
+        columns = min(facts.terminal.columns or _MAX_REPORT_WIDTH, _MAX_REPORT_WIDTH)
         color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
         print(*map(printable, summary(sections)), "", sep="\n")
         print("\n".join(render(sections, columns=columns, color=color)))
@@ -82,7 +82,7 @@ def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
         else:
             body += textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False)
     state = f"{check.state:{_STATE}}"
-    first = (f"{_COLORS[check.state]}{state}{_RESET}" if color else state) + f"{check.label:{_LABEL}}"
+    first = (f"{_LEVEL_COLORS[check.state]}{state}{_RESET}" if color else state) + f"{check.label:{_LABEL}}"
     indent = " " * (_STATE + _LABEL)
     return [(indent if i else first) + row for i, row in enumerate(body or [""])]
 
@@ -130,7 +130,7 @@ def gather() -> Facts:
     live = sys.stdout.isatty()
     columns, rows = shutil.get_terminal_size() if live else (0, 0)
     in_wsl = " in WSL" if machine.wsl else ""
-    system = f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}{in_wsl}, {machine.arch}"
+    system = f"{_SYSTEM_NAMES.get(machine.system, machine.system)} {platform.release()}{in_wsl}, {machine.arch}"
     versions = [
         ("tandem", __version__),
         ("python", f"{platform.python_version()}, {sys.executable}"),
@@ -150,7 +150,7 @@ def gather() -> Facts:
         ),
         folders=tuple(folder_check(label, path) for label, path in folders),
         versions=tuple(versions),
-        hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING if name in os.environ),
+        hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING_VARIABLES if name in os.environ),
     )
 
 

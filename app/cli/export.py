@@ -22,7 +22,7 @@ from app.core.paths import conversations_file
 from app.core.printable import escape_unprintable, printable
 from app.core.units import counted
 
-_FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
+_FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
 def export(args: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def export(args: argparse.Namespace) -> int:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
     if output is not None:
         check_writable(output)
-    form = getattr(args, "format", None) or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
+    form = getattr(args, "format", None) or _FORMAT_BY_SUFFIX.get(output.suffix.lower() if output else "", "markdown")
     status = ProgressLine(sys.stderr)
     with closing(_open()) as store:
         if "list" in args:

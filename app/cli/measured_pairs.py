@@ -26,7 +26,7 @@ from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
 from app.models.recommend import PairSpeed, Room
 
-_ENOUGH = 128
+_MIN_JUDGED_TOKENS = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
 _MIN_JUDGED = 64
 """Drafted tokens below which an acceptance is chance."""
@@ -93,7 +93,7 @@ def of_memory(
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None
-    if speedup is None and drafter is not None and memory.gain is not None and judged >= _ENOUGH:
+    if speedup is None and drafter is not None and memory.gain is not None and judged >= _MIN_JUDGED_TOKENS:
         speedup = Speedup(1 / (1 - min(memory.gain, _MOST_SAVED)))
     return Measured(
         costs=memory.costs,

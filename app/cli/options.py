@@ -29,7 +29,7 @@ from app.settings.placement import ALL_LAYERS, TUNED, needs_flash_attention
 from app.settings.table import MODES
 
 AUTO = "auto"
-_APPEARANCE = ("appearance", "keys")
+_APPEARANCE_GROUPS = ("appearance", "keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _refuse_problems(live: LiveSettings) -> None:
     """Raise an error for a wrong settings file; wrong colors and keys do not matter to a command."""
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
-    wrong = [problem for problem in live.content.problems if not problem.name.startswith(_APPEARANCE)]
+    wrong = [problem for problem in live.content.problems if not problem.name.startswith(_APPEARANCE_GROUPS)]
     if wrong:
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
         raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}")

@@ -25,7 +25,7 @@ _ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 HANG = len("tandem: ")
 """Indent of the lines below a message."""
-_COMMAND = re.compile(r"\b(tandem|pip|python3?|uv|cmake|export) ")
+_COMMAND_LINE = re.compile(r"\b(tandem|pip|python3?|uv|cmake|export) ")
 
 
 def json_for(stream: TextIO, value: object) -> str:
@@ -56,7 +56,7 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
         return text
     lines: list[str] = []
     for line in text.split("\n"):
-        if len(line) <= columns or _COMMAND.search(line):
+        if len(line) <= columns or _COMMAND_LINE.search(line):
             lines.append(line)
             continue
         indent = " " * (hang + len(line) - len(line.lstrip(" ")))

@@ -23,7 +23,7 @@ from app.models.registry import Registered
 
 _WIDEST_NAME = 24
 """Columns of the names; a longer one moves the rest of its own line."""
-_LABEL = 12
+_LABEL_COLUMNS = 12
 """Columns of a fact's label."""
 
 
@@ -131,7 +131,11 @@ def show_pair(args: argparse.Namespace) -> int:
     for key, value in facts.items():
         lines = value if isinstance(value, list) else [value]
         for line in filter(None, lines):
-            print(for_reading(f"{key.replace('_', ' '):{_LABEL}}{printable(str(line))}", sys.stdout, _LABEL))
+            print(
+                for_reading(
+                    f"{key.replace('_', ' '):{_LABEL_COLUMNS}}{printable(str(line))}", sys.stdout, _LABEL_COLUMNS
+                )
+            )
     for notice in left_out():
         status.say(notice)
     return 0

@@ -39,9 +39,9 @@ _MAX_SHARE = 1 / 3
 """A draft has at most a third of its target's parameters."""
 _MAX_HEADERS = 12
 _MAX_FOUND = 40
-_MAKER = re.compile(r"^[A-Za-z-]+_(?=[A-Za-z])")
+_AUTHOR_PREFIX = re.compile(r"^[A-Za-z-]+_(?=[A-Za-z])")
 """The original author in the name of a converted model: "google_gemma-3"."""
-_FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
+_FAMILY_NAME = re.compile(r"[A-Za-z]+[\d.]*")
 
 
 @contextmanager
@@ -296,6 +296,6 @@ def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Wa
 
 def _family(name: str) -> str:
     """Return the beginning of a model's name that its relatives share: "qwen2.5", "llama"."""
-    base = _MAKER.sub("", name.rpartition("/")[2]).replace("Meta-", "").replace("_", " ")
-    found = _FAMILY.match(base.strip())
+    base = _AUTHOR_PREFIX.sub("", name.rpartition("/")[2]).replace("Meta-", "").replace("_", " ")
+    found = _FAMILY_NAME.match(base.strip())
     return found[0].rstrip(".").lower() if found else base.lower()

@@ -13,7 +13,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.worker.context_overflow import why_no_longer
 from app.worker.events import Finished
 
-_MS = 1e-6
+_MS_PER_NS = 1e-6
 _TENTH_S = 0.095
 
 
@@ -80,7 +80,7 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
         "timings": {
             **stats.timings,
             "tokens_per_second": stats.tokens_per_second,
-            "first_token_ms": stats.first_token_ns * _MS,
+            "first_token_ms": stats.first_token_ns * _MS_PER_NS,
         },
         "speculation": {
             "mode": event.plan.mode,
@@ -92,9 +92,9 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "mean_accepted_length": stats.mean_accepted_length,
             "accepted_by_position": stats.accepted_by_position,
             "draft_n_model": stats.draft_n_model,
-            "draft_ms": stats.draft_ns * _MS,
-            "verify_ms": stats.verify_ns * _MS,
-            "overhead_ms": stats.overhead_ns * _MS,
+            "draft_ms": stats.draft_ns * _MS_PER_NS,
+            "verify_ms": stats.verify_ns * _MS_PER_NS,
+            "overhead_ms": stats.overhead_ns * _MS_PER_NS,
             "speedup": gain.ratio if gain is not None else None,
             "speedup_measured": gain.measured if gain is not None else None,
             "verdict": gain.verdict if gain is not None else None,

@@ -24,7 +24,7 @@ from app.engine.types import Origin
 from app.settings.table import SETTINGS
 from app.worker.request import AnswerRequest
 
-_FORMAT = 1
+_STATE_FORMAT = 1
 _CONNECT_S = 1.0
 _OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
 _LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
@@ -52,7 +52,7 @@ def announced(server: RunningServer) -> Iterator[None]:
     file = server_file()
     # A full disk costs only this convenience.
     with suppress(OSError):
-        atomic.write_json(file, {"format": _FORMAT, **asdict(server)})
+        atomic.write_json(file, {"format": _STATE_FORMAT, **asdict(server)})
     try:
         yield
     finally:
@@ -63,7 +63,7 @@ def announced(server: RunningServer) -> Iterator[None]:
 def _read() -> RunningServer | None:
     return atomic.read_json(
         server_file(),
-        _FORMAT,
+        _STATE_FORMAT,
         lambda raw: RunningServer(*(str(raw[name]) for name in RunningServer.__dataclass_fields__)),
     )
 

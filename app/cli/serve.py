@@ -49,11 +49,11 @@ _PREFERRED_CTX = 32_768
 """Tokens; agents send long prompts."""
 _REDRAW_S = 0.5
 _SHUTDOWN_S = 2
-_LISTED = 8
+_MAX_LISTED = 8
 _INDENT = " " * 10
 _KEEP_ALIVE_S = 60
-_ANY = ("0.0.0.0", "::")
-_LOCAL = ("127.0.0.1", "localhost", "::1")
+_ALL_ADDRESSES = ("0.0.0.0", "::")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(args: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def serve(args: argparse.Namespace) -> int:
             listener.listen()
             address = address_of(access.host, listener)
             view = LiveView(sys.stderr, requests.metrics, f"{address}/v1")
-            if access.host not in _LOCAL and not access.key:
+            if access.host not in _LOOPBACK_HOSTS and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
             name = options.pair.name if options.pair.name != FILES else pair.target.name
@@ -128,7 +128,7 @@ def _load(requests: EngineQueue, options: Options, status: ProgressLine) -> Pair
 
 
 def address_of(host: str, listener: socket.socket) -> str:
-    shown, port = "127.0.0.1" if host in _ANY else host, listener.getsockname()[1]
+    shown, port = "127.0.0.1" if host in _ALL_ADDRESSES else host, listener.getsockname()[1]
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
@@ -189,7 +189,7 @@ class LiveView:
         self._stream = stream
         self._metrics = metrics
         self._is_live = ProgressLine(stream).is_live
-        self._recent: deque[str] = deque(maxlen=_LISTED)
+        self._recent: deque[str] = deque(maxlen=_MAX_LISTED)
         self._address = address
         self._drawn: list[str] = []
         if not self._is_live:

@@ -24,9 +24,9 @@ SEED = 1
 """Seed of every measured draw, so that the same command measures the same answers."""
 PAIR_TABLES = ("model", "draft")
 ANSWER_TABLES = ("sampling", "answer", "")
-_COMMON = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "sampling.temp")
+_COMMON_SETTINGS = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "sampling.temp")
 """Settings whose flags are in the short help."""
-_ALIASES = {
+_FLAG_ALIASES = {
     "answer.max_tokens": ("-n", "--predict", "--n-predict"),
     "answer.system": ("-sys", "--system-prompt"),
     "draft.device": ("-devd", "--device-draft"),
@@ -50,7 +50,7 @@ _ALIASES = {
     "sampling.temp": ("--temperature",),
 }
 """llama.cpp's names of the same settings, and earlier ones of Tandem."""
-_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
+_FLAG_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
     ("no_draft", "draft.mode", "off"),
     ("no_ngram", "draft.source", "model"),
     ("cpu_moe", "model.n_cpu_moe", MAX_LAYERS),
@@ -99,7 +99,7 @@ def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = 
 
 
 def _option(setting: Setting) -> Option:
-    kind, aliases = setting.kind, _ALIASES.get(setting.name, ())
+    kind, aliases = setting.kind, _FLAG_ALIASES.get(setting.name, ())
     choices = f"{{{','.join(kind.options)}}}" if isinstance(kind, Choice) else "VALUE"
     return Option(
         setting.dest,
@@ -107,7 +107,7 @@ def _option(setting: Setting) -> Option:
         *setting.flags,
         aliases=[alias for alias in aliases if alias.startswith("--")],
         section=TABLES[setting.table],
-        rare=setting.name not in _COMMON,
+        rare=setting.name not in _COMMON_SETTINGS,
         type=_Value(setting),
         multiple=isinstance(kind, Texts),
         metavar=setting.metavar or choices,
@@ -136,7 +136,7 @@ def read_flags(args: Namespace) -> Layer:
     layer: dict[str, Value] = {
         setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
     }
-    for shortcut, name, value in _SHORTCUTS:
+    for shortcut, name, value in _FLAG_SHORTCUTS:
         if shortcut in given:
             if layer.get(name, value) != value:
                 flag = f"--{shortcut.replace('_', '-')}"

@@ -20,10 +20,10 @@ from app.settings.layers import BUILT_IN
 from app.settings.live import LiveSettings
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
-_WIDEST = 32
+_MAX_VALUE_COLUMNS = 32
 """Columns of a value."""
-_THEME = "appearance.theme"
-_ALL = "To list all settings: tandem settings"
+_THEME_SETTING = "appearance.theme"
+_LIST_HINT = "To list all settings: tandem settings"
 
 
 def show_settings(args: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def set_setting(args: argparse.Namespace) -> int:
         raise UsageError(f"{setting.name} cannot be part of a preset.")
     if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
         raise UsageError(refusal)
-    if setting.name == _THEME and value != BY_NAME[_THEME].default:
+    if setting.name == _THEME_SETTING and value != BY_NAME[_THEME_SETTING].default:
         from app.ui.themes import unknown_theme
 
         if (unknown := unknown_theme(str(value))) is not None:
@@ -77,7 +77,7 @@ def unset_setting(args: argparse.Namespace) -> int:
         is_known = was_there or (setting is not None and (not preset or preset in presets))
     if not is_known:
         near = nearest(preset, presets) if preset and preset not in presets else nearest(name)
-        raise UsageError(f'There is no setting "{printable(args.name)}", here or in the file.{near}', _ALL)
+        raise UsageError(f'There is no setting "{printable(args.name)}", here or in the file.{near}', _LIST_HINT)
     return _changed(file, preset, setting)
 
 
@@ -106,7 +106,7 @@ def _named(text: str) -> tuple[str, Setting]:
         raise UsageError("Keys are not set here.", f'Add "chat.again" = "f8" under [{KEYS}] in {settings_file()}.')
     setting = find(name)
     if setting is None:
-        raise UsageError(f'There is no setting "{printable(name)}".{nearest(name)}', _ALL)
+        raise UsageError(f'There is no setting "{printable(name)}".{nearest(name)}', _LIST_HINT)
     return preset, setting
 
 
@@ -135,9 +135,9 @@ def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
     lines = []
     for setting in SETTINGS:
         value = " ".join(printable(setting.display(now[setting.name])).split())
-        value = value if len(value) <= _WIDEST else value[: _WIDEST - 1] + "…"
+        value = value if len(value) <= _MAX_VALUE_COLUMNS else value[: _MAX_VALUE_COLUMNS - 1] + "…"
         origin = now.origin(setting.name).value
-        lines.append(f"{setting.name:<26} {value:<{_WIDEST}} {origin}")
+        lines.append(f"{setting.name:<26} {value:<{_MAX_VALUE_COLUMNS}} {origin}")
     own = [name for name in live.presets if name not in BUILT_IN]
     about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
     return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]

@@ -44,8 +44,8 @@ from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 
-_PROMPT = "Say in one sentence what you can help with."
-_TOKENS = 48
+_TRIAL_PROMPT = "Say in one sentence what you can help with."
+_TRIAL_TOKENS = 48
 
 
 def setup(args: argparse.Namespace) -> int:
@@ -299,8 +299,8 @@ def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
 
     live = open_settings({}, pair.pair, of_file(pair.pair, pair))
     options = options_of(live.resolved(), pair.pair, pair)
-    messages = (Message(Role.USER, _PROMPT),)
-    request = AnswerRequest(messages, SamplingParams(temperature=0), options.answers.drafting, max_tokens=_TOKENS)
+    messages = (Message(Role.USER, _TRIAL_PROMPT),)
+    request = AnswerRequest(messages, SamplingParams(temperature=0), options.answers.drafting, max_tokens=_TRIAL_TOKENS)
     loaded = load(options, CancelFlag(), lambda what, share: not cancelled())
     notices = list(loaded.notices)
     try:

@@ -37,11 +37,11 @@ from app.models.pair_summary import setup_models
 from app.models.source import parse_source
 
 _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
-_PASSES = 3
-_BAR = 24
-_STEPS = 40
-_MTP = Source.MTP.label
-_LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
+_TIMING_PASSES = 3
+_BAR_COLUMNS = 24
+_PROGRESS_STEPS = 40
+_MTP_NAME = Source.MTP.label
+_TABLE_LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 _DRAFT_LEGEND = (
     "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a draft of one "
     "token; the speedup is expected at the best constant draft length."
@@ -88,7 +88,7 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     candidates = thread_candidates()
     if options.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
         threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
-    costs = _calibrate(session, _BUDGET_NS, _PASSES)
+    costs = _calibrate(session, _BUDGET_NS, _TIMING_PASSES)
     status.clear()
     if as_json:
         print(json.dumps(_as_json(pair, threads)))
@@ -184,7 +184,7 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
     rows: list[dict[str, Any]] = []
     curve: CostModel | None = None
     for path in paths:
-        name = path.name if path is not None else _MTP
+        name = path.name if path is not None else _MTP_NAME
         if path != paths[0]:
             n_notices = len(pair.notices)
             pair.use_draft(path, session.progress)
@@ -195,7 +195,9 @@ def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Seque
         if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) != bool(path):
             continue
         # Later ones only need the cost of the draft model; the target's is known.
-        costs = _calibrate(session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _PASSES if curve is None else 1)
+        costs = _calibrate(
+            session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _TIMING_PASSES if curve is None else 1
+        )
         curve = curve or costs
         found = _follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {name}")
         gain = expected(curve, costs, found.acceptance, drafter.longest)
@@ -236,7 +238,7 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
         helps = speedup > MIN_GAIN
         cells.append(
             (
-                Path(row["draft"]).name if row["draft"] else _MTP,
+                Path(row["draft"]).name if row["draft"] else _MTP_NAME,
                 gigabytes(row["size"]) if row["size"] else "",
                 f"{row['acceptance']:.0%}",
                 f"{row['kl_divergence']:.2f}" if row["kl_divergence"] is not None else "",
@@ -260,19 +262,19 @@ def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
     rows = sorted(costs.profile.batch_ns)
     single = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
-    lines = [f"{'batch':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  break-even"]
+    lines = [f"{'batch':>5} {'cost':>10} {'':>6}  {'':{_BAR_COLUMNS}}  break-even"]
     for n in rows:
         cost = costs.target_ns(n, 0)
-        bar = "█" * max(1, round(_BAR * cost / tallest))
+        bar = "█" * max(1, round(_BAR_COLUMNS * cost / tallest))
         shares = []
         for source in sources if n > 1 else ():
             draft_ns, start_ns = (costs.draft_ns(0), costs.draft_start_ns(0)) if not source.is_free else (0.0, 0.0)
             share = break_even(single, cost + start_ns, n - 1, draft_ns)
             shares.append(f"{source.brief} {'never' if share is None else f'{share:>4.0%} '}")
         lines.append(
-            f"{n:>5} {cost / 1e6:>7.1f} ms {cost / single:>5.2f}×  {bar:{_BAR}}  {'   '.join(shares)}".rstrip()
+            f"{n:>5} {cost / 1e6:>7.1f} ms {cost / single:>5.2f}×  {bar:{_BAR_COLUMNS}}  {'   '.join(shares)}".rstrip()
         )
-    return [*lines, _LEGEND]
+    return [*lines, _TABLE_LEGEND]
 
 
 def thread_lines(threads: ThreadTimes) -> list[str]:
@@ -328,7 +330,7 @@ def break_even(plain: float, batch: float, n: int, draft: float) -> float | None
     if needed > n + 1:
         return None
     low, high = 0.0, 1.0
-    for _ in range(_STEPS):
+    for _ in range(_PROGRESS_STEPS):
         middle = (low + high) / 2
         if sum(middle**i for i in range(n + 1)) < needed:
             low = middle

@@ -38,7 +38,7 @@ _NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)
 _BATCH_SIZES = (1, 4, 8, 16, 32)
 """Batch sizes of the table."""
 _NO_GPU = "llama.cpp uses no GPU for this pair, so there is nothing to place."
-_LEGEND = (
+_TABLE_LEGEND = (
     "Columns {} to {}: milliseconds of a batch of that many tokens; draft: of one drafted token. tok/s is an estimate "
     "with the best draft length at {} acceptance of {:.0%}."
 )
@@ -155,7 +155,7 @@ def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> l
             shown = [f"{costs.target_ns(n, 0) / 1e6:.1f}" if n <= costs.profile.max_batch else "" for n in _BATCH_SIZES]
             draft = f"{row.gain.draft_ns / 1e6:.1f}" if row.gain.draft_ns else ""
             cells.append((row.name, *shown, draft, f"{row.speed:.1f}", str(row.gain.length or "")))
-    legend = _LEGEND.format(_BATCH_SIZES[0], _BATCH_SIZES[-1], *shown_acceptance)
+    legend = _TABLE_LEGEND.format(_BATCH_SIZES[0], _BATCH_SIZES[-1], *shown_acceptance)
     lines = [*text_table(cells, left=1), legend] if len(cells) > 1 else []
     lines += [printable(f"Not measured: {row.name}; {row.problem.rstrip('.')}.") for row in rows if row.problem]
     if best is None:

@@ -20,9 +20,9 @@ from app.engine.interfaces import Cancelled
 from app.worker.events import Event, JobProgressed
 from app.worker.request import AnswerRequest, LoadedPair
 
-_OWN = Path(__file__).with_name("prompts.toml")
-_LONGEST = 100_000
-_FORM = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
+_BUILT_IN_PROMPTS = Path(__file__).with_name("prompts.toml")
+_MAX_PROMPT_CHARACTERS = 100_000
+_FILE_FORM = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def benchmark(
 
 def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
     """Return the built-in prompts, or those of a file; see `read_suite`. Raises UsageError."""
-    file = file or _OWN
+    file = file or _BUILT_IN_PROMPTS
     try:
         return read_suite(file.read_bytes(), str(file))
     except OSError as error:
@@ -181,11 +181,11 @@ def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
         text = with_line_feeds(raw.decode(marked_encoding(raw) or "utf-8"))
         prompts = _tables(text) if suffix == ".toml" else _lines(text)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _FORM) from None
+        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _FILE_FORM) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{name} has no prompts: {error}.", _FORM) from error
+        raise UsageError(f"{name} has no prompts: {error}.", _FILE_FORM) from error
     if not prompts or suffix in (".json", ".jsonl"):
-        raise UsageError(f"{name} has no prompts.", _FORM)
+        raise UsageError(f"{name} has no prompts.", _FILE_FORM)
     return prompts
 
 
@@ -207,7 +207,7 @@ def _tables(text: str) -> tuple[Prompt, ...]:
 
 def _word(entry: Any, key: str) -> str:
     value = entry[key]
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_PROMPT_CHARACTERS:
         raise ValueError(f"{key} must be a text")
     return value.strip()
 

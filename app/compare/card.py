@@ -17,12 +17,12 @@ _DRAFT, _TARGET = "#0f766e", "#b45309"
 _TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
 _WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
 _ROW, _BAR = 22, 12
-_FONTS = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
-_WORDS = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {NO_DRAFT}: nothing was drafted"
-_TITLE = 66
-_LONGEST = 110
-_MARKS = {"tie": " a tie", "unclear": UNCLEAR}
-_MORE = ("acceptance", "tokens/step")
+_FONT_FAMILIES = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
+_WORDS_EXPLAINED = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {NO_DRAFT}: nothing was drafted"
+_MAX_TITLE_CHARACTERS = 66
+_MAX_LINE_CHARACTERS = 110
+_RESULT_MARKS = {"tie": " a tie", "unclear": UNCLEAR}
+_MORE_COLUMNS = ("acceptance", "tokens/step")
 
 
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
@@ -37,7 +37,7 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
 
 def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     names = [m.name for m in rows[0].measured[1:]]
-    cells = [["", *names, NO_DRAFT, *_MORE]]
+    cells = [["", *names, NO_DRAFT, *_MORE_COLUMNS]]
     for row in rows:
         ratios = (m.ratio_text(spreads=spreads) or "-" for m in row.measured[1:])
         plain = row.measured[0].texts[0].removesuffix(" tok/s")
@@ -48,13 +48,15 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
 def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
     """Return the share card of a pair for a forum or an issue: table, facts by name, and notes."""
     names = [shown_name(m.name) for m in rows[0].measured]
-    cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *_MORE]]
+    cells = [
+        ["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *_MORE_COLUMNS]
+    ]
     for row in rows:
         speeds = (m.texts[0].removesuffix(" tok/s") for m in row.measured)
         cells.append([row.kind, *speeds, *(m.ratio_text() for m in row.measured[1:]), *row.of(AUTOMATIC).texts[2:]])
     lines = [f"### {escaped(title)}", "", *markdown_table(cells), ""]
     lines += ["Medians; in brackets the lowest and highest of the alternating rounds;"]
-    lines += [f"{_WORDS}. Acceptance and tokens/step are those of automatic drafting.", ""]
+    lines += [f"{_WORDS_EXPLAINED}. Acceptance and tokens/step are those of automatic drafting.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in facts.items()]
     lines += [f"- {escaped(note)}" for note in notes]
     return "\n".join(lines) + "\n"
@@ -62,7 +64,7 @@ def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: S
 
 def svg(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
     """Draw the share card: one bar per side from 0 to its speedup, and a line at 1."""
-    heading = textwrap.wrap(one_line(title), _TITLE)[:3]
+    heading = textwrap.wrap(one_line(title), _MAX_TITLE_CHARACTERS)[:3]
     top = _MARGIN + 36 + 24 * max(1, len(heading))
     longest = max((m.ratio.high for row in rows for m in row.measured if m.ratio), default=1.0)
     scale = (_WIDTH - 2 * _MARGIN - _LABEL - _FIGURES) / max(1.2, longest)
@@ -76,13 +78,13 @@ def svg(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequen
     body.append(_text(one, top - 14, "no draft", fill=_TARGET, size=11, anchor="middle"))
     legend = "bars: speedup against no draft, with its range"
     y += 12
-    for fact in (legend, _WORDS, *(f"{name}: {value}" for name, value in facts.items()), *notes):
+    for fact in (legend, _WORDS_EXPLAINED, *(f"{name}: {value}" for name, value in facts.items()), *notes):
         body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
         y += 16
     height = y + _MARGIN - 12
     size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONTS}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONT_FAMILIES}" role="img">',
         f"<title>{_xml(title)}</title>",
         f'<rect width="{_WIDTH}" height="{height}" rx="10" fill="{_PAPER}" stroke="{_LINE}"/>',
         *(_text(_MARGIN, _MARGIN + 12 + 24 * i, line, size=16, weight=600) for i, line in enumerate(heading)),
@@ -106,7 +108,7 @@ def _bars(row: Row, y: int, scale: float) -> list[str]:
         if m.ratio.n > 1:
             low, high, middle = left + m.ratio.low * scale, left + m.ratio.high * scale, at + _BAR / 2
             out.append(f'<line x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}" stroke="{_TEXT}"/>')
-        ratio = NO_DRAFT if m.is_idle else f"{factor(m.ratio.median)}×{_MARKS.get(m.outcome, '')}"
+        ratio = NO_DRAFT if m.is_idle else f"{factor(m.ratio.median)}×{_RESULT_MARKS.get(m.outcome, '')}"
         figures = ", ".join(filter(None, (ratio, m.texts[0])))
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))
     return out
@@ -124,4 +126,4 @@ def _text(
 def _xml(text: str) -> str:
     """Return one escaped line of bounded length."""
     line = one_line(text)
-    return escape(line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…", quote=True)
+    return escape(line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…", quote=True)

@@ -24,7 +24,7 @@ from app.worker.request import LoadedPair
 
 MIN_GAIN = 1.02
 """Speedups up to here may be noise."""
-_LEAST = 1e-12
+_MIN_PROBABILITY = 1e-12
 """Smallest probability of a draft model; a token that it excludes would make the divergence infinite."""
 
 
@@ -130,7 +130,7 @@ def agreement(
 
 def divergence(target: Logits, draft: Logits) -> float:
     """Return the KL divergence of the draft's distribution from the target's, in nats."""
-    p, q = _softmax(target), np.maximum(_softmax(draft), _LEAST)
+    p, q = _softmax(target), np.maximum(_softmax(draft), _MIN_PROBABILITY)
     likely = p > 0
     return float((p[likely] * np.log(p[likely] / q[likely])).sum())
 

@@ -15,7 +15,7 @@ from app.compare import AUTOMATIC, PLAIN
 from app.compare.measure import WHOLE, Spread
 from app.core import atomic
 
-_FORMAT = 1
+_FILE_FORMAT = 1
 
 Speeds = Mapping[str, Mapping[str, Spread]]
 """Tokens per second by kind of text ("" for a single prompt) and side."""
@@ -32,7 +32,7 @@ def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> b
     pair = json.dumps([facts.get(name, "") for name in ("machine", "target", "draft")])
     file = folder / f"{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
     try:
-        atomic.write_json(file, {"format": _FORMAT, "machine": facts["machine"], "results": [result]})
+        atomic.write_json(file, {"format": _FILE_FORMAT, "machine": facts["machine"], "results": [result]})
     except OSError:
         return False
     return True
@@ -45,7 +45,7 @@ def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
     """
     latest: dict[tuple[str, str], tuple[str, float]] = {}
     for file in folder.glob("*.json"):
-        for models, when, ratio in atomic.read_json(file, _FORMAT, lambda raw: _read(raw, processor)) or ():
+        for models, when, ratio in atomic.read_json(file, _FILE_FORMAT, lambda raw: _read(raw, processor)) or ():
             if latest.get(models, ("", 0.0))[0] < when:
                 latest[models] = when, ratio
     return {models: ratio for models, (_, ratio) in latest.items()}

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 NOISE = 0.03
 """Share below which a difference is none, however often it was measured."""
-_REACH = (6.36, 1.34, 0.74, 0.56)
+_RANGES_TO_HALF_INTERVAL = (6.36, 1.34, 0.74, 0.56)
 """For 2 to 5 measurements: half the 95% interval of the median, in ranges (E. Lord, Biometrika 34, 1947, with the
 median in place of the mean, by simulation)."""
-_SIGMAS = 1.96
+_SIGMAS_OF_95_PERCENT = 1.96
 """Standard deviations of a 95% interval."""
-_ENOUGH = (3, 10, 30, 100)
+_NEXT_RUN_COUNTS = (3, 10, 30, 100)
 """Numbers of runs to try next if fewer do not suffice."""
 WHOLE = "all"
 """Name of all kinds of text together."""
@@ -57,11 +57,11 @@ def _likely(known: Sequence[float]) -> tuple[float, float]:
     n, low, high = len(known), known[0], known[-1]
     if n < 2 or low <= 0.0:
         return 0.0, math.inf
-    if n < len(_REACH) + 2:
-        reach, median = (high / low) ** _REACH[n - 2], statistics.median(known)
+    if n < len(_RANGES_TO_HALF_INTERVAL) + 2:
+        reach, median = (high / low) ** _RANGES_TO_HALF_INTERVAL[n - 2], statistics.median(known)
         return median / reach, median * reach
     # The normal approximation of the binomial distribution, with its continuity correction.
-    left_out = max(0, int((n - 1) / 2 - _SIGMAS * math.sqrt(n) / 2))
+    left_out = max(0, int((n - 1) / 2 - _SIGMAS_OF_95_PERCENT * math.sqrt(n) / 2))
     return known[left_out], known[n - 1 - left_out]
 
 
@@ -120,7 +120,7 @@ class Measured:
             case "tie":
                 return f"{NO_SPEEDUP} ({runs})"
             case "unclear":
-                enough = next((n for n in _ENOUGH if n > ratio.n), None)
+                enough = next((n for n in _NEXT_RUN_COUNTS if n > ratio.n), None)
                 hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
                 return f"{_faster(ratio)}, too few runs to tell ({runs}{hint})"
         return f"{_faster(ratio)} ({runs})"

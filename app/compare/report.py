@@ -19,12 +19,12 @@ from app.hardware.cpu import usable_processors
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
-_BUSY = 0.3
+_BUSY_CPU_SHARE = 0.3
 """Share of all cores that other programs take, from which on a warning is shown."""
 _SHORT_S = 0.5
 """The system's CPU counters are too coarse for less time."""
-_HEAD = ("", "speed", "ratio", "TTFT", "acceptance", "tokens/step")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+_TABLE_HEAD = ("", "speed", "ratio", "TTFT", "acceptance", "tokens/step")
+_MARKDOWN_CHARACTERS = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def busy_programs(rounds: Iterable[Round]) -> str:
         )
     wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
-    if taken < _BUSY * n:
+    if taken < _BUSY_CPU_SHARE * n:
         return ""
     cores = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
     return f"Other programs used {cores}; close them and rerun for reliable numbers."
@@ -120,7 +120,7 @@ def _cells(m: Measured, *, spreads: bool) -> tuple[str, ...]:
 
 def comparison_lines(comparison: Comparison) -> list[str]:
     """Return a table, and the verdict on every side but the baseline."""
-    lines = text_table([_HEAD, *(_cells(m, spreads=False) for m in comparison.measured)], left=1)
+    lines = text_table([_TABLE_HEAD, *(_cells(m, spreads=False) for m in comparison.measured)], left=1)
     lines += ["", *comparison.notes]
     for m in comparison.measured[1:]:
         lines += ["", f"{m.name}: {m.verdict()}", *(f"  {line}" for line in comparison.remarks(m))]
@@ -163,7 +163,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     """Return a comparison with its texts, for a forum or an issue."""
     n = len(comparison.rounds)
     lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), ""]
-    lines += [*markdown_table([_HEAD, *(_cells(m, spreads=True) for m in comparison.measured)]), ""]
+    lines += [*markdown_table([_TABLE_HEAD, *(_cells(m, spreads=True) for m in comparison.measured)]), ""]
     for m in comparison.measured[1:]:
         lines.append(f"- {escaped(m.name)}: {escaped(m.verdict(''))}")
         lines += [f"  - {escaped(remark)}" for remark in comparison.remarks(m)]
@@ -205,7 +205,7 @@ def fenced(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return a text as one line that Markdown shows as it is."""
-    return _MARKDOWN.sub(r"\\\1", one_line(text))
+    return _MARKDOWN_CHARACTERS.sub(r"\\\1", one_line(text))
 
 
 def one_line(text: str) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-_BLOCK = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
-_TICKS = re.compile("`{3,}")
+_FENCED_FILE = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
+_BACKTICK_RUN = re.compile("`{3,}")
 _NEEDS_QUOTES = re.compile(r"""[\s"]|^@""")
-_LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,12}")
+_LANGUAGE_NAME = re.compile(r"[A-Za-z0-9+#-]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
     """Return the question and its attachments, of which `compose` makes the same message."""
     found = []
     at = 0
-    while block := _BLOCK.match(message, at):
+    while block := _FENCED_FILE.match(message, at):
         found.append(block)
         at = block.end()
     question = message[at:]
@@ -97,8 +97,8 @@ def _is_referred_to(attachment: Attachment, question: str) -> bool:
 
 
 def _block(attachment: Attachment) -> str:
-    longest = max(map(len, _TICKS.findall(attachment.text)), default=2)
+    longest = max(map(len, _BACKTICK_RUN.findall(attachment.text)), default=2)
     fence = "`" * (longest + 1)
     suffix = PurePath(attachment.name).suffix[1:] if attachment.is_file else ""
-    language = suffix if _LANGUAGE.fullmatch(suffix) else ""
+    language = suffix if _LANGUAGE_NAME.fullmatch(suffix) else ""
     return f"{attachment.name}:\n{fence}{language}\n{attachment.text}\n{fence}\n\n"

@@ -16,7 +16,7 @@ BUSY_S = 2.0
 # SQLite quotes broken bytes of a schema in its message, which Python then cannot decode.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite."""
-_PERMISSIONS = "Check the folder and its permissions."
+_PERMISSIONS_FIX = "Check the folder and its permissions."
 
 
 class ConversationGoneError(StoreError):
@@ -108,7 +108,7 @@ def store_errors(file: Path | None) -> Iterator[None]:
         raise _store_error(error, file) from error
     except OSError as error:
         text = f"Conversations cannot be saved in {file}: {error.strerror or error}."
-        raise StoreError(text, _PERMISSIONS) from error
+        raise StoreError(text, _PERMISSIONS_FIX) from error
 
 
 def _store_error(error: Exception, file: Path | None) -> StoreError:
@@ -120,7 +120,7 @@ def _store_error(error: Exception, file: Path | None) -> StoreError:
     if _code(error) == sqlite3.SQLITE_FULL:
         return StoreError("The disk is full, so messages are not saved.", "Free some space.")
     if _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(f"{place} cannot be written.", _PERMISSIONS)
+        return StoreError(f"{place} cannot be written.", _PERMISSIONS_FIX)
     text = f"The conversations in {place} cannot be read or written: {error}."
     return StoreError(text, "Check the disk and its free space.")
 
@@ -188,12 +188,12 @@ _PENDING_INPUT = """
     ) WITHOUT ROWID
 """
 """The unsent prompt of an empty conversation."""
-_INDEX = (
+_INDEX_TABLES = (
     "CREATE VIRTUAL TABLE found USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
 _REMOVE_OLD = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
 _ADD_NEW = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
-_TRIGGERS = {
+_INDEX_TRIGGERS = {
     "found_insert": f"AFTER INSERT ON messages BEGIN {_ADD_NEW} END",
     "found_delete": f"AFTER DELETE ON messages BEGIN {_REMOVE_OLD} END",
     "found_update": f"AFTER UPDATE OF text, reasoning ON messages BEGIN {_REMOVE_OLD} {_ADD_NEW} END",
@@ -212,12 +212,12 @@ def prepare(db: sqlite3.Connection) -> None:
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(_PENDING_INPUT)
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
-    if not names >= {"found", *_TRIGGERS}:
+    if not names >= {"found", *_INDEX_TRIGGERS}:
         with transaction(db):
             drop_index(db)
-            db.execute(_INDEX)
+            db.execute(_INDEX_TABLES)
             db.execute("INSERT INTO found(found) VALUES ('rebuild')")
-            for name, definition in _TRIGGERS.items():
+            for name, definition in _INDEX_TRIGGERS.items():
                 db.execute(f"CREATE TRIGGER {name} {definition}")
 
 
@@ -234,6 +234,6 @@ def schema_version(db: sqlite3.Connection) -> int:
 
 def drop_index(db: sqlite3.Connection) -> None:
     """Remove the full-text index and its triggers; `prepare` builds them again."""
-    for name in _TRIGGERS:
+    for name in _INDEX_TRIGGERS:
         db.execute(f"DROP TRIGGER IF EXISTS {name}")
     db.execute("DROP TABLE IF EXISTS found")

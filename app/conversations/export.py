@@ -21,7 +21,7 @@ MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text) ?(.*?) ?
 """A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
-_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
+_ROLE_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
 
 
 def to_json(conversations: Iterable[Conversation]) -> str:
@@ -82,7 +82,7 @@ def _markdown(conversation: Conversation) -> str:
 def _message(node: Node) -> str:
     state = node.ended_state
     lines = [_marker("message", role=node.role.value, state=state.value, created=node.created)]
-    lines += [f"## {_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
+    lines += [f"## {_ROLE_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
     if node.reasoning:
         lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]

@@ -13,8 +13,8 @@ from app.engine.types import FinishReason
 if TYPE_CHECKING:
     from app.engine.text.tool_calls import ToolCall
 
-_REASONS = {reason.value: reason for reason in FinishReason}
-_MOST = 1000
+_REASON_BY_VALUE = {reason.value: reason for reason in FinishReason}
+_MAX_SENTENCE = 1000
 """Characters of a sentence; an imported file may hold more."""
 
 
@@ -84,9 +84,9 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
     failure = None
     if isinstance(error, dict) and isinstance(message := error.get("message"), str) and message.strip():
         hint = error.get("hint")
-        failure = AppError(message[:_MOST], hint[:_MOST] if isinstance(hint, str) else "")
+        failure = AppError(message[:_MAX_SENTENCE], hint[:_MAX_SENTENCE] if isinstance(hint, str) else "")
     return Ending(
-        _REASONS.get(reason) if isinstance(reason, str) else None,
+        _REASON_BY_VALUE.get(reason) if isinstance(reason, str) else None,
         repeats if type(repeats) is int and repeats > 0 else 0,
         failure,
         numbers.get("at_limit") is True,
@@ -104,7 +104,7 @@ def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _KEY, _N_KEPT, _SUMMARY = "compaction", "n_kept", "summary"
-_LONGEST = 100_000
+_MAX_SUMMARY = 100_000
 """Characters of a summary; an imported file may hold more."""
 
 
@@ -136,4 +136,4 @@ def compaction_in(numbers: Mapping[str, Any]) -> Compaction | None:
     n_kept, summary = found.get(_N_KEPT), found.get(_SUMMARY)
     if type(n_kept) is not int or n_kept < 0 or not isinstance(summary, str):
         return None
-    return Compaction(n_kept, summary[:_LONGEST])
+    return Compaction(n_kept, summary[:_MAX_SUMMARY])

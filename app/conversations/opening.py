@@ -30,7 +30,7 @@ from app.conversations.database import (
 from app.core import atomic, regular_file
 from app.core.errors import StoreError
 
-_SUFFIXES = ("", "-wal", "-shm")
+_DATABASE_SUFFIXES = ("", "-wal", "-shm")
 """Of the files that make up one database."""
 _DAY_S = 24 * 3600.0
 
@@ -139,7 +139,7 @@ def _restore(file: Path) -> str:
     new = file.with_name(file.name + "-restored")
     aside = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y-%m-%d-%H%M%S')}{file.suffix}")
     backup = next((backup for backup in _backups(file) if _copied_intact(backup, new)), None)
-    for suffix in _SUFFIXES:
+    for suffix in _DATABASE_SUFFIXES:
         with suppress(FileNotFoundError):
             file.with_name(file.name + suffix).rename(aside.with_name(aside.name + suffix))
     if backup is None:

@@ -18,7 +18,7 @@ SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
 NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
-_EMPTY = "{}"
+_EMPTY_OBJECT = "{}"
 ROLES = {role.value: role for role in Role}
 STATES = {state.value: state for state in State}
 
@@ -33,7 +33,7 @@ def to_node(row: Sequence[Any]) -> Node:
     """Return a message; its role or state may be one of a newer version."""
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
     role, state = ROLES.get(raw_role, Role.USER), STATES.get(raw_state, State.CUT)
-    numbers = {} if stats == _EMPTY else to_document(stats)
+    numbers = {} if stats == _EMPTY_OBJECT else to_document(stats)
     return Node(number, parent, role, text, reasoning, state, created, numbers)
 
 

@@ -11,9 +11,9 @@ from app.conversations.database import Database
 from app.conversations.rows import storable
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
-_TRIGRAM = 3
+_TRIGRAM_LENGTH = 3
 _EXCERPT_CHARS = 160
-_BEFORE = 24
+_CHARACTERS_BEFORE_HIT = 24
 """Characters of an excerpt before its first hit."""
 
 
@@ -48,7 +48,7 @@ def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Ex
     """Return about `length` characters on one line: the beginning, or those around the first hit if it is later."""
     pattern = any_of(words)
     first = pattern.search(text)
-    start = max(0, first.start() - _BEFORE) if first and first.end() > length else 0
+    start = max(0, first.start() - _CHARACTERS_BEFORE_HIT) if first and first.end() > length else 0
     if start:
         # Begin with a whole word, if there is a space to cut at.
         space = re.compile(r"\s").search(text, start, first.start() if first else start)
@@ -66,8 +66,8 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
         return ()
     # The full-text index has no words of fewer than three letters, and no titles.
     database.connection.create_function("has_words", 2, _has_words, deterministic=True)
-    short = " ".join(word for word in words if len(word) < _TRIGRAM)
-    long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM)
+    short = " ".join(word for word in words if len(word) < _TRIGRAM_LENGTH)
+    long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM_LENGTH)
     source = "found CROSS JOIN messages m ON m.id = found.rowid AND found MATCH :long" if long else "messages m"
     rows = database.rows(
         f"""

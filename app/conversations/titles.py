@@ -12,16 +12,16 @@ MAX_COLUMNS = 100
 """Of a title in a list."""
 _LONGEST_PROMPT = 4000
 """Characters that a title is made from."""
-_LONGEST = 200
+_MAX_CHOSEN_CHARACTERS = 200
 """Characters of a title that the user chose."""
 _ELLIPSIS = "…"
-_CLAUSES = (re.compile("[;:] "), re.compile(", "))
+_CLAUSE_ENDS = (re.compile("[;:] "), re.compile(", "))
 """Ends of clauses, larger ones first."""
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
-_EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
+_CODE_FENCE = re.compile(r"^\s*(```|~~~)")
+_BLOCK_PREFIX = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_HTML_TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
+_MARKDOWN_EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 
 
 def title_of(prompt: str) -> str:
@@ -36,7 +36,7 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
     code: list[str] = []
     in_code = False
     for line in lines:
-        if _FENCE.match(line):
+        if _CODE_FENCE.match(line):
             in_code = not in_code
         else:
             (code if in_code else prose).append(line)
@@ -66,7 +66,7 @@ def fit(text: str, columns: int) -> str:
 
 def in_brief(text: str, columns: int) -> str:
     """Return as many clauses as fit into the columns; the whole text if none does."""
-    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
+    ends = (each.start() for clause in _CLAUSE_ENDS for each in reversed(list(clause.finditer(text))))
     return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
 
 
@@ -77,7 +77,7 @@ def width(text: str) -> int:
 
 def one_line(text: str) -> str:
     """Return a chosen title, printable, on one line and of bounded length."""
-    return _one_line(printable(text[: 4 * _LONGEST]))[:_LONGEST].rstrip()
+    return _one_line(printable(text[: 4 * _MAX_CHOSEN_CHARACTERS]))[:_MAX_CHOSEN_CHARACTERS].rstrip()
 
 
 def _columns(character: str) -> int:
@@ -92,5 +92,5 @@ def _one_line(text: str) -> str:
 
 def _plain(line: str) -> str:
     """Return a line without Markdown."""
-    line = _TAG.sub(" ", _LINK.sub(r"\1", _LEAD.sub("", line)))
-    return _one_line(_EMPHASIS.sub(r"\2", line))
+    line = _HTML_TAG.sub(" ", _MARKDOWN_LINK.sub(r"\1", _BLOCK_PREFIX.sub("", line)))
+    return _one_line(_MARKDOWN_EMPHASIS.sub(r"\2", line))

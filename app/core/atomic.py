@@ -18,7 +18,7 @@ from app.core import regular_file
 from app.core.errors import AppError
 
 T = TypeVar("T")
-_UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+_BROKEN_CONTENT_ERRORS = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 """Errors that broken content of a cache can raise."""
 
 
@@ -125,7 +125,7 @@ def read_json(path: Path, version: int, convert: Callable[[Any], T]) -> T | None
     try:
         raw = json.loads(regular_file.read_text(path))
         return convert(raw) if raw["format"] == version else None
-    except _UNUSABLE:
+    except _BROKEN_CONTENT_ERRORS:
         return None
 
 

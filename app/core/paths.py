@@ -8,7 +8,7 @@ from platformdirs import PlatformDirs
 
 from app.core.errors import AppError
 
-_DIRS = PlatformDirs("tandem", appauthor=False)
+_PLATFORM_FOLDERS = PlatformDirs("tandem", appauthor=False)
 
 
 def config_dir() -> Path:
@@ -64,6 +64,6 @@ def log_file() -> Path:
 def _folder(kind: str) -> Path:
     """Return a folder by its name in platformdirs; raise AppError for a user without a home folder."""
     try:
-        return Path(getattr(_DIRS, kind))
+        return Path(getattr(_PLATFORM_FOLDERS, kind))
     except RuntimeError:
         raise AppError("This user has no home folder to keep anything in.", "Set HOME to a folder of yours.") from None

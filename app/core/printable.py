@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-_UNPRINTABLE = re.compile(
+_UNPRINTABLE_CHARACTERS = re.compile(
     "["
     # C0 and C1 controls but tab and line feed.
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -18,10 +18,10 @@ _UNPRINTABLE = re.compile(
     "]"
 )
 _LINE_ENDS = re.compile("[\u2028\u2029]")
-_JOINERS = "\u200c\u200d"
-_JOINER_OR_SELECTOR = re.compile(f"[{_JOINERS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_RUN = re.compile(f"(.?)({_JOINER_OR_SELECTOR.pattern}+)", re.DOTALL)
-_KEYCAPS = "0123456789#*"
+_JOINER_CHARACTERS = "\u200c\u200d"
+_JOINER_OR_SELECTOR = re.compile(f"[{_JOINER_CHARACTERS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_JOINER_RUN = re.compile(f"(.?)({_JOINER_OR_SELECTOR.pattern}+)", re.DOTALL)
+_KEYCAP_BASES = "0123456789#*"
 _LONGEST_LINE = 300
 
 
@@ -31,8 +31,8 @@ def printable(text: str, after: str = "") -> str:
     The one rule for text from models and files: on the screen, in exports and in pipes. `after` is the last character
     before a piece of text.
     """
-    text = _LINE_ENDS.sub("\n", _UNPRINTABLE.sub("", text))
-    return text if text.isascii() else _RUN.sub(_needed_joiners, after + text)[len(after) :]
+    text = _LINE_ENDS.sub("\n", _UNPRINTABLE_CHARACTERS.sub("", text))
+    return text if text.isascii() else _JOINER_RUN.sub(_needed_joiners, after + text)[len(after) :]
 
 
 def _needed_joiners(found: re.Match[str]) -> str:
@@ -40,10 +40,10 @@ def _needed_joiners(found: re.Match[str]) -> str:
     kept = found[1]
     for character in found[2]:
         last = kept[-1:]
-        if character in _JOINERS:
-            is_needed = not last or not (last.isascii() or last in _JOINERS)
+        if character in _JOINER_CHARACTERS:
+            is_needed = not last or not (last.isascii() or last in _JOINER_CHARACTERS)
         else:
-            is_needed = not _JOINER_OR_SELECTOR.match(last) and (not last.isascii() or last in _KEYCAPS)
+            is_needed = not _JOINER_OR_SELECTOR.match(last) and (not last.isascii() or last in _KEYCAP_BASES)
         kept += character if is_needed else ""
     return kept
 
@@ -52,7 +52,7 @@ def escape_unprintable(document: str) -> str:
     """Escape in JSON what `printable` would remove; the value stays the same."""
     if printable(document) == document:
         return document
-    for pattern in (_UNPRINTABLE, _LINE_ENDS, _JOINER_OR_SELECTOR):
+    for pattern in (_UNPRINTABLE_CHARACTERS, _LINE_ENDS, _JOINER_OR_SELECTOR):
         document = pattern.sub(lambda found: json.dumps(found[0])[1:-1], document)
     return document
 

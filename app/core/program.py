@@ -27,7 +27,7 @@ _MAX_OUTPUT = 4 << 20
 _GRACE_S = 0.5
 _POLL_S = 0.05
 _LONGEST_MESSAGE = 300
-_FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
+_BUILD_FOLDER = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
 """Folder in which the library was built, in front of a source file."""
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
@@ -167,7 +167,7 @@ class ExitStatus:
     @property
     def how(self) -> str:
         """Such as "by signal ABRT", with the last message."""
-        message = _FOLDERS.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")
+        message = _BUILD_FOLDER.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")
         return f"{self._cause}{f': {message}' if message else ''}"
 
     @property

@@ -22,9 +22,9 @@ _LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
 """Parsing a dotted key takes time and memory cubic in its parts."""
 MAX_TEXT_BYTES = 8 << 20
 """Largest text file that a user may include."""
-_LOOK = 8192
+_PROBE_BYTES = 8192
 """Bytes that decide whether a file is text."""
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -159,14 +159,14 @@ def read_user_text(path: Path, name: str, most_bytes: int = MAX_TEXT_BYTES) -> s
     except UnicodeDecodeError:
         # Text that is not UTF-8 is most often Windows-1252.
         text = data.decode("cp1252", "replace")
-    if "\0" in text[:_LOOK]:
+    if "\0" in text[:_PROBE_BYTES]:
         raise AppError(f"{name} is not text.", "Include a text file.")
     return with_line_feeds(text)
 
 
 def marked_encoding(data: bytes) -> str | None:
     """Return the encoding of a byte order mark; None without one."""
-    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-_SAFE = re.compile(r"[\w+=:./\\-]+", re.ASCII)
+_UNQUOTED_CHARACTERS = re.compile(r"[\w+=:./\\-]+", re.ASCII)
 """Characters that cmd and PowerShell leave alone; PowerShell splits at commas."""
 
 
@@ -18,7 +18,7 @@ def quoted(word: str, system: str = sys.platform) -> str:
     """
     if not system.startswith("win"):
         return shlex.quote(word)
-    return word if _SAFE.fullmatch(word) else f'"{word}"'
+    return word if _UNQUOTED_CHARACTERS.fullmatch(word) else f'"{word}"'
 
 
 def command(words: Sequence[str]) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 from app.core.errors import DecodeError
 from app.engine.interfaces import Logits
 
-_NEGLIGIBLE = 16.0
+_NEGLIGIBLE_LOGIT_GAP = 16.0
 """Logits further below the largest are left out of the sum; with two real models no probability changed by 0.2%."""
-_FEW = 1 / 16
+_SPARSE_VOCABULARY_SHARE = 1 / 16
 """Share of the vocabulary up to which selecting values and their exponentials takes less time than all exponentials."""
 
 
@@ -35,8 +35,8 @@ def most_probable(logits: Logits) -> tuple[int, float]:
     largest = logits[token]
     if not np.isfinite(largest):
         raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; download it again.")
-    near = logits > largest - _NEGLIGIBLE
-    shifted = (logits[near] if np.count_nonzero(near) < _FEW * len(logits) else logits) - largest
+    near = logits > largest - _NEGLIGIBLE_LOGIT_GAP
+    shifted = (logits[near] if np.count_nonzero(near) < _SPARSE_VOCABULARY_SHARE * len(logits) else logits) - largest
     return token, 1.0 / float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
 
 

@@ -17,8 +17,10 @@ SHORT_BLOCK = 8
 LEAST_SHORT_TOKENS = 128
 """A shorter block needs more tokens: ruler lines, runs of zeros and empty table cells are not loops."""
 
-_BLOCKS = np.arange(1, LONGEST_BLOCK + 1)
-_LEAST = np.maximum(np.where(_BLOCKS < SHORT_BLOCK, LEAST_SHORT_TOKENS, LEAST_TOKENS), LEAST_TIMES * _BLOCKS)
+_BLOCK_LENGTHS = np.arange(1, LONGEST_BLOCK + 1)
+_MIN_REPEATED_TOKENS = np.maximum(
+    np.where(_BLOCK_LENGTHS < SHORT_BLOCK, LEAST_SHORT_TOKENS, LEAST_TOKENS), LEAST_TIMES * _BLOCK_LENGTHS
+)
 
 
 class RepetitionDetector:
@@ -39,4 +41,4 @@ class RepetitionDetector:
         # The shortest block of a loop has the most matches; each multiple has one block fewer.
         longest = int(self._matches.argmax())
         block, matches = longest + 1, int(self._matches[longest])
-        return matches // block + 1 if matches + block >= _LEAST[longest] else 0
+        return matches // block + 1 if matches + block >= _MIN_REPEATED_TOKENS[longest] else 0

@@ -24,8 +24,8 @@ _SCARCE_DISK, _FULL_DISK = 5 * GB, GB // 2
 _MIN_COLUMNS, _MIN_ROWS = 60, 16
 _TRUE_COLOR = 1 << 24
 # Of the features that llama.cpp lists, those that decide how fast a CPU is.
-_FEATURES = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
-_MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
+_CPU_FEATURES = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
+_VENDOR_NAMES = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _gpu(gpu: Gpu, facts: Facts) -> Check:
     if is_usable(gpu, facts.devices, facts.machine.gpus):
         return Check("ok", "GPU", f"{text}: used by llama.cpp")
     if not _has_driver(gpu):
-        install = f"Install {_MAKERS[gpu.vendor]}'s own driver; llama.cpp needs it."
+        install = f"Install {_VENDOR_NAMES[gpu.vendor]}'s own driver; llama.cpp needs it."
         return Check("warning", "GPU", text, (install,), f"your {gpu.name} has no driver that llama.cpp can use")
     hint = _commands(facts.advice) if gpu is facts.advised_gpu else ()
     if gpu.integrated and gpu.vendor != "apple":
@@ -196,7 +196,7 @@ def _build(facts: Facts) -> Check:
     if facts.build is None:
         failure = facts.failure or AppError("llama.cpp cannot be loaded.")
         return Check("problem", "build", failure.message, _commands(facts.advice) or (failure.hint,))
-    features = [name for name in _FEATURES if name in facts.build.features]
+    features = [name for name in _CPU_FEATURES if name in facts.build.features]
     text = ", ".join([*facts.build.backends, *features]) or "no backend"
     hint = _commands(facts.advice) if facts.advised_gpu is None else ()
     if facts.build.errors:

@@ -14,27 +14,27 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-_CGROUP = "/sys/fs/cgroup"
+_CGROUP_FOLDER = "/sys/fs/cgroup"
 CPUINFO = Path("/proc/cpuinfo")
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 _READ_BYTES = 8192
 """Bytes that hold the first CPUs of the list; the kernel queries the clock of each one that is read."""
-_MODEL = re.compile(
+_CPU_MODEL_LINE = re.compile(
     rb"^(model name|cpu family|model|stepping|cpu model|cpu|CPU (?:implementer|variant|part)|uarch)[ \t]*:[ \t]*(.+)$",
     re.MULTILINE,
 )
 _SYSCTL_S = 2.0
-_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
-_CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
-_HYBRID = "/sys/devices/cpu_core/cpus"
-_CLOCK = "/sys/devices/system/cpu/cpu{}/cpufreq/{}_max_freq"
+_SIBLINGS_FILE = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+_CAPACITY_FILE = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
+_PERFORMANCE_CPUS_FILE = "/sys/devices/cpu_core/cpus"
+_MAX_CLOCK_FILE = "/sys/devices/system/cpu/cpu{}/cpufreq/{}_max_freq"
 _PERFORMANCE_CAPACITY = 0.8
 """Share of the highest capacity above which a core is a performance core."""
 _SAMPLE_S = 0.5
 """Seconds between two samples of the CPU use of other programs."""
-_QUIET = 0.15
+_QUIET_LOAD_PER_CPU = 0.15
 """Load per CPU below which other programs cannot use much; it also includes this user's last answer."""
-_MUCH = 0.3
+_BUSY_CPU_SHARE = 0.3
 """Share of all CPUs; every system uses less in the background."""
 Read = Callable[[str], str]
 """Return the text of a file; "" if it cannot be read."""
@@ -70,7 +70,7 @@ def processor_kind() -> str:
 def _linux_kind() -> str:
     try:
         with CPUINFO.open("rb", buffering=0) as file:
-            lines = set(_MODEL.findall(file.read(_READ_BYTES) or b""))
+            lines = set(_CPU_MODEL_LINE.findall(file.read(_READ_BYTES) or b""))
     except OSError:
         return ""
     return ", ".join(sorted(b" ".join(line).decode(errors="replace") for line in lines))
@@ -133,7 +133,7 @@ def busy_cpus(processors: int) -> float | None:
     if not hasattr(os, "getloadavg"):
         return None
     try:
-        if os.getloadavg()[0] < _QUIET * processors:
+        if os.getloadavg()[0] < _QUIET_LOAD_PER_CPU * processors:
             return 0.0
         before, started = others_seconds(), time.monotonic()
         time.sleep(_SAMPLE_S)
@@ -153,12 +153,12 @@ class OthersUse:
     def is_much(self) -> bool:
         """Return whether they used so much of the usable CPUs that a measurement meanwhile is too slow."""
         elapsed = max(time.monotonic() - self._began, 1e-3)
-        return others_seconds() - self._seconds > _MUCH * len(usable_processors()) * elapsed
+        return others_seconds() - self._seconds > _BUSY_CPU_SHARE * len(usable_processors()) * elapsed
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str:
     """Format the CPU use of other programs; "" if it is low."""
-    if cpus < _MUCH * processors:
+    if cpus < _BUSY_CPU_SHARE * processors:
         return ""
     return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
 
@@ -190,7 +190,10 @@ def conditions(read: Read = read_file) -> Conditions:
 
 def _clock_cap(read: Read) -> float | None:
     """Return the lowest clock limit of any usable CPU: threads wait for the slowest."""
-    limits = [[read(_CLOCK.format(cpu, key)).strip() for key in ("scaling", "cpuinfo")] for cpu in usable_processors()]
+    limits = [
+        [read(_MAX_CLOCK_FILE.format(cpu, key)).strip() for key in ("scaling", "cpuinfo")]
+        for cpu in usable_processors()
+    ]
     known = [list(map(int, pair)) for pair in limits if all(map(str.isdecimal, pair))]
     return min((allowed / most for allowed, most in known if allowed and most), default=None)
 
@@ -200,8 +203,8 @@ def cgroup_folders(read: Read) -> list[str]:
     membership = re.search(r"^0::(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
     group = membership.group(1).rstrip("/") if membership else ""
     # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
-    inner = [_CGROUP + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
-    return [*inner, _CGROUP]
+    inner = [_CGROUP_FOLDER + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
+    return [*inner, _CGROUP_FOLDER]
 
 
 def cpu_quota(read: Read) -> float | None:
@@ -257,15 +260,15 @@ def _n_cores(cpus: frozenset[int], read: Read) -> int:
 
 
 def _cores(cpus: frozenset[int], read: Read) -> set[str]:
-    return {read(_TOPOLOGY.format(cpu)).strip() or str(cpu) for cpu in cpus}
+    return {read(_SIBLINGS_FILE.format(cpu)).strip() or str(cpu) for cpu in cpus}
 
 
 def _performance_cpus(cpus: frozenset[int], read: Read) -> frozenset[int]:
     """Return the CPUs on performance cores; all where the system does not distinguish them."""
-    hybrid = _parse_cpu_list(read(_HYBRID))
+    hybrid = _parse_cpu_list(read(_PERFORMANCE_CPUS_FILE))
     if hybrid:
         return cpus & hybrid or cpus
-    capacities = {cpu: int(text) for cpu in cpus if (text := read(_CAPACITY.format(cpu)).strip()).isdecimal()}
+    capacities = {cpu: int(text) for cpu in cpus if (text := read(_CAPACITY_FILE.format(cpu)).strip()).isdecimal()}
     if len(capacities) < len(cpus):
         return cpus
     least = _PERFORMANCE_CAPACITY * max(capacities.values())

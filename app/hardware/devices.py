@@ -12,7 +12,7 @@ _GPU_RESERVE = 768 << 20
 """Left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
 _RAM_SHARE = 0.9
 """Share of free RAM for models."""
-_FAST = "Apple"
+_FAST_INTEGRATED_VENDOR = "Apple"
 """Maker of integrated GPUs that are as fast as discrete ones."""
 
 
@@ -38,7 +38,7 @@ class Device:
 
     @property
     def is_fast(self) -> bool:
-        return self.has_own_memory or (self.kind == "igpu" and self.description.startswith(_FAST))
+        return self.has_own_memory or (self.kind == "igpu" and self.description.startswith(_FAST_INTEGRATED_VENDOR))
 
     @property
     def has_own_memory(self) -> bool:

@@ -12,12 +12,12 @@ from app.models.memory_estimate import ModelMemory
 from app.models.recommend import Proposal
 from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
 
-_SHORTEST = 1024
+_MIN_CTX = 1024
 """Tokens; a shorter context holds no conversation."""
-_USEFUL = 2048
-_BITS = {"Q8_0": 8.5, "Q6_K": 6.6, "Q5_K_M": 5.7, "Q4_K_M": 4.85, "Q3_K_M": 3.9}
+_USEFUL_CTX = 2048
+_BITS_PER_WEIGHT = {"Q8_0": 8.5, "Q6_K": 6.6, "Q5_K_M": 5.7, "Q4_K_M": 4.85, "Q3_K_M": 3.9}
 """Bits per weight for a model of 8 billion weights, from llama.cpp's quantize tool; Q2_K answers too poorly."""
-_NOTICEABLE = 0.95
+_NOTICEABLE_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,12 @@ def _shorter_context(problem: _Problem) -> Offer | None:
     def at(n_ctx: int) -> tuple[ModelMemory, ModelMemory | None]:
         return target.with_context(n_ctx), draft.with_context(n_ctx) if draft is not None else None
 
-    lengths = [1 << n for n in reversed(range(32)) if _SHORTEST <= 1 << n < target.n_ctx]
+    lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < target.n_ctx]
     if not lengths:
         return None
     shorter = {n: at(n) for n in lengths}
     fitting = next((n for n, (big, small) in shorter.items() if problem.fits(target=big, draft=small)), None)
-    n_ctx = fitting or next((n for n in lengths if n <= _USEFUL), lengths[-1])
+    n_ctx = fitting or next((n for n in lengths if n <= _USEFUL_CTX), lengths[-1])
     big, small = shorter[n_ctx]
     return Offer(
         f"a context of {n_ctx:,} tokens",
@@ -148,8 +148,8 @@ def _in_8_bits(need: ModelMemory | None) -> ModelMemory | None:
 def _smaller_quantization(problem: _Problem) -> Offer | None:
     """Offer the largest usual quantization of the target that fits."""
     target = problem.target
-    sizes = {name: int((target.n_parameters or 0) * bits / 8) for name, bits in _BITS.items()}
-    sizes = {name: size for name, size in sizes.items() if 0 < size < _NOTICEABLE * target.weights}
+    sizes = {name: int((target.n_parameters or 0) * bits / 8) for name, bits in _BITS_PER_WEIGHT.items()}
+    sizes = {name: size for name, size in sizes.items() if 0 < size < _NOTICEABLE_SHARE * target.weights}
     if not sizes:
         return None
     fitting = [name for name, size in sizes.items() if problem.fits(target=replace(target, weights=size))]

@@ -19,11 +19,11 @@ from app.core.printable import printable
 
 PROTOCOL = (7, 0)
 """RPC_PROTO_MAJOR_VERSION and RPC_PROTO_MINOR_VERSION of llama.cpp here; a server may have a lower minor version."""
-_SECONDS = 4.0
+_TIMEOUT_S = 4.0
 _MAX_DEVICES = 16
 """GGML_RPC_MAX_SERVERS, and the most devices that a model can be split over."""
 _HELLO, _DEVICE_COUNT, _DEVICE_MEMORY = 14, 15, 11
-_CAPABILITIES = 24
+_CAPABILITY_BYTES = 24
 _NOT_RPC = "does not answer like a ggml-rpc-server of this llama.cpp"
 
 
@@ -55,7 +55,7 @@ def parse_endpoint(text: str) -> str:
     return found[0]
 
 
-def query_server(endpoint: str, seconds: float = _SECONDS) -> RpcServer:
+def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
     """Ask a server for its version and the memory of its devices.
 
     Args:
@@ -72,7 +72,7 @@ def query_server(endpoint: str, seconds: float = _SECONDS) -> RpcServer:
         deadline = time.monotonic() + seconds
         with socket.create_connection((host, int(port)), timeout=seconds) as connection:
             call = partial(_call, endpoint, connection, deadline)
-            _check_version(endpoint, call(_HELLO, bytes(_CAPABILITIES), 4 + _CAPABILITIES))
+            _check_version(endpoint, call(_HELLO, bytes(_CAPABILITY_BYTES), 4 + _CAPABILITY_BYTES))
             (count,) = struct.unpack("<I", call(_DEVICE_COUNT, b"", 4))
             if not 0 < count <= _MAX_DEVICES:
                 raise _error(endpoint, f"claims {count} devices")

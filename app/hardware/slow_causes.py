@@ -21,16 +21,16 @@ _TARGET_IN_PART = 6.0
 _DRAFT_ON_CPU = 2.3  # 45 against 104 tok/s, llama.cpp#10664
 _DRAFT_OFF = 1.05
 
-_CUT = 0.01
+_NOTICEABLE_THROTTLED_SHARE = 0.01
 """Share of throttled periods that is noticeable."""
-_CAPPED = 0.97
+_CAPPED_CLOCK_SHARE = 0.97
 """Clock limit below which the CPU counts as slowed down."""
 _GOOD_ACCEPTANCE = 0.8
 """Acceptance of a well-matched pair on code."""
 _LOW_ACCEPTANCE = 0.5
 _GOOD_DRAFT_COST = 0.1
 """Cost of a drafted token, in tokens of the target, of pairs with a high speedup."""
-_NOTICEABLE = 1.05
+_NOTICEABLE_FACTOR = 1.05
 _WORTH_CHANGING = 1.1
 
 
@@ -81,7 +81,7 @@ class Cause:
 
 def diagnose(s: Situation) -> tuple[Cause, ...]:
     """Return every cause, the most expensive first; () if nothing slows the pair."""
-    found = (find(s) for find in _CAUSES)
+    found = (find(s) for find in _CAUSE_FUNCTIONS)
     return tuple(sorted(filter(None, found), key=lambda cause: -cause.factor))
 
 
@@ -184,7 +184,7 @@ def _threads(s: Situation) -> Cause | None:
 
 def _throttled(s: Situation) -> Cause | None:
     share, quota = s.conditions.throttled, s.conditions.quota
-    if not s.uses_cpu or share is None or quota is None or share < _CUT:
+    if not s.uses_cpu or share is None or quota is None or share < _NOTICEABLE_THROTTLED_SHARE:
         return None
     text = f"The container's quota of {quota:g} CPUs ran out in {share:.0%} of its time slices."
     hint = (
@@ -204,7 +204,7 @@ def _busy(s: Situation) -> Cause | None:
 
 def _capped(s: Situation) -> Cause | None:
     cap = s.conditions.clock_cap
-    if not s.uses_cpu or cap is None or cap > _CAPPED:
+    if not s.uses_cpu or cap is None or cap > _CAPPED_CLOCK_SHARE:
         return None
     text = f"The CPU clock is limited to {cap:.0%} of its maximum, by power saving or heat."
     return _unmeasured("clock", text, 1 / cap, "Choose the performance power profile; on battery, plug it in.")
@@ -239,7 +239,7 @@ def _rejected(s: Situation) -> Cause | None:
     if m is None or m.acceptance is None or m.acceptance >= _LOW_ACCEPTANCE or len(m.costs.profile.batch_ns) < 2:
         return None
     now, usual = m.best_speedup(m.acceptance, m.draft_ns), m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
-    if usual < _NOTICEABLE * now:
+    if usual < _NOTICEABLE_FACTOR * now:
         # Here a better draft would gain nothing either.
         return None
     text = (
@@ -249,7 +249,7 @@ def _rejected(s: Situation) -> Cause | None:
     return Cause("acceptance", text, usual / now, measured=True, hint=hint)
 
 
-_CAUSES = (
+_CAUSE_FUNCTIONS = (
     _too_little_memory,
     _target_on_cpu,
     _target_in_part,

@@ -13,7 +13,7 @@ from app.settings.placement import KV_TYPES
 
 SEQUENCE = 0
 """The only sequence of a context."""
-_FEW = 16
+_MAX_IDS_WRITTEN_SINGLY = 16
 """Up to this many ids are faster to write one by one than with NumPy."""
 
 
@@ -33,7 +33,7 @@ class Batch:
     def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
         """Write tokens at the positions after `n_past`, the last `n_outputs` of them with an output."""
         n = len(tokens)
-        if n <= _FEW:
+        if n <= _MAX_IDS_WRITTEN_SINGLY:
             batch = self.native
             for i, token in enumerate(tokens):
                 batch.token[i] = token

@@ -17,7 +17,7 @@ from app.llama.json_schema import schema_rule
 from app.llama.matcher import Vocabulary
 from app.llama.model import Model
 
-_SHAPES = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
+_TYPE_KEYWORDS = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
 """Keywords without which the arguments of a tool are an object, whatever else its schema says."""
 
 _LARK_TERMINALS = r"""
@@ -182,7 +182,7 @@ class _Builder:
         return self._rule(begin, arguments, self._text(self._form.end))
 
     def _arguments(self, schema: Any, owner: str) -> str:
-        if isinstance(schema, dict) and not _SHAPES & schema.keys():
+        if isinstance(schema, dict) and not _TYPE_KEYWORDS & schema.keys():
             schema = {**schema, "type": "object"}
         if (argument := self._form.argument) is None:
             return self._rule(schema_rule(schema, owner))

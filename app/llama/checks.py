@@ -16,7 +16,7 @@ from app.models.gguf import GgufHeader, read_header
 
 _MIN_ALIGNMENT = 32
 """TENSOR_ALIGNMENT; weights that are mapped from the file must lie so."""
-_EPSILONS = (
+_EPSILON_KEYS = (
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "attention.group_norm_epsilon",
@@ -73,7 +73,7 @@ def _fault(header: GgufHeader) -> str:
     alignment = header.metadata.get("general.alignment")
     if isinstance(alignment, int) and alignment < _MIN_ALIGNMENT:
         return f"its data lies at multiples of {alignment} bytes, which is too narrow"
-    for epsilon in map(header.of_architecture, _EPSILONS):
+    for epsilon in map(header.of_architecture, _EPSILON_KEYS):
         # NaN lies in no interval.
         if isinstance(epsilon, float) and not 0 <= epsilon < math.inf:
             return f"its normalization constant is {epsilon}"

@@ -25,16 +25,16 @@ from app.llama.params import ContextParams
 from app.models.memory_estimate import n_saved_states
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
-_REASONS = 8
+_MAX_LOG_LINES = 8
 _PARTIAL_ONLY: int = native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 _STATE_SHARE = 0.5
 """Largest share of the available RAM that a saved sequence may take."""
-_DRAFTED = MAX_DRAFT + 1
+_MAX_DRAFT_ROWS = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
 _PROCESSOR_CHUNK = 128
 """Prompt tokens in one batch on the CPU: as fast as 512 by measurement, with more frequent progress.
 
-More than `_DRAFTED`, so that they are read with the threads for prompts.
+More than `_MAX_DRAFT_ROWS`, so that they are read with the threads for prompts.
 """
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
@@ -111,7 +111,7 @@ class Context:
         library.clear_errors()
         handle = native.llama_init_from_model(self.model.handle, raw)
         if not handle:
-            if (device := scarce_device(library.last_errors(_REASONS))) is not None:
+            if (device := scarce_device(library.last_errors(_MAX_LOG_LINES))) is not None:
                 raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self.model.name}")
             reason = one_line(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
@@ -163,8 +163,8 @@ class Context:
         try:
             library.clear_errors()
             started = time.perf_counter_ns()
-            if (n > _DRAFTED) is not self._is_prompt:
-                self._is_prompt = n > _DRAFTED
+            if (n > _MAX_DRAFT_ROWS) is not self._is_prompt:
+                self._is_prompt = n > _MAX_DRAFT_ROWS
                 self._set_threads(handle)
                 self._set_abort_callback(handle)
             code = function(handle, batch)
@@ -379,7 +379,7 @@ class Context:
         # Metal logs first that a batch failed, then why.
         log_text = library.last_errors(2 if code == _FAILED else 1)
         kind = ComputeError if code == _FAILED else DecodeError
-        if code == _NO_MEMORY or scarce_device(f"{log_text} {library.last_errors(_REASONS)}") is not None:
+        if code == _NO_MEMORY or scarce_device(f"{log_text} {library.last_errors(_MAX_LOG_LINES)}") is not None:
             raise kind(
                 f"Memory ran out while {self.model.name} computed a batch.",
                 "Close other programs, or use a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",

@@ -13,12 +13,12 @@ from app.core.printable import one_line
 from app.hardware.devices import BuildInfo, Device, Kind
 from app.llama import library
 
-_KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
+_KIND_BY_TYPE: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
 """`ggml_backend_dev_type`."""
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+_SOFTWARE_RENDERERS = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
 """Words of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
-_METAL = ("MTL", "Metal")
-_SHARING = ("Apple", "Intel")
+_METAL_NAMES = ("MTL", "Metal")
+_SHARING_VENDORS = ("Apple", "Intel")
 """Vendors of GPUs that share RAM."""
 
 
@@ -117,20 +117,22 @@ def _device(handle: int, ram_available: int | None) -> Device:
 
 
 def _kind_of(handle: int) -> Kind:
-    kind = _KINDS.get(int(library_call("ggml_backend_dev_type", handle)), "accel")
+    kind = _KIND_BY_TYPE.get(int(library_call("ggml_backend_dev_type", handle)), "accel")
     if kind not in ("gpu", "igpu"):
         return kind
     about = description(handle)
-    if any(word in about.lower() for word in _SOFTWARE):
+    if any(word in about.lower() for word in _SOFTWARE_RENDERERS):
         return "software"
     # llama.cpp lists every Metal device as a GPU with memory of its own.
-    shares_memory = library_text("ggml_backend_dev_name", handle).startswith(_METAL) and about.startswith(_SHARING)
+    shares_memory = library_text("ggml_backend_dev_name", handle).startswith(_METAL_NAMES) and about.startswith(
+        _SHARING_VENDORS
+    )
     return "igpu" if shares_memory else kind
 
 
 POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
 _SIZE_OUT = ctypes.POINTER(ctypes.c_size_t)
-_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+_FUNCTION_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_backend_dev_count": (_SIZE, []),
     "ggml_backend_dev_get": (POINTER, [_SIZE]),
     "ggml_backend_dev_name": (_TEXT, [POINTER]),
@@ -167,7 +169,7 @@ def library_text(name: str, *arguments: Any) -> str:
 
 def library_call(name: str, *arguments: Any) -> Any:
     """Call a function of the library."""
-    return library.function(name, *_PROTOTYPES[name])(*arguments)
+    return library.function(name, *_FUNCTION_PROTOTYPES[name])(*arguments)
 
 
 def can_use_rpc() -> bool:

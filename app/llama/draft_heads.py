@@ -27,12 +27,12 @@ from app.models.draft_kinds import HeadFacts
 _MTP_CONTEXT = 1
 _HEAD_BATCH = MAX_DRAFT
 """Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
-_CROPPING = frozenset({"mimo2", "qwen3next", "step35"})
+_OUTPUT_ROWS_ONLY = frozenset({"mimo2", "qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
-_POSITIONS = 4
+_MROPE_POSITIONS = 4
 """Positions per token in models with M-RoPE."""
 _POINTER = ctypes.c_void_p
-_SYMBOLS: dict[str, tuple[str, str, Any, list[Any]]] = {
+_FUNCTION_PROTOTYPES: dict[str, tuple[str, str, Any, list[Any]]] = {
     "set_nextn": (
         "_Z26llama_set_embeddings_nextnP13llama_contextbb",
         "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z",
@@ -78,7 +78,7 @@ def symbol(name: str) -> Any:
     Raises:
         ModelLoadError: This library does not export it.
     """
-    itanium, msvc, result, arguments = _SYMBOLS[name]
+    itanium, msvc, result, arguments = _FUNCTION_PROTOTYPES[name]
     for mangled in (itanium, msvc):
         try:
             return function(mangled, result, arguments)
@@ -130,7 +130,7 @@ class HeadContext(Context):
         candidate of the token before, or the confidence."""
         self._candidate = 0
         """Index of the candidate that was drafted last."""
-        self._functions = {name: symbol(name) for name in _SYMBOLS}
+        self._functions = {name: symbol(name) for name in _FUNCTION_PROTOTYPES}
         super().__init__(model, params)
         self._offset = int(kind is Source.EAGLE3)
         """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
@@ -142,7 +142,7 @@ class HeadContext(Context):
         self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
         for layer in self._layers:
             self._functions["set_layer_input"](target._open(), layer, True)
-        masked = model.header.architecture in _CROPPING if kind is Source.MTP else not self._n_candidates
+        masked = model.header.architecture in _OUTPUT_ROWS_ONLY if kind is Source.MTP else not self._n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
         if kind is Source.DFLASH:
             native.llama_set_causal_attn(self._handle, facts is not None and facts.is_causal)
@@ -292,7 +292,7 @@ class _HeadBatch:
     def __init__(self, size: int, width: int) -> None:
         self.rows: Rows = np.zeros((size, width), np.float32)
         self._tokens = np.zeros(size, np.int32)
-        self._positions = np.zeros(_POSITIONS * size, np.int32)
+        self._positions = np.zeros(_MROPE_POSITIONS * size, np.int32)
         self._flags = np.zeros(size, np.int8)
         self._native = native.llama_batch()
         self._native.pos = self._pointer("pos", self._positions)
@@ -311,9 +311,9 @@ class _HeadBatch:
         batch.n_tokens = n
         self._tokens[: len(tokens)] = tokens
         # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
-        for section in range(1 if tokens else _POSITIONS - 1):
+        for section in range(1 if tokens else _MROPE_POSITIONS - 1):
             self._positions[section * n : (section + 1) * n] = range(first, first + n)
-        self._positions[(_POSITIONS - 1) * n : _POSITIONS * n] = 0
+        self._positions[(_MROPE_POSITIONS - 1) * n : _MROPE_POSITIONS * n] = 0
         self._flags[: n - n_outputs] = 0
         self._flags[n - n_outputs : n] = 1
         batch.token = self._token_pointer if tokens else None

@@ -27,11 +27,11 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.placement import CPU
 
-_READ = 0
+_READ_END = 0
 _MIB = 1 << 20
-_CACHE = re.compile(r"^\w+: size =\s*([\d.]+) MiB \(", re.MULTILINE)
+_CACHE_SIZE_LINE = re.compile(r"^\w+: size =\s*([\d.]+) MiB \(", re.MULTILINE)
 """Log line of a KV cache or of recurrent states."""
-_BUFFER = re.compile(r"(\S+) compute buffer size =\s*([\d.]+) MiB")
+_COMPUTE_BUFFER_LINE = re.compile(r"(\S+) compute buffer size =\s*([\d.]+) MiB")
 _IN_RAM = re.compile(r"^CPU|_Host$")
 
 
@@ -50,8 +50,8 @@ def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextP
 
 def corrected(need: ModelMemory, log: str) -> ModelMemory:
     """Return an estimate with the sizes of llama.cpp's log; unchanged if a line is missing."""
-    caches = [float(size) for size in _CACHE.findall(log)]
-    buffers = [(name, float(size)) for name, size in _BUFFER.findall(log)]
+    caches = [float(size) for size in _CACHE_SIZE_LINE.findall(log)]
+    buffers = [(name, float(size)) for name, size in _COMPUTE_BUFFER_LINE.findall(log)]
     if not caches or not buffers:
         return need
     on_devices = [size for name, size in buffers if not _IN_RAM.search(name)]
@@ -114,7 +114,7 @@ def _no_alloc(path: Path, model: ModelParams) -> Any:
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)
     raw.no_alloc = True
-    raw.load_mode = _READ
+    raw.load_mode = _READ_END
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
     del kept
     return handle

@@ -18,12 +18,12 @@ from app.llama import library
 from app.llama.library import native
 from app.llama.model import Model
 
-_LONGEST = 1 << 18
+_MAX_BYTES = 1 << 18
 """Bytes of a grammar; llama.cpp limits its rules and repetitions."""
 _ROOT = b"root"
-_DEEPEST = 300
+_MAX_DEPTH = 300
 """Brackets within each other; llama.cpp parses them by recursion and overflows the stack at some thousands."""
-_BRACKET = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
+_BRACKET_OR_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
 _CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
 
@@ -39,7 +39,7 @@ def candidates_of(tokens: NDArray[np.intp], logits: Logits) -> tuple[NDArray[Any
 def _nesting(text: str) -> int:
     """Return the most brackets within each other outside literals and sets of characters."""
     depth = deepest = 0
-    for part in _BRACKET.finditer(text):
+    for part in _BRACKET_OR_LITERAL.finditer(text):
         depth = max(0, depth + {"(": 1, ")": -1}.get(part[0], 0))
         deepest = max(deepest, depth)
     return deepest
@@ -57,10 +57,12 @@ class Grammar:
 
     def __init__(self, model: Model, text: str) -> None:
         data = text.encode()
-        if len(data) > _LONGEST or b"\0" in data:
-            raise UsageError(f"The grammar has {len(data):,} bytes; {_LONGEST:,} without a null are possible.")
-        if _nesting(text) > _DEEPEST:
-            raise UsageError(f"The grammar has more than {_DEEPEST} brackets within each other.", "Use rules instead.")
+        if len(data) > _MAX_BYTES or b"\0" in data:
+            raise UsageError(f"The grammar has {len(data):,} bytes; {_MAX_BYTES:,} without a null are possible.")
+        if _nesting(text) > _MAX_DEPTH:
+            raise UsageError(
+                f"The grammar has more than {_MAX_DEPTH} brackets within each other.", "Use rules instead."
+            )
         self._model = model
         library.clear_errors()
         self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend has a library beside them."""
-_CPU = re.compile(r"(?:lib)?ggml-cpu")
+_CPU_BACKEND_FILE = re.compile(r"(?:lib)?ggml-cpu")
 _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
 _LIBRARY_VARIABLES = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
@@ -26,7 +26,7 @@ def is_cpu_only_build() -> bool:
     if any(map(os.environ.get, _LIBRARY_VARIABLES)):
         return False
     names = [file.name for file in _files()]
-    return any(map(_CPU.match, names)) and all(map(_CPU_BUILD.fullmatch, names))
+    return any(map(_CPU_BACKEND_FILE.match, names)) and all(map(_CPU_BUILD.fullmatch, names))
 
 
 def gpu_backends() -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def kinds_of(params: ModelParams) -> tuple[str, ...]:
 
 
 _MMAP, _READ = 1, 0
-_REASONS = 8
+_MAX_LOG_LINES = 8
 _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 """Share of the progress for reading the file; the rest is for placing it in memory or on a device."""
 
@@ -170,7 +170,7 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
         return handle, (placement, callback)
     if not goes_on:
         raise Interrupted
-    if (device := scarce_device(library.last_errors(_REASONS))) is not None:
+    if (device := scarce_device(library.last_errors(_MAX_LOG_LINES))) is not None:
         raise no_memory(device, path.name)
     reason = one_line(library.last_errors()) or "no reason was given"
     raise ModelLoadError(
@@ -179,7 +179,7 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
     )
 
 
-_CHUNK = 8 << 20
+_CHUNK_BYTES = 8 << 20
 
 
 def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
@@ -198,15 +198,15 @@ def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
     total, done = sum(map(_size, files)), 0
     if sys.platform != "linux" or total > psutil.virtual_memory().available:
         return True
-    buffer = bytearray(_CHUNK)
+    buffer = bytearray(_CHUNK_BYTES)
     # llama.cpp reports a file that cannot be read.
     with suppress(OSError):
         for file in files:
             if not (size := _size(file)):
                 continue
             with file.open("rb", buffering=0) as stream:
-                for start in range(0, size, _CHUNK):
-                    end = min(start + _CHUNK, size)
+                for start in range(0, size, _CHUNK_BYTES):
+                    end = min(start + _CHUNK_BYTES, size)
                     if not _is_cached(stream.fileno(), start, end):
                         stream.seek(start)
                         stream.readinto(buffer)
@@ -234,25 +234,25 @@ def _size(file: Path) -> int:
         return 0
 
 
-_SIGNS = re.compile(
+_FAILURE_SIGNS = re.compile(
     r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
     re.IGNORECASE,
 )
 # The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of RAM are others.
-_BUFFER = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
+_FAILED_BUFFER_LINE = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
 _NO_DEVICE = ("output", "compute", "host", "graph", "metal")
 _OF_DEVICE = re.compile("_(Split|Private|Mapped)$")
-_MAIN = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
+_RAM_BUFFER_NAME = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
 
 
 def scarce_device(log: str) -> str | None:
     """Return the device that ran out of memory: a name, `CPU`, or "" if unknown; None for another reason."""
-    if not _SIGNS.search(log):
+    if not _FAILURE_SIGNS.search(log):
         return None
-    names = [name for name in _BUFFER.findall(log) if name.lower() not in _NO_DEVICE]
+    names = [name for name in _FAILED_BUFFER_LINE.findall(log) if name.lower() not in _NO_DEVICE]
     if not names:
         return ""
-    return CPU if _MAIN.match(names[0]) else _OF_DEVICE.sub("", names[0])
+    return CPU if _RAM_BUFFER_NAME.match(names[0]) else _OF_DEVICE.sub("", names[0])
 
 
 def no_memory(device: str, what: str) -> NoMemoryError:

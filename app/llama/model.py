@@ -296,7 +296,7 @@ def _token(value: int) -> int | None:
 MAX_RUN = 2_000
 """Longest run of characters without white space, or of white space, that llama.cpp's patterns survive."""
 # Matches only at the beginning of a run, so that a long run is scanned once.
-_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
+_LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
 
 
 def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
@@ -306,7 +306,7 @@ def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
     """
     whole: re.Pattern[str] | None = None
     reach = begin = 0
-    for run in _RUN.finditer(text):
+    for run in _LONG_RUN.finditer(text):
         if whole is None:
             texts = sorted(filter(None, kept), key=len, reverse=True)
             whole, reach = re.compile("|".join(map(re.escape, texts)) or r"(?!)"), max(map(len, texts), default=0)

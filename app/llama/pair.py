@@ -64,7 +64,7 @@ _SPARED_RECHECKS = 3
 """Rechecks that a careful measurement replaces."""
 _CACHE_SHARE, _MOST_CACHE = 0.25, 8 << 30
 """Memory for saved states if the settings name none: a share of what is free, and the default of llama-server."""
-_TEXT = (
+_CALIBRATION_TEXT = (
     "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
     "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
 )
@@ -345,7 +345,7 @@ class NativePair:
             budget_ns = CALIBRATION_NS
             if self.memory is not None and not self.memory.was_slowed and not self.memory.is_estimated:
                 budget_ns = min(budget_ns, self.memory.recalibration_ns)
-        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
+        text = self._model.tokenize(_CALIBRATION_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
 
         def stopped() -> bool:
@@ -395,7 +395,7 @@ class NativePair:
         cache, others = self.target, OthersUse()
         if cpu_model(self._params) != self._params.target:
             cache = self._draft_cache or cache
-        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: cache.n_batch]
+        text = self._model.tokenize(_CALIBRATION_TEXT * 4, parse_special=False)[: cache.n_batch]
         times = yield from measure_threads(
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )

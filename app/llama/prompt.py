@@ -22,8 +22,8 @@ from app.settings.table import EFFORTS
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""
-_MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
-_SEPARATE = "\x01"
+_TOKEN_MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_UNMERGED_CHARACTER = "\x01"
 """Character that no vocabulary merges with others."""
 
 
@@ -154,7 +154,7 @@ class PromptBuilder:
         ]
         text = self._template.render(safe, thinking, hide_in(list(tools)))
         tokens: list[int] = []
-        for index, part in enumerate(_MARK.split(text)):
+        for index, part in enumerate(_TOKEN_MARK.split(text)):
             # Marks of the template itself are dropped.
             if index % 2 == 1 and int(part) < len(hidden):
                 tokens += self._text_tokens(hidden[int(part)])
@@ -224,8 +224,8 @@ class PromptBuilder:
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
         # SentencePiece would put a space in front of the text.
-        before = self._model.tokenize(_SEPARATE, parse_special=False)
-        return self._model.tokenize(_SEPARATE + text, parse_special=False)[len(before) :]
+        before = self._model.tokenize(_UNMERGED_CHARACTER, parse_special=False)
+        return self._model.tokenize(_UNMERGED_CHARACTER + text, parse_special=False)[len(before) :]
 
     def _text(self, token: int | None) -> str:
         return "" if token is None else self._model.text_of(token)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.engine.text.reasoning import THINK, ReasoningMarkup
 
 # GPT-OSS: messages with a channel each, the last of which is the answer.
-_CHANNELS = ReasoningMarkup(
+_GPT_OSS_MARKUP = ReasoningMarkup(
     open="analysis<|message|>",
     close="<|end|>",
     answer="<|message|>",
@@ -19,7 +19,7 @@ _CHANNELS = ReasoningMarkup(
     speak="<|channel|>final<|message|>",
 )
 # Muse: messages with a recipient; those to itself are reasoning.
-_RECIPIENTS = ReasoningMarkup(
+_RECIPIENT_MARKUP = ReasoningMarkup(
     open="to=self<|message|>",
     close="<|eom|>",
     answer="<|message|>",
@@ -31,7 +31,7 @@ _RECIPIENTS = ReasoningMarkup(
     speak=" to=user<|message|>",
 )
 # Solar Open: a message of reasoning and one of content.
-_MESSAGES = ReasoningMarkup(
+_MESSAGE_MARKUP = ReasoningMarkup(
     open="<|think|>",
     close="<|end|>",
     answer="<|content|>",
@@ -63,10 +63,10 @@ def _tags(open: str, close: str, think: str = "", *, reopens: bool = False) -> R
     return ReasoningMarkup(open, close, think=think or open, conclude=close, reopens=reopens)
 
 
-_FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
-    (("<|channel|>", "<|message|>"), _CHANNELS),
-    (("<|eom|>", "to=self"), _RECIPIENTS),
-    (("<|think|>", "<|content|>"), _MESSAGES),
+_FAMILY_MARKUPS: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
+    (("<|channel|>", "<|message|>"), _GPT_OSS_MARKUP),
+    (("<|eom|>", "to=self"), _RECIPIENT_MARKUP),
+    (("<|think|>", "<|content|>"), _MESSAGE_MARKUP),
     (
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
         # Kimi K3
@@ -130,4 +130,4 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
 def markup_of(template: str | None) -> ReasoningMarkup:
     """Return the marks that a chat template names; without any, the most common ones."""
     source = template or ""
-    return next((markup for signs, markup in _FAMILIES if all(sign in source for sign in signs)), THINK)
+    return next((markup for signs, markup in _FAMILY_MARKUPS if all(sign in source for sign in signs)), THINK)

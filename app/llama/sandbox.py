@@ -47,7 +47,7 @@ MAX_MADE = 128 * MAX_CHARACTERS
 _AGAIN_S = 0.1
 _MAX_COMPARED = 100
 
-_FILTERS = """
+_ALLOWED_FILTERS = """
 abs attr capitalize count d default dictsort e escape first float groupby indent int items join last length list lower
 map max min reject rejectattr replace reverse round safe select selectattr sort string title tojson trim unique upper
 """
@@ -116,7 +116,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.renew_budget()
         self.globals.update(functions, namespace=_Namespace)
         del self.globals["lipsum"]
-        allowed = _FILTERS.split()
+        allowed = _ALLOWED_FILTERS.split()
         self.filters = {n: self._guarded(n, f) if n in allowed else _refused(n) for n, f in self.filters.items()}
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there

@@ -25,10 +25,10 @@ CHATML = (
 """For models without a template, as in llama.cpp."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
 """Marks that end or begin a turn."""
-_BLOCKS = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
-_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+_THINKING_BLOCK_TEST = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which templates read the reasoning of a message."""
-_EFFORTS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
+_EFFORT_FIELDS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
 _ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
 _OFF = {
     "enable_thinking": False,
@@ -82,7 +82,7 @@ class ChatTemplate:
         self.is_chatml = source is None
         source = CHATML if source is None else source
         self._specials = {"bos_token": bos, "eos_token": eos}
-        self._in_blocks = _BLOCKS.search(source) is not None
+        self._in_blocks = _THINKING_BLOCK_TEST.search(source) is not None
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
@@ -271,7 +271,7 @@ def _as_value(
     if message.reasoning and in_blocks:
         value["content"] = [{"type": "thinking", "thinking": message.reasoning}, text]
     elif message.reasoning:
-        value |= dict.fromkeys(_THOUGHTS, message.reasoning)
+        value |= dict.fromkeys(_REASONING_FIELDS, message.reasoning)
     if message.tool_calls:
         value["tool_calls"] = [_as_call(call, as_text=as_text) for call in message.tool_calls]
     return value
@@ -289,4 +289,6 @@ def _switches(thinking: Thinking) -> dict[str, Any]:
     """Return the variables that request reasoning, under every name that templates use."""
     enabled: dict[str, Any] = {} if thinking.enabled is None else _ON if thinking.enabled else _OFF
     effort = thinking.effort
-    return enabled if effort is None or thinking.enabled is False else {**enabled, **dict.fromkeys(_EFFORTS, effort)}
+    return (
+        enabled if effort is None or thinking.enabled is False else {**enabled, **dict.fromkeys(_EFFORT_FIELDS, effort)}
+    )

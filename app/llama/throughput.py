@@ -37,7 +37,7 @@ class _InitParams(ctypes.Structure):
     _fields_ = (("mem_size", _SIZE), ("mem_buffer", _POINTER), ("no_alloc", ctypes.c_bool))
 
 
-_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+_FUNCTION_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ggml_init": (_POINTER, [_InitParams]),
     "ggml_free": (None, [_POINTER]),
     "ggml_new_tensor_2d": (_POINTER, [_POINTER, ctypes.c_int, _INT64, _INT64]),
@@ -91,7 +91,7 @@ def _measured(
     Raises:
         MemoryError: The device has no room.
     """
-    ggml = {name: function(name, *prototype) for name, prototype in _PROTOTYPES.items()}
+    ggml = {name: function(name, *prototype) for name, prototype in _FUNCTION_PROTOTYPES.items()}
     with ExitStack() as stack:
 
         def owned(make: str, free: str, *arguments: Any) -> int:

@@ -27,12 +27,12 @@ from app.models.source import (
 )
 from app.settings.table import nearest
 
-_TEXTS = ("title", "family", "good_at", "license", "tested_with")
-_FORMER = {"licence": "license"}
+_TEXT_KEYS = ("title", "family", "good_at", "license", "tested_with")
+_FORMER_KEYS = {"licence": "license"}
 """Earlier spellings of keys, still read."""
-_NUMBERS = ("memory_gb", "bytes_per_token", "expert_bytes", "expert_layers", "context")
-_PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "published", "target", "draft", "sampling", "drafting")
-_FIX = "Fix it, or move it away; no pair in it is known until then."
+_NUMBER_KEYS = ("memory_gb", "bytes_per_token", "expert_bytes", "expert_layers", "context")
+_PAIR_KEYS = (*_TEXT_KEYS, *_NUMBER_KEYS, "working", "published", "target", "draft", "sampling", "drafting")
+_CATALOG_FIX = "Fix it, or move it away; no pair in it is known until then."
 _SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _PAYING_SPEEDUP = 1.1
@@ -159,7 +159,7 @@ def _shipped(file: Path) -> dict[str, Pair]:
 
 def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
     """Return the pairs of a file by name."""
-    table = regular_file.read_toml(file, CatalogError, _FIX)
+    table = regular_file.read_toml(file, CatalogError, _CATALOG_FIX)
     check_table(table, ("pairs",), f"{file}", "")
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):
@@ -171,15 +171,15 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
     """Read one entry of a catalog file. Raises CatalogError that names file, entry and key."""
     where = f"{file}: pairs.{name}"
     if isinstance(entry, dict):
-        entry = {_FORMER.get(key, key): value for key, value in entry.items()}
+        entry = {_FORMER_KEYS.get(key, key): value for key, value in entry.items()}
     check_table(entry, _PAIR_KEYS, where, "Write [pairs.NAME].")
     if "target" not in entry:
         raise CatalogError(
             f"{where} has no target.",
             'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
         )
-    fields: dict[str, Any] = {key: text(entry, key, where) or "" for key in _TEXTS}
-    fields |= {key: whole(entry, key, where) or 0 for key in _NUMBERS}
+    fields: dict[str, Any] = {key: text(entry, key, where) or "" for key in _TEXT_KEYS}
+    fields |= {key: whole(entry, key, where) or 0 for key in _NUMBER_KEYS}
     fields["title"] = fields["title"] or name
     sampling, drafting = entry.get("sampling", {}), entry.get("drafting")
     params(SamplingParams(), sampling, f"{where}.sampling")
@@ -197,7 +197,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
 
 def write_pair(pair: Pair) -> dict[str, Any]:
     """Return the entry that `read_pair` reads as this pair; paths are absolute."""
-    entry: dict[str, Any] = {key: value for key in (*_TEXTS, *_NUMBERS) if (value := getattr(pair, key))}
+    entry: dict[str, Any] = {key: value for key in (*_TEXT_KEYS, *_NUMBER_KEYS) if (value := getattr(pair, key))}
     if pair.working is not None:
         entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
     if pair.published:

@@ -33,25 +33,25 @@ _MAX_KEY_BYTES = 65_535
 _MAX_VALUES = 65_536
 _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
-_ALIGNMENT = 32
+_DEFAULT_ALIGNMENT = 32
 _MAX_ELEMENTS = 1 << 22
-_AGAIN = "Download it again; tandem setup does that for a pair from Hugging Face."
+_DOWNLOAD_AGAIN_FIX = "Download it again; tandem setup does that for a pair from Hugging Face."
 MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
 _FOREIGN_BYTES = 64
-_FOREIGN = {
+_FOREIGN_MAGIC = {
     b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
     b"<!doctype html": "it is a web page",
     b"<html": "it is a web page",
 }
 """Other formats by their beginning."""
 _STRING, _ARRAY = 8, 9
-_INTEGERS = (4, 5, 7)
-_SHORT = 512
+_INTEGER_TYPES = (4, 5, 7)
+_MAX_KEPT_ARRAY = 512
 """One number per layer, of as many layers as llama.cpp knows."""
-_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_U32, _U64 = _FORMATS[4], _FORMATS[10]
+_STRUCT_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_U32, _U64 = _STRUCT_FORMATS[4], _STRUCT_FORMATS[10]
 
 
 class HeaderError(Exception):
@@ -94,7 +94,7 @@ class GgufHeader:
     def data_start(self) -> int:
         """Return the byte offset of the tensor data in the file."""
         alignment = self.metadata.get("general.alignment")
-        size = alignment if isinstance(alignment, int) and alignment > 0 else _ALIGNMENT
+        size = alignment if isinstance(alignment, int) and alignment > 0 else _DEFAULT_ALIGNMENT
         return -(-self.n_bytes // size) * size
 
     def tensor_bytes(self, file_bytes: int) -> Iterator[tuple[str, int]]:
@@ -201,7 +201,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         if not any(magic):
             raise HeaderError("it begins with zeros, as a power cut may leave it")
         beginning = data[:_FOREIGN_BYTES].lstrip().lower()
-        known = (what for start, what in _FOREIGN.items() if beginning.startswith(start))
+        known = (what for start, what in _FOREIGN_MAGIC.items() if beginning.startswith(start))
         raise ForeignHeaderError(next(known, "it does not begin with GGUF"))
     version = reader.number(_U32)
     if version not in (2, 3):
@@ -251,21 +251,21 @@ def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
     kind = reader.number(_U32)
     if kind == _STRING:
         return reader.take(reader.number(_U64)).decode("utf-8", errors="replace")
-    if kind in _FORMATS:
-        return cast("Scalar", reader.number(_FORMATS[kind]))
+    if kind in _STRUCT_FORMATS:
+        return cast("Scalar", reader.number(_STRUCT_FORMATS[kind]))
     if kind != _ARRAY:
         raise HeaderError(f"a value has the unknown type {kind}")
     element, count = reader.number(_U32), reader.number(_U64)
     if element == _STRING:
         return reader.strings(count, keep=vocabulary and key == TOKENS_KEY)
-    if element in _INTEGERS and (count <= _SHORT or (vocabulary and key == TYPES_KEY)):
+    if element in _INTEGER_TYPES and (count <= _MAX_KEPT_ARRAY or (vocabulary and key == TYPES_KEY)):
         if count > _MAX_ELEMENTS:
             raise HeaderError("an array is longer than any model needs")
-        layout = f"<{count}{_FORMATS[element][1]}"
+        layout = f"<{count}{_STRUCT_FORMATS[element][1]}"
         return list(struct.unpack(layout, reader.take(struct.calcsize(layout))))
-    if element not in _FORMATS:
+    if element not in _STRUCT_FORMATS:
         raise HeaderError(f"an array has elements of the unknown type {element}")
-    reader.skip(count * struct.calcsize(_FORMATS[element]))
+    reader.skip(count * struct.calcsize(_STRUCT_FORMATS[element]))
     return None
 
 
@@ -279,7 +279,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     with file_errors(path):
         # Before it is opened: opening a pipe waits for a writer.
         if regular_file.status(path).st_size == 0:
-            raise DamagedFileError(f"{path} is empty.", _AGAIN)
+            raise DamagedFileError(f"{path} is empty.", _DOWNLOAD_AGAIN_FIX)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header = parse_header(data, tensors=tensors, vocabulary=vocabulary)
     n_parts = header.metadata.get("split.count")
@@ -304,11 +304,11 @@ def file_errors(path: Path) -> Iterator[None]:
     except regular_file.PipeOrDeviceError:
         raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
     except HeaderIncompleteError:
-        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", _AGAIN) from None
+        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", _DOWNLOAD_AGAIN_FIX) from None
     except ForeignHeaderError as error:
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
     except HeaderError as error:
-        raise DamagedFileError(f"{path} is damaged: {error}.", _AGAIN) from None
+        raise DamagedFileError(f"{path} is damaged: {error}.", _DOWNLOAD_AGAIN_FIX) from None
     except (OSError, ValueError) as error:
         # A name with a zero byte is a ValueError.
         reason = getattr(error, "strerror", None) or error

@@ -6,7 +6,7 @@ from itertools import repeat
 
 from app.models.gguf import GgufHeader
 
-_F16 = 2
+_F16_BYTES = 2
 """Bytes of a value in the KV cache."""
 _FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
 """Period of the layers without a sliding window where the file does not say; 2 in other architectures."""
@@ -24,7 +24,7 @@ def head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
 def kv_bytes(header: GgufHeader, width: int) -> int:
     """Return the keys and values of one token in all layers but MTP layers; sliding windows count in full."""
     if by_layer := _kv_widths(header, width):
-        return _F16 * sum(values for values, _ in by_layer)
+        return _F16_BYTES * sum(values for values, _ in by_layer)
     heads, key, value = head_widths(header, width)
     kv_heads, layers = header.of_architecture("attention.head_count_kv"), _trunk(header)
     if isinstance(kv_heads, list):
@@ -32,7 +32,7 @@ def kv_bytes(header: GgufHeader, width: int) -> int:
     else:
         layers -= recurrent_layers(header) if _alternates(header) else 0
         total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
-    return _F16 * total * (key + value)
+    return _F16_BYTES * total * (key + value)
 
 
 def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:

@@ -33,7 +33,7 @@ _ADDS_BOS_PRES = (
 _ALWAYS_ADDS_BOS = "gemma4"
 """Ignores the file, because earlier conversions got it wrong."""
 _LONGEST_NAME = 80
-_F32 = 4
+_F32_BYTES = 4
 _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
 EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
@@ -43,7 +43,7 @@ _LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
 SHARED_SHARE = 0.05
 """Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
 
-_RECURRENT = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
+_RECURRENT_ARCHITECTURES = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
 _HYBRID_WITHOUT_ROLLBACK = frozenset(
     {"falcon-h1", "granitehybrid", "jamba", "kimi-linear", "minimax-01", "plamo2", "qwen3next"}
 )
@@ -174,7 +174,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         expert_bytes=expert_bytes,
         expert_layers=expert_layers,
         recommended=recommended(header.metadata),
-        state_bytes=_F32 * state_values(header) * recurrent_layers(header),
+        state_bytes=_F32_BYTES * state_values(header) * recurrent_layers(header),
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
@@ -206,7 +206,7 @@ def _mtp_layers(header: GgufHeader) -> tuple[int, str]:
 
 def is_recurrent(architecture: str) -> bool:
     """Return True for architectures whose recurrent state cannot be cut back (llama.cpp's src/llama-arch.cpp)."""
-    return architecture in _RECURRENT | _HYBRID_WITHOUT_ROLLBACK | _HYBRID_WITH_ROLLBACK
+    return architecture in _RECURRENT_ARCHITECTURES | _HYBRID_WITHOUT_ROLLBACK | _HYBRID_WITH_ROLLBACK
 
 
 def keeps_snapshots(header: GgufHeader) -> bool:

@@ -11,15 +11,15 @@ from app.core.regular_file import is_file
 _WITH_QUANTIZATION = re.compile(
     r"[-._](?:ud-)?(?:i?q\d+(?:_\w+)?|tq\d_\d|b?f16|f32|fp16|mxfp4)(?![a-z0-9]).*$", re.IGNORECASE
 )
-_QUANTIZATION = re.compile(
+_QUANTIZATION_NAME = re.compile(
     r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
     r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9]|_\d+_\d+)",
     re.IGNORECASE,
 )
 """Q4_0_4_4 and similar types, which llama.cpp has dropped, are not Q4_0."""
-_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
-_NAMELESS = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
-_SIZES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
+_SPLIT_FILE_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
+_MEANINGLESS_STEM = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
+_MIX_SUFFIXES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
 
 def known_as(file: str, own: str) -> str:
@@ -34,7 +34,7 @@ def known_as(file: str, own: str) -> str:
     name = PurePath(file).name
     part = part_of(name)
     stem = _WITH_QUANTIZATION.sub("", part.stem if part is not None else name.removesuffix(".gguf"))
-    return stem if stem and not _NAMELESS.match(stem) else own or stem
+    return stem if stem and not _MEANINGLESS_STEM.match(stem) else own or stem
 
 
 def apart(target: str, draft: str) -> str:
@@ -51,12 +51,12 @@ def file_type(name: str) -> str:
     """Return llama.cpp's name of a file type as in file names: "Q4_K - Medium" is Q4_K_M."""
     head, _, size = name.partition(" - ")
     # The only type without a size in its file name.
-    return head if head == "Q2_K" and size == "Medium" else head + _SIZES.get(size, "")
+    return head if head == "Q2_K" and size == "Medium" else head + _MIX_SUFFIXES.get(size, "")
 
 
 def quantization(name: str) -> str:
     """Return the quantization in a file name, in upper case; "" without one."""
-    found = _QUANTIZATION.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION.findall(name)
+    found = _QUANTIZATION_NAME.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION_NAME.findall(name)
     return found[-1].upper() if found else ""
 
 
@@ -75,7 +75,7 @@ class Part(NamedTuple):
 
 def part_of(name: str) -> Part | None:
     """Return the position of a file by its name; None for a whole model."""
-    found = _PART.fullmatch(name)
+    found = _SPLIT_FILE_NAME.fullmatch(name)
     return Part(found["stem"], int(found["number"]), int(found["count"])) if found else None
 
 

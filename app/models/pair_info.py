@@ -9,7 +9,7 @@ from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.models.memory_estimate import longest_trained, round_up
 from app.settings.layers import ThinkingSupport
 
-_STEP = 1024
+_CTX_MULTIPLE = 1024
 _LEAST_ROOM = 1024
 """Tokens for an answer."""
 _SHARE_OF_ROOM = 4
@@ -136,7 +136,7 @@ def context_limit(pair: PairInfo) -> ContextLimit:
 def enough_for(pair: PairInfo, n_tokens: int) -> int:
     """Return a context for so many tokens and an answer; 0 if the limit is too short."""
     limit, with_answer = context_limit(pair).n_ctx, n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)
-    return min(limit, -(-with_answer // _STEP) * _STEP) if n_tokens < limit else 0
+    return min(limit, -(-with_answer // _CTX_MULTIPLE) * _CTX_MULTIPLE) if n_tokens < limit else 0
 
 
 def context_remark(pair: PairInfo, n_ctx: int) -> str:

@@ -17,8 +17,8 @@ from app.models.model_names import apart, known_as, parts_here, quantization
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 
-_REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
-_DEMO = "SmolLM2-135M-Instruct"
+_GGUF_SUFFIX = re.compile(r"[-_.]gguf$", re.IGNORECASE)
+_DEMO_MODEL = "SmolLM2-135M-Instruct"
 _DEMO_DRAFT = "a smaller copy of it"
 SAME_FILE = "the same file"
 NO_DRAFT = "none"
@@ -39,7 +39,7 @@ _KEEP_FREE = 200_000_000
 def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
     """Return the target's name with its quantization, and how the draft's name differs; "" without a draft."""
     if pair.is_demo:
-        return _DEMO, _DEMO_DRAFT if pair.draft is not None else ""
+        return _DEMO_MODEL, _DEMO_DRAFT if pair.draft is not None else ""
     name, quant, file = _named(pair.target, files.target.path.name if files is not None else "")
     text = f"{name} {quant}".strip()
     if pair.draft is None:
@@ -69,7 +69,7 @@ def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
         file = PurePath(str(source)).name
         if isinstance(source, HubModel):
             quant = source.quant or ""
-            file = PurePath(source.file).name if source.file else _REPOSITORY.sub("", source.repo.rpartition("/")[2])
+            file = PurePath(source.file).name if source.file else _GGUF_SUFFIX.sub("", source.repo.rpartition("/")[2])
     return known_as(file, ""), quant or quantization(file), file
 
 

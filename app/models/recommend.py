@@ -20,12 +20,12 @@ from app.settings.placement import experts_in_ram
 PLEASANT = 8.0
 """Tokens per second without drafts: people read five or six, and skim faster."""
 N_PROPOSED = 3
-_TIGHT = 0.9
-_FAST = 30.0
+_TIGHT_FIT_SHARE = 0.9
+_FAST_TOK_PER_S = 30.0
 """Above this no one waits, and the estimate is poor."""
 _USUAL_BYTES_PER_S = 40e9
 """Bandwidth of a desktop's RAM where it is not measured; it orders pairs and is never shown."""
-_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
+_SPEED_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
 """Tokens per second to which an estimate is rounded."""
 
 
@@ -123,7 +123,7 @@ class Proposal:
         """The expected speed as text; "" if unknown, or too fast to matter."""
         if self.measured:
             return self.measured
-        if self.speed is None or self.speed >= _FAST:
+        if self.speed is None or self.speed >= _FAST_TOK_PER_S:
             return ""
         return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
@@ -144,7 +144,7 @@ def weigh(pair: Pair, room: Room | None) -> Proposal:
     if spare < 0:
         reason = f"needs {rough}{memory_size(need)}, {memory_size(-spare)} more{where} than is free for models"
         return Proposal(pair, Fit.TOO_BIG, need, reason)
-    fit = Fit.TIGHT if spare < (1 - _TIGHT) * free else Fit.FITS
+    fit = Fit.TIGHT if spare < (1 - _TIGHT_FIT_SHARE) * free else Fit.FITS
     speed, slow = _speed(pair, room, moved)
     known = room.measured.get(pair.name)
     measured = (known.text or rate(known.tokens_per_second)) if known is not None else ""
@@ -249,8 +249,8 @@ def _speed(pair: Pair, room: Room, moved: int = 0) -> tuple[float | None, bool]:
         from_ram = in_ram if moved else 0 if room.device else total
         return None, from_ram * PLEASANT > _USUAL_BYTES_PER_S
     speed = 1 / ((total - in_ram) / room.bytes_per_s + in_ram / (room.ram_bytes_per_s or math.inf))
-    if 0.5 <= speed < _FAST:
-        speed = float(min(_STEPS, key=lambda step: abs(math.log(speed / step))))
+    if 0.5 <= speed < _FAST_TOK_PER_S:
+        speed = float(min(_SPEED_STEPS, key=lambda step: abs(math.log(speed / step))))
     return speed, speed < PLEASANT
 
 

@@ -23,7 +23,7 @@ from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
 _MOVE_AWAY = "Move it away; tandem setup writes it again and downloads nothing that is here."
-_INVALID = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_INVALID_TABLE_ERRORS = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Raised by reading a table that has another shape."""
 
 
@@ -129,7 +129,7 @@ class Registry:
             return _registered(table, self._file)
         except CatalogError as error:
             raise CatalogError(error.message, _MOVE_AWAY) from error
-        except _INVALID as error:
+        except _INVALID_TABLE_ERRORS as error:
             raise CatalogError(f"{self._file} cannot be read: its structure is wrong.", _MOVE_AWAY) from error
 
     def add(self, pair: SetUp, *, default: bool | None = None) -> None:

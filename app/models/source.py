@@ -12,12 +12,12 @@ from app.core.regular_file import is_file, is_folder
 
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
-_NAME = r"(?![A-Za-z0-9._-]*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_REPOSITORY_NAME = r"(?![A-Za-z0-9._-]*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 """The rule of the hub's client, which refuses any other."""
-_REPOSITORY = rf"{_NAME}/{_NAME}(?<!\.git)"
-_HUB = re.compile(rf"(?P<repo>{_REPOSITORY})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
-_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
-_GGUF = ".gguf"
+_REPOSITORY_ID = rf"{_REPOSITORY_NAME}/{_REPOSITORY_NAME}(?<!\.git)"
+_HUB_SOURCE = re.compile(rf"(?P<repo>{_REPOSITORY_ID})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
+_HUB_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
+_GGUF_SUFFIX = ".gguf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ def parse_source(text: str) -> ModelSource:
     path = home_expanded(text)
     if text.startswith(("/", "~", "./", "../")) or (text and is_file(path)):
         return LocalModel(path.absolute())
-    if "/" in text and ":" not in text and text.lower().endswith(_GGUF) and is_folder(path.parent):
+    if "/" in text and ":" not in text and text.lower().endswith(_GGUF_SUFFIX) and is_folder(path.parent):
         return LocalModel(path.absolute())
-    is_address = "://" in text or text.split("/")[0].lower() in _HOSTS
+    is_address = "://" in text or text.split("/")[0].lower() in _HUB_HOSTS
     if (model := _on_hub(_without_host(text) if is_address else text)) is not None:
         return model
-    if not is_address and (text.lower().endswith(_GGUF) or "\\" in text):
+    if not is_address and (text.lower().endswith(_GGUF_SUFFIX) or "\\" in text):
         return LocalModel(path.absolute())
     if text and is_folder(path):
         raise UsageError(f"{text} is a folder, not a model.", "Name the .gguf file inside it.")
@@ -117,7 +117,7 @@ def parse_source(text: str) -> ModelSource:
 
 def is_repository(name: str) -> bool:
     """Return whether this is a valid name of a repository."""
-    return re.fullmatch(_REPOSITORY, name) is not None
+    return re.fullmatch(_REPOSITORY_ID, name) is not None
 
 
 def home_expanded(text: str) -> Path:
@@ -135,13 +135,13 @@ def _on_hub(text: str) -> HubModel | None:
     revision, file = None, None
     if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):
         text, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:]) or None
-    elif len(parts) > 2 and ":" not in text and text.lower().endswith(_GGUF):
+    elif len(parts) > 2 and ":" not in text and text.lower().endswith(_GGUF_SUFFIX):
         text, file = "/".join(parts[:2]), "/".join(parts[2:])
-    found = _HUB.fullmatch(text)
+    found = _HUB_SOURCE.fullmatch(text)
     if found is None:
         return None
     repo, revision, want = found["repo"], revision or found["revision"] or DEFAULT_REVISION, file or found["want"]
-    if want is not None and want.lower().endswith(_GGUF):
+    if want is not None and want.lower().endswith(_GGUF_SUFFIX):
         return HubModel(repo, file=want, revision=revision)
     return HubModel(repo, quant=want, revision=revision)
 
@@ -150,7 +150,7 @@ def _without_host(address: str) -> str:
     """Return the path of an address on the hub."""
     try:
         parts = urlsplit(address if "://" in address else f"https://{address}")
-        if parts.scheme in ("http", "https") and parts.hostname in _HOSTS:
+        if parts.scheme in ("http", "https") and parts.hostname in _HUB_HOSTS:
             return parts.path.strip("/")
     except ValueError:
         # A bracket begins an IPv6 address.

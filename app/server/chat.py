@@ -41,7 +41,7 @@ from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"
 Report: TypeAlias = Callable[[Finished], dict[str, Any]]
-_LEAST = 1e-30
+_MIN_PROBABILITY = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
 
@@ -241,4 +241,4 @@ def as_progress(prompt: PrefillProgress) -> dict[str, Any]:
 
 def log_of(probability: float) -> float:
     """Return the logarithm of a probability; JSON has no infinity for that of 0."""
-    return math.log(max(probability, _LEAST))
+    return math.log(max(probability, _MIN_PROBABILITY))

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.errors import AppError, ContextOverflowError, DecodeError, TemplateError, UsageError
 
-_KINDS = {
+_ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -56,7 +56,7 @@ def as_request_error(error: AppError) -> RequestError:
 
 def error_body(error: RequestError, path: str) -> dict[str, Any]:
     """Return the JSON of an error: Anthropic's below /v1/messages, else OpenAI's."""
-    kind = _KINDS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
+    kind = _ERROR_TYPES.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
     is_anthropic = path.startswith("/v1/messages")
     message, param = error.sentences, error.param
     more: dict[str, int] = {}

@@ -17,9 +17,9 @@ from app.settings.table import EFFORTS
 _MOST_STOPS = 256
 MOST_TOP = 20
 _MOST_CHOICES = 64
-_DEEPEST = 64
+_MAX_NESTING = 64
 """Most nested levels of a request, well below Python's recursion limit."""
-_SEEDS = int(SAMPLING_BOUNDS["seed"][1])
+_MAX_SEED = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
 """llama-server's value for no limit."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
@@ -124,8 +124,8 @@ def read_body(data: bytes) -> Fields:
         raise RequestError(f"The body is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
         raise RequestError("The body must be a JSON object.")
-    if _depth(value) > _DEEPEST:
-        raise RequestError(f"The body is nested deeper than {_DEEPEST} levels.")
+    if _depth(value) > _MAX_NESTING:
+        raise RequestError(f"The body is nested deeper than {_MAX_NESTING} levels.")
     text = json.dumps(value, ensure_ascii=False)
     # Escapes in JSON may name half a character, which no answer could repeat.
     valid = text.encode("utf-8", errors="replace")
@@ -138,7 +138,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _depth(value: object) -> int:
     depth, level = 0, [value]
-    while level and depth <= _DEEPEST:
+    while level and depth <= _MAX_NESTING:
         depth += 1
         level = [
             inner
@@ -171,7 +171,7 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
         if seed is None:
             refuse("seed", given["seed"], "a whole number")
         # A seed of llama.cpp has 32 bits; OpenAI's have 64.
-        given["seed"] = None if seed == _UNLIMITED else seed % (_SEEDS + 1)
+        given["seed"] = None if seed == _UNLIMITED else seed % (_MAX_SEED + 1)
     try:
         return dataclasses.replace(default, **given)
     except UsageError as error:

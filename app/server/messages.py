@@ -31,7 +31,7 @@ from app.worker.request import AnswerRequest
 
 _JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_SEPARATORS = re.compile(r"[\s,:]*")
-_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
 def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
@@ -189,7 +189,7 @@ def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
 def _stopped(end: End) -> dict[str, Any]:
     """Return why the answer ended, and the stop sequence that ended it."""
     found = end.finished.stop if end.reason == "stop" else ""
-    return {"stop_reason": "stop_sequence" if found else _REASONS[end.reason], "stop_sequence": found or None}
+    return {"stop_reason": "stop_sequence" if found else _STOP_REASONS[end.reason], "stop_sequence": found or None}
 
 
 def _usage(end: End) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.worker.events import Event, Failed, Finished, Step
 
-_SECOND = 1e-9
+_SECONDS_PER_NS = 1e-9
 
 
 @dataclass(slots=True)
@@ -54,9 +54,9 @@ class Metrics:
             self.n_answered += 1
             self.prompt_tokens += stats.prompt_n
             self.cached_tokens += stats.cache_n
-            self.prompt_seconds += (stats.prompt_ns + stats.draft_prompt_ns) * _SECOND
+            self.prompt_seconds += (stats.prompt_ns + stats.draft_prompt_ns) * _SECONDS_PER_NS
             self.predicted_tokens += stats.predicted_n
-            self.predicted_seconds += stats.predicted_ns * _SECOND
+            self.predicted_seconds += stats.predicted_ns * _SECONDS_PER_NS
             self.drafted_tokens += stats.draft_n
             self.accepted_tokens += stats.draft_n_accepted
             self.n_steps += 1 + stats.verify_steps

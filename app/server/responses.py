@@ -29,7 +29,7 @@ from app.server.format import Format, Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
-_ECHOED: dict[str, Any] = {
+_ECHOED_FIELDS: dict[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
     "reasoning": {"effort": None, "summary": None},
@@ -44,7 +44,7 @@ _ECHOED: dict[str, Any] = {
     "metadata": {},
 }
 """Fields of the request that a response repeats, with their defaults."""
-_FIXED: dict[str, Any] = {
+_FIXED_FIELDS: dict[str, Any] = {
     "error": None,
     "max_tool_calls": None,
     "previous_response_id": None,
@@ -255,7 +255,9 @@ class ResponseFormat(Format):
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": end.prompt_tokens + end.stats.predicted_n,
             }
-        echoed = {name: value if (value := fields.raw(name)) is not None else _ECHOED[name] for name in _ECHOED}
+        echoed = {
+            name: value if (value := fields.raw(name)) is not None else _ECHOED_FIELDS[name] for name in _ECHOED_FIELDS
+        }
         return {
             "id": self._names.id,
             "object": "response",
@@ -268,7 +270,7 @@ class ResponseFormat(Format):
             "tools": [{"strict": None, **one} for one in fields.array("tools")],
             "usage": usage,
             **echoed,
-            **_FIXED,
+            **_FIXED_FIELDS,
         }
 
     def _of_item(self, kind: str, **more: Any) -> str:

@@ -10,14 +10,14 @@ from app.core.errors import AppError, ContextOverflowError
 from app.session.chat_settings import ChatSettings, answer_request, shortened
 from app.worker.request import AnswerRequest
 
-_SUMMARIZE = (
+_SUMMARY_INSTRUCTION = (
     "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
     "and what you answered. Keep names and numbers."
 )
 """Best of four wordings: with it, a model of 1.5 billion parameters kept every fact and the cached prefix."""
 _LONGEST_SUMMARY = 512
 """Most tokens of a summary."""
-_COMPACTED = ("conversation", "answer")
+_SOLVED_BY_COMPACTION = ("conversation", "answer")
 """Values of `ContextOverflowError.whose` for which leaving out earlier messages helps."""
 
 
@@ -27,7 +27,7 @@ def n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: i
     They fill about half of the context. Only an error about a full context compacts it; `written` counts the characters
     of the prompt and of the answer so far.
     """
-    if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
+    if not isinstance(error, ContextOverflowError) or error.whose not in _SOLVED_BY_COMPACTION:
         return None
     lengths = [len(node.text) for node in before]
     left = n_ctx // 2 * (sum(lengths) + written) / max(1, error.n_tokens) - written
@@ -47,5 +47,5 @@ def summary_request(settings: ChatSettings, left_out: Sequence[Node], summary: s
 
     It begins like the conversation, so the KV cache is reused.
     """
-    request = answer_request(settings, _SUMMARIZE, as_messages(left_out), summary, name)
+    request = answer_request(settings, _SUMMARY_INSTRUCTION, as_messages(left_out), summary, name)
     return shortened(request, _LONGEST_SUMMARY)

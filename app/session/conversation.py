@@ -27,7 +27,7 @@ _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
-_STATES = {
+_STATE_BY_REASON = {
     FinishReason.STOP: State.COMPLETE,
     FinishReason.CANCELLED: State.STOPPED,
     FinishReason.LENGTH: State.CUT,
@@ -205,7 +205,7 @@ class Conversation:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
         stats = {**ending.numbers, **answer_numbers(event), **self._models()}
-        return self._end(_STATES[event.reason], ending, event.text or None, event.reasoning or None, stats)
+        return self._end(_STATE_BY_REASON[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:
         """Store why an answer failed, with the text it has."""

@@ -14,7 +14,7 @@ from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
 from app.worker.events import Finished
 
-_COUNTERS = (
+_COUNTER_NAMES = (
     "prompt_n",
     "cache_n",
     "predicted_n",
@@ -32,7 +32,7 @@ def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[st
     """Return the counters of a running or finished answer as JSON values; None for those that were not measured."""
     gain = speedup_of(stats, drafting)
     return {
-        **{name: getattr(stats, name) for name in _COUNTERS},
+        **{name: getattr(stats, name) for name in _COUNTER_NAMES},
         **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIME_FIELDS},
         "acceptance": stats.acceptance_rate,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
@@ -54,7 +54,7 @@ def answer_numbers(event: Finished) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-_COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)
+_COUNTED_STATES = (State.COMPLETE, State.STOPPED, State.CUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Outcome:
 
 def counts(answer: Node) -> bool:
     """Return whether the conversation continues from an answer."""
-    return bool(answer.text.strip()) and answer.state in _COUNTING
+    return bool(answer.text.strip()) and answer.state in _COUNTED_STATES
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:

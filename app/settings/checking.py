@@ -11,8 +11,8 @@ from app.engine.types import SAMPLING_BOUNDS
 from app.settings.kinds import Value
 from app.settings.table import BY_NAME, FORMER, TABLES, Setting, nearest
 
-_LONGEST = 300
-_RECOMMENDED = "general.sampling."
+_MAX_SHOWN_CHARACTERS = 300
+_SAMPLING_KEY_PREFIX = "general.sampling."
 """Beginning of the keys of recommended values, as llama_model_meta_key in llama.h has them."""
 _BY_KEY = {
     "temp": "temp",
@@ -94,7 +94,7 @@ def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
 
 def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
     """Return the sampling values that a model file recommends in its metadata; invalid ones are ignored."""
-    given = {key: metadata[_RECOMMENDED + key] for key in _BY_KEY if _RECOMMENDED + key in metadata}
+    given = {key: metadata[_SAMPLING_KEY_PREFIX + key] for key in _BY_KEY if _SAMPLING_KEY_PREFIX + key in metadata}
     if given.get("penalty_last_n") == -1:
         # In llama.cpp this means the whole context.
         given["penalty_last_n"] = SAMPLING_BOUNDS["repeat_last_n"][1]
@@ -149,7 +149,7 @@ def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, ob
 def _problem(name: str, text: str) -> Problem:
     # A name may be as long as the file, and from JSON it may hold half a surrogate pair.
     line = " ".join(printable(text).encode("utf-8", "replace").decode().split())
-    return Problem(name, line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…")
+    return Problem(name, line if len(line) <= _MAX_SHOWN_CHARACTERS else f"{line[: _MAX_SHOWN_CHARACTERS - 1]}…")
 
 
 def _value_text(raw: object) -> str:

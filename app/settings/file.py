@@ -23,7 +23,7 @@ from app.settings.table import BY_NAME, FORMER
 PRESETS = "presets"
 KEYS = "keys"
 _LOCK_S = 5.0
-_FIX = "Fix it, or move it away."
+_SETTINGS_FILE_FIX = "Fix it, or move it away."
 
 Table = dict[str, Any]
 
@@ -106,7 +106,7 @@ class SettingsFile:
             return _remove(table, [KEYS, binding]) | _remove(table, [KEYS, *binding.split(".")])
 
     def _table(self) -> Table:
-        return regular_file.read_toml(self.path, SettingsError, _FIX, missing_ok=True)
+        return regular_file.read_toml(self.path, SettingsError, _SETTINGS_FILE_FIX, missing_ok=True)
 
     @contextmanager
     def _changed_table(self) -> Iterator[Table]:
@@ -121,7 +121,7 @@ class SettingsFile:
                 yield table
                 after = tomli_w.dumps(table)
             except RecursionError:
-                raise SettingsError(f"{self.path} has tables nested too deeply.", _FIX) from None
+                raise SettingsError(f"{self.path} has tables nested too deeply.", _SETTINGS_FILE_FIX) from None
             if after != before:
                 self._write(before, after)
 

@@ -21,11 +21,13 @@ _MAX_ITEMS = 16
 _LONGEST_OVERRIDE = 500
 _ONLY_PYTHON = re.compile(r"\(\?(?![:=!])|\\[AZ]|[*+?}]\+")
 """Groups with flags or names, look-behind, \\A, \\Z and possessive repeats, which C++ refuses."""
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_WRITTEN = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
-_SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_ESCAPE_SEQUENCE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPE_BY_CHARACTER = {"\\": "\\\\", "|": "\\|"} | {
+    character: f"\\{letter}" for letter, character in _ESCAPED_CHARACTERS.items()
+}
+_SWITCH_WORDS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
 class Kind:
@@ -95,7 +97,7 @@ class Number(Kind):
     def parse(self, text: str) -> Value:
         if self._is_word(text):
             return None
-        if self.whole and not _WHOLE.fullmatch(text.strip()):
+        if self.whole and not _WHOLE_NUMBER.fullmatch(text.strip()):
             raise ValueError(text)
         return self.read(int(text) if self.whole else float(text))
 
@@ -141,9 +143,9 @@ class Switch(Kind):
 
     def parse(self, text: str) -> Value:
         word = text.strip().lower()
-        if word not in _SWITCH:
+        if word not in _SWITCH_WORDS:
             raise ValueError(text)
-        return _SWITCH[word]
+        return _SWITCH_WORDS[word]
 
     def show(self, value: Value) -> str:
         return "on" if value else "off"
@@ -198,7 +200,7 @@ class Texts(Kind):
     def parse(self, text: str) -> Value:
         # A bar separates unless a backslash stands before it.
         parts = re.findall(r"(?:[^\\|]|\\.|\\$)+", text, re.DOTALL)
-        return self.read([_ESCAPED.sub(_unescaped, part) for part in parts])
+        return self.read([_ESCAPE_SEQUENCE.sub(_unescaped, part) for part in parts])
 
     def show(self, value: Value) -> str:
         assert isinstance(value, tuple)
@@ -307,10 +309,10 @@ def _text(raw: object) -> str:
 
 def _unescaped(escaped: re.Match[str]) -> str:
     code, letter = escaped.groups()
-    return chr(int(code, 16)) if code else _ESCAPES.get(letter, letter)
+    return chr(int(code, 16)) if code else _ESCAPED_CHARACTERS.get(letter, letter)
 
 
 def _escaped(character: str) -> str:
-    if character in _WRITTEN:
-        return _WRITTEN[character]
+    if character in _ESCAPE_BY_CHARACTER:
+        return _ESCAPE_BY_CHARACTER[character]
     return character if printable(character) == character else f"\\u{ord(character):04x}"

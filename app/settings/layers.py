@@ -13,15 +13,15 @@ from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
 from app.settings.table import BY_NAME, SETTINGS, nearest
 
-_SAMPLING = {setting.field: setting.name for setting in SETTINGS if setting.field}
+_SAMPLING_NAMES = {setting.field: setting.name for setting in SETTINGS if setting.field}
 """Names of settings by their fields of `SamplingParams`."""
-_DRAFT = ("n_max", "n_min", "p_min")
+_DRAFT_FIELDS = ("n_max", "n_min", "p_min")
 NO_SWITCH = "cannot turn thinking on or off"
 _NO_EFFORT = "has no reasoning effort"
 _EFFORT_IF_ON = "has a reasoning effort only with thinking on"
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
-_DEFAULTS: Layer = {name: setting.default for name, setting in BY_NAME.items()}
+_DEFAULT_VALUES: Layer = {name: setting.default for name, setting in BY_NAME.items()}
 
 BUILT_IN: Mapping[str, Layer] = {
     "precise": {"sampling.temp": 0.0},
@@ -64,7 +64,7 @@ class Resolved:
     """
 
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
-        self._layers = {**layers, Origin.DEFAULT: _DEFAULTS}
+        self._layers = {**layers, Origin.DEFAULT: _DEFAULT_VALUES}
 
     def __getitem__(self, name: str) -> Value:
         return self._layers[self.origin(name)][name]
@@ -127,7 +127,7 @@ def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
 
 def sampling(settings: Resolved) -> SamplingParams:
     """Return the sampler chain."""
-    fields: Any = {field: settings[name] for field, name in _SAMPLING.items()}
+    fields: Any = {field: settings[name] for field, name in _SAMPLING_NAMES.items()}
     return SamplingParams(**fields)
 
 
@@ -137,7 +137,7 @@ def drafting(settings: Resolved) -> Drafting:
         return None
     match settings["draft.mode"]:
         case "fixed":
-            numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
+            numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT_FIELDS}
             return DraftParams(**{**numbers, "n_min": min(numbers["n_min"], numbers["n_max"])})
         case "auto":
             return automatic(settings)
@@ -160,7 +160,7 @@ def thinking(settings: Resolved) -> Thinking:
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
     """Return the settings of a pair's entry: its sampling parameters, and its fixed drafting parameters if any."""
-    layer: dict[str, Value] = {_SAMPLING[field]: value for field, value in chain.items()}
+    layer: dict[str, Value] = {_SAMPLING_NAMES[field]: value for field, value in chain.items()}
     if fixed is not None:
-        layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT}}
+        layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT_FIELDS}}
     return layer

@@ -12,7 +12,7 @@ from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, unknown_preset
 from app.settings.table import BY_NAME, SETTINGS, Setting
 
-_RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
+_RELOAD_SETTINGS = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 
 
 class Scope(Enum):
@@ -113,7 +113,7 @@ class LiveSettings:
     def loading(self) -> None:
         """Remember the settings that the models are being loaded with."""
         now = self.resolved()
-        self._loaded = {name: now[name] for name in (*_RELOADED, "draft.mode")}
+        self._loaded = {name: now[name] for name in (*_RELOAD_SETTINGS, "draft.mode")}
 
     @property
     def waiting(self) -> tuple[Setting, ...]:
@@ -121,7 +121,7 @@ class LiveSettings:
         if self._loaded is None:
             return ()
         now, loaded = self.resolved(), self._loaded
-        changed = [name for name in _RELOADED if now[name] != loaded[name]]
+        changed = [name for name in _RELOAD_SETTINGS if now[name] != loaded[name]]
         # A loaded draft can be turned off; one that is not loaded must be loaded first.
         if loaded["draft.mode"] == "off" and now["draft.mode"] != "off":
             changed.append("draft.mode")

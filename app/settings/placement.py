@@ -17,7 +17,7 @@ EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 """llama.cpp's pattern of the weights of experts (LLM_FFN_EXPS_REGEX)."""
 TUNED = ("model.gpu_layers", "model.kv_type", "draft.device", "model.offload_min_batch")
 """Settings that `tandem tune --placement` chooses, unless they are set."""
-_BLOCK = 32
+_VALUES_PER_BLOCK = 32
 """Values in a block of a quantized type."""
 
 
@@ -33,11 +33,11 @@ KV_TYPES: Mapping[str, KvType] = {
     "f32": KvType(0, 4),
     "f16": KvType(1, 2),
     "bf16": KvType(30, 2),
-    "q8_0": KvType(8, 34 / _BLOCK),
-    "q4_0": KvType(2, 18 / _BLOCK),
-    "q4_1": KvType(3, 20 / _BLOCK),
-    "q5_0": KvType(6, 22 / _BLOCK),
-    "q5_1": KvType(7, 24 / _BLOCK),
+    "q8_0": KvType(8, 34 / _VALUES_PER_BLOCK),
+    "q4_0": KvType(2, 18 / _VALUES_PER_BLOCK),
+    "q4_1": KvType(3, 20 / _VALUES_PER_BLOCK),
+    "q5_0": KvType(6, 22 / _VALUES_PER_BLOCK),
+    "q5_1": KvType(7, 24 / _VALUES_PER_BLOCK),
 }
 """By llama.cpp's names. A block has a scale of two bytes, and an offset of two more in the _1 types."""
 WIDE_KV = ("f32", "f16", "bf16")

@@ -37,7 +37,7 @@ MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 """With 4,096 threads one decode took 20 s."""
 _MAX_MIB = 1 << 24
-_SHOWN = 40
+_MAX_SHOWN_CHARACTERS = 40
 """Characters of an invalid value in its error."""
 
 
@@ -120,8 +120,8 @@ class Setting:
     def error(self, where: str, given: object) -> str:
         """Return the error for an invalid value."""
         text = given if isinstance(given, str) else repr(given)
-        if len(text) > _SHOWN:
-            text = f"{text[: _SHOWN - 1]}…"
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"
         return f'{where} is "{text}"; it must be {self.kind.allowed}.'
 
 
@@ -150,7 +150,7 @@ def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unse
     return _setting(name, kind, default, text, metavar=metavar, unset=unset, more=more, needs_reload=True)
 
 
-_LAYERS = Number(0, MAX_LAYERS, whole=True, word="auto", also=("all",))
+_LAYER_COUNT = Number(0, MAX_LAYERS, whole=True, word="auto", also=("all",))
 
 SETTINGS: tuple[Setting, ...] = (
     _setting(
@@ -203,7 +203,7 @@ SETTINGS: tuple[Setting, ...] = (
         "device of the draft model",
         "NAME",
     ),
-    _placed("draft.gpu_layers", _LAYERS, None, "layers of the draft model on the GPU", "N", "all"),
+    _placed("draft.gpu_layers", _LAYER_COUNT, None, "layers of the draft model on the GPU", "N", "all"),
     _placed("draft.kv_type", Choice(_KV_TYPES), "auto", "type of the draft's KV cache", "TYPE", "f16"),
     _sampling("temp", "temperature", "temperature; 0 is greedy", "T", 0.1),
     _sampling("top_k", "top_k", "K most probable tokens kept; 0 keeps all", "K"),
@@ -304,7 +304,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _placed(
         "model.gpu_layers",
-        _LAYERS,
+        _LAYER_COUNT,
         None,
         "layers of the target on the GPU",
         "N",
@@ -408,7 +408,7 @@ NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
 """Parameters of fixed drafting; as flags they imply it."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 """Parameters of automatic drafting only."""
-_SPELLINGS = {
+_NAME_BY_SPELLING = {
     **{setting.key: setting.name for setting in SETTINGS},
     **{name: name for name in BY_NAME},
     **{name.rpartition(".")[2]: now for name, now in FORMER.items()},
@@ -435,6 +435,6 @@ def nearest(name: str, among: Iterable[str] | None = None) -> str:
 
     The known names are `among`, or those of the settings.
     """
-    known = _SPELLINGS if among is None else {one: one for one in among}
+    known = _NAME_BY_SPELLING if among is None else {one: one for one in among}
     close = difflib.get_close_matches(name, known, n=1)
     return f' Did you mean "{known[close[0]]}"?' if close else ""

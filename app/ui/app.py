@@ -48,8 +48,8 @@ Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
-_NEVER = 1_000_000
-_BRIEF = 30
+_NEVER_S = 1_000_000
+_TITLE_COLUMNS = 30
 """Columns of a title in a notice."""
 _SIGNAL_EXIT = 128
 """Added to the number of a signal: the exit code by a shell's convention."""
@@ -152,7 +152,7 @@ class TandemApp(App[None]):
         elif last is not None:
             self._chat.call_later(self._chat.open_conversation, last)
         elif title := library.do(lambda store: store.unsent_title()):
-            library.say(f'"{fit(title, _BRIEF)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
+            library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if not self._chooses_pair:
             self.engine.load(self._loader)
@@ -278,7 +278,7 @@ def _collect_young_objects_only() -> None:
     """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
     gc.freeze()
     young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER)
+    gc.set_threshold(young, middle, _NEVER_S)
 
 
 def _preload_markdown() -> None:

@@ -11,9 +11,9 @@ from app.ui.actions import ACTIONS, Action, find
 
 # A path such as /usr/bin has a second slash, and is no command.
 # Possessive quantifiers: a paste may have a thousand spaces.
-_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
-_LINES = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
-_BEGUN = re.compile(r"/[A-Za-z\w-]*")
+_COMMAND_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
+_COMMAND_TEXT = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
+_UNFINISHED_COMMAND = re.compile(r"/[A-Za-z\w-]*")
 _AS_TEXT = "To send it as text, put a space before it."
 
 
@@ -29,7 +29,7 @@ class Commands:
 
     def matching(self, line: str) -> Sequence[Action] | None:
         """Return the commands that a partly typed line may mean, best first; None if it cannot be a command."""
-        return find(line[1:], self.all) if _BEGUN.fullmatch(line) else None
+        return find(line[1:], self.all) if _UNFINISHED_COMMAND.fullmatch(line) else None
 
     def argument_of(self, text: str) -> tuple[Action, str] | None:
         """Return the command whose argument is being typed, and the argument so far."""
@@ -72,9 +72,9 @@ class Commands:
 
     def _parts(self, question: str) -> tuple[str, str] | None:
         """Return the name and argument of a command; None for text."""
-        if line := _LINE.fullmatch(question):
+        if line := _COMMAND_LINE.fullmatch(question):
             return line["name"].lower(), (line["argument"] or "").strip()
-        lines = _LINES.fullmatch(question)
+        lines = _COMMAND_TEXT.fullmatch(question)
         command = self.known.get(lines["name"].lower()) if lines else None
         takes_text = command is not None and "TEXT" in (command.argument or "")
         return (command.name, lines["argument"].strip()) if lines and command and takes_text else None

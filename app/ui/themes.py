@@ -18,7 +18,7 @@ MIN_CONTRAST = 4.5
 """Least contrast of text with its background (WCAG 2.1, success criterion 1.4.3)."""
 _RULE, _RAISED, _CHOSEN, _MUTED = 0.2, 0.08, 0.2, 0.75
 """Shares of the text's color in lines, in what lies above the rest, in its chosen line, and in muted text there."""
-_STEPS = 20
+_BLEND_STEPS = 20
 _SYNTAX_COLORS = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
 _OWN_COLORS = ("draft", "target", "quiet", *_SYNTAX_COLORS)
 _ANSI_SYNTAX = dict(zip(_SYNTAX_COLORS, ("ansi_magenta", "ansi_green", "ansi_blue", "ansi_red"), strict=True))
@@ -76,13 +76,13 @@ LIGHT = _theme(
     target="#985800",
     **{"syntax-keyword": "#6b4fa0", "syntax-string": "#55692f", "syntax-name": "#35609c", "syntax-number": "#9c4463"},
 )
-_NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
+_THEME_NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
 
 
 # Settings
 
 
-def unknown_theme(name: str, known: Collection[str] = _NAMES) -> UsageError | None:
+def unknown_theme(name: str, known: Collection[str] = _THEME_NAMES) -> UsageError | None:
     """Return an error that names the nearest theme if there is none of that name, else None."""
     if name in known:
         return None
@@ -158,7 +158,7 @@ def _grounds(theme: Theme) -> tuple[Color, Color]:
 def readable(color: Color, background: Color) -> Color:
     """Return the color, moved towards black or white until text in it can be read on a background."""
     ink = max(_BLACK, _WHITE, key=lambda end: contrast(end, background))
-    mixed = (color.blend(ink, step / _STEPS) for step in range(_STEPS))
+    mixed = (color.blend(ink, step / _BLEND_STEPS) for step in range(_BLEND_STEPS))
     return next((one for one in mixed if contrast(one, background) >= MIN_CONTRAST), ink)
 
 

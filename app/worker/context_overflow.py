@@ -11,7 +11,7 @@ from app.worker.request import AnswerRequest, LoadedPair
 
 _LEAST_ROOM = 4
 """A short context keeps no more than this part of it free for an answer."""
-_SUBJECTS = {
+_SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (--system)"),
     "answer": ("With the answer so far there are", "Shorten what comes before"),
@@ -39,7 +39,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     else:
         n_tokens = n_alone
         whose = "system" if 2 * count(last) < n_alone else "prompt"
-    subject, shorter = _SUBJECTS[whose]
+    subject, shorter = _SUBJECT_AND_FIX[whose]
     longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
     hint = f"{shorter}{longer}."

@@ -20,8 +20,8 @@ from app.worker.jobs import AnswerJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
-_RETRY = "Send the prompt again; the models are loaded again first."
-_OTHERWISE = "If it happens again, use another pair, or the CPU alone (--device cpu)."
+_RETRY_FIX = "Send the prompt again; the models are loaded again first."
+_REPEATED_CRASH_FIX = "If it happens again, use another pair, or the CPU alone (--device cpu)."
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
@@ -190,8 +190,8 @@ class IsolatedEngine(CommandQueue):
         loader = command.loader if isinstance(command, Load) else self._loader
         hint = self._hint_after(loader, status) if loader is not None else ""
         if isinstance(command, Load):
-            return EngineLostError(text, hint or _OTHERWISE)
-        return EngineLostError(text, f"{_RETRY} {hint}".rstrip())
+            return EngineLostError(text, hint or _REPEATED_CRASH_FIX)
+        return EngineLostError(text, f"{_RETRY_FIX} {hint}".rstrip())
 
 
 def _failed(command: Command, error: AppError) -> Failed:

@@ -71,7 +71,7 @@ GUARDS: dict[str, list[Patch]] = {
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "survival in this answer": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
-    "backlog: little is read": [(backlog, "_LITTLE", 1e9)],
+    "backlog: little is read": [(backlog, "_ALWAYS_READ_TOKENS", 1e9)],
     "same document": [(backlog, "_SAME_TEXT", 2.0)],
     "curve: speed shift": [(CostModel, "_speed_shift", lambda *_: 0.0)],
     "curve: faster speed": [(CostModel, "_accept_faster_speed", _nothing)],

@@ -13,7 +13,7 @@ from app.llama.loading import PairProgress, read_ahead
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 4)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 4)
 
 
 def write(file: Path, n_bytes: int) -> Path:

@@ -23,7 +23,7 @@ def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     """Run in this process with a small budget; the output does not depend on it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(command, "_BUDGET_NS", 1_000_000_000)
-    monkeypatch.setattr(command, "_PASSES", 1)
+    monkeypatch.setattr(command, "_TIMING_PASSES", 1)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         code = main(["tune", "--threads", "1", *arguments])

@@ -10,18 +10,18 @@ from typing import ClassVar
 _RATE_FORGETTING = 0.985
 """Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
 _RATE_PRIOR = 10.0
-_ENOUGH = 8
+_MIN_STEPS = 8
 """Steps after which a speedup is reported."""
 _LEAST, _MANY = 3, 32
 """Fewest steps, if they gave at least this many tokens."""
-_TIE = 0.03
+_TIE_SHARE = 0.03
 """Speedups within this share of 1 are called break-even."""
 _RECENT_SINGLES, _RECENTLY = 16, 160
 """Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
 drafts."""
 _STEP_NOISE = 0.06
 """Standard deviation of a step's time, as a share, before any was seen; see `app.engine.auto.attribution`."""
-_SURE = 2.0
+_MIN_STANDARD_ERRORS = 2.0
 """Standard errors by which a speedup must differ from 1 for a verdict."""
 _SAME_LOAD = 1.25
 """Largest ratio of the busiest to the calmest average stretch that counts as one steady load. Over 96 tokens the ratio
@@ -100,7 +100,7 @@ class AnswerSpeed:
     _predicted_ns: float = 0.0
     """Of the tokens of steps with drafts."""
     _stretch: float = 0.0
-    """Moving average of wall time over work-clock time, over about the last `_ENOUGH` steps."""
+    """Moving average of wall time over work-clock time, over about the last `_MIN_STEPS` steps."""
     _calmest: float = math.inf
     _busiest: float = 0.0
     _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
@@ -150,8 +150,8 @@ class AnswerSpeed:
             self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
         self.n_steps += 1
         self._n_tokens += n_tokens
-        self._stretch += (stretch - self._stretch) / min(self.n_steps, _ENOUGH)
-        if self.n_steps >= _ENOUGH:
+        self._stretch += (stretch - self._stretch) / min(self.n_steps, _MIN_STEPS)
+        if self.n_steps >= _MIN_STEPS:
             self._calmest = min(self._calmest, self._stretch)
             self._busiest = max(self._busiest, self._stretch)
 
@@ -172,7 +172,7 @@ class AnswerSpeed:
     @property
     def speedup(self) -> float | None:
         """Time without drafts over time spent; None with no drafts or too few."""
-        enough = self.n_steps >= _ENOUGH or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
+        enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._predicted_ns:
             return None
         return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
@@ -191,8 +191,8 @@ class AnswerSpeed:
         speedup = self.speedup
         if speedup is None or not self.measured:
             return ""
-        if abs(speedup - 1.0) <= _TIE:
+        if abs(speedup - 1.0) <= _TIE_SHARE:
             return "break-even"
-        if abs(speedup - 1.0) <= _SURE * self._error:
+        if abs(speedup - 1.0) <= _MIN_STANDARD_ERRORS * self._error:
             return ""
         return "winning" if speedup > 1.0 else "losing"

@@ -13,36 +13,36 @@ from collections.abc import Sequence
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES
 
 _NOISE = 0.06
-"""Standard deviation of a batch's time, as a share; chosen, not measured, like `_WANDER` and `_UNSEEN`."""
+"""Standard deviation of a batch's time, as a share. This and the next two values are chosen, not measured."""
 LARGE_RESIDUAL = math.log(1.25)
 """Smallest residual that is more than noise."""
-_WANDER = 0.0134
+_SPEED_DRIFT = 0.0134
 """Standard deviation of the speed from one batch to the next. With `_NOISE`, a fifth of a residual becomes speed."""
-_UNSEEN = 0.19
+_UNSEEN_DEVIATION = 0.19
 """Uncertainty of a batch size seen once; it shrinks with the square root of the number of observations."""
-_STEEPNESS = 0.25
+_STEEPNESS_DEVIATION = 0.25
 """Standard deviation of the steepness. In ten calibrations on a shared machine, four tokens cost 1.3 to 1.8 times one.
 A single token is limited by memory, further ones by arithmetic, and other programs use more of the one or the other."""
 _STEEPNESS_WANDER = 0.02
 """Standard deviation of the steepness from one batch to the next; chosen."""
-STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS) ** 2)
+STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS_DEVIATION) ** 2)
 """Factor by which the steepness's logarithm shrinks per batch; a lasting difference belongs to the batch sizes."""
 _COMMON, _PER_TOKEN, _OWN = 5e-5, 2e-4, 0.5
 """Uncertainty of the cost of a cached token at first, as a share of a single token's time: the part common to a batch,
 the part per token, and the share by which one batch size may differ. Measured per token on 2 cores: 3.6e-4 for 135
 million parameters, 1.9e-4 (Q4_0) and 7e-5 (bf16) for 1.5 billion; GPUs need less."""
-_GUESS = 1e-4
+_ASSUMED_CACHED_TOKEN_COST = 1e-4
 """Assumed cost of a cached token, as a share of a single token's time; a CPU's. Calibration measures it on a GPU."""
-_KNOWN = 0.3
+_KNOWN_DEVIATION = 0.3
 """Relative uncertainty below which the cost of a cached token counts as known."""
-_LEAST = 1e-6
+_MIN_VARIANCE = 1e-6
 _SPEED, _STEEP, _FIRST_CONTEXT = 0, 1, 2
 _MIDDLE_CONTEXT = _FIRST_CONTEXT + 1
 
 
 def guess(single_ns: float) -> list[float]:
     """Return the assumed cost of a cached token at each of `CONTEXT_BATCH_SIZES`."""
-    return [_GUESS * single_ns * size for size in CONTEXT_BATCH_SIZES]
+    return [_ASSUMED_CACHED_TOKEN_COST * single_ns * size for size in CONTEXT_BATCH_SIZES]
 
 
 class Attribution:
@@ -56,14 +56,14 @@ class Attribution:
     def __init__(self, single_ns: float, context_ns: Sequence[float] | None) -> None:
         common, per_token = _COMMON, _PER_TOKEN
         if context_ns is not None:
-            common = _KNOWN * max(_LEAST, context_ns[0] / single_ns)
-            per_token = _KNOWN * max(_LEAST, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
+            common = _KNOWN_DEVIATION * max(_MIN_VARIANCE, context_ns[0] / single_ns)
+            per_token = _KNOWN_DEVIATION * max(_MIN_VARIANCE, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
         n = _FIRST_CONTEXT + len(CONTEXT_BATCH_SIZES)
         self._covariance = [[0.0] * n for _ in range(n)]
-        # The steady state under `_WANDER` and `_NOISE`.
-        wander, noise = _WANDER**2, _NOISE**2
+        # The steady state under `_SPEED_DRIFT` and `_NOISE`.
+        wander, noise = _SPEED_DRIFT**2, _NOISE**2
         self._covariance[_SPEED][_SPEED] = (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
-        self._covariance[_STEEP][_STEEP] = _STEEPNESS**2
+        self._covariance[_STEEP][_STEEP] = _STEEPNESS_DEVIATION**2
         for i, size in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
             for j, other in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
                 own = (_OWN * per_token * size) ** 2 if i == j else 0.0
@@ -74,13 +74,16 @@ class Attribution:
     @property
     def knows_context(self) -> bool:
         """Return whether the cost of a cached token is known."""
-        return self._was_known or self._covariance[_MIDDLE_CONTEXT][_MIDDLE_CONTEXT] < _KNOWN**2 * self._first_variance
+        return (
+            self._was_known
+            or self._covariance[_MIDDLE_CONTEXT][_MIDDLE_CONTEXT] < _KNOWN_DEVIATION**2 * self._first_variance
+        )
 
     def add_speed_variance(self, residual: float) -> None:
         """Allow the speed to have changed at once by as much as a residual."""
         covariance = self._covariance
         covariance[_SPEED][_SPEED] += residual**2
-        covariance[_STEEP][_STEEP] = min(_STEEPNESS**2, covariance[_STEEP][_STEEP] + residual**2)
+        covariance[_STEEP][_STEEP] = min(_STEEPNESS_DEVIATION**2, covariance[_STEEP][_STEEP] + residual**2)
 
     def update(self, residual: float, further: float, context: Sequence[float], n_seen: int | None) -> list[float]:
         """Update the covariance with one batch and return the Kalman gains.
@@ -101,13 +104,13 @@ class Attribution:
         for row in covariance:
             row[_STEEP] *= STEEPNESS_RETURN
         covariance[_STEEP] = [c * STEEPNESS_RETURN for c in covariance[_STEEP]]
-        covariance[_SPEED][_SPEED] += _WANDER**2
+        covariance[_SPEED][_SPEED] += _SPEED_DRIFT**2
         covariance[_STEEP][_STEEP] += _STEEPNESS_WANDER**2
         small, middle, large = context
         # Unrolled, here and below: loops over five took a fifth of the drafting overhead.
         moved = [a + b * further + c * small + d * middle + e * large for a, b, c, d, e in covariance]
         at_speed, at_steep, at_small, at_middle, at_large = moved
-        noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN / math.sqrt(1 + n_seen))
+        noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN_DEVIATION / math.sqrt(1 + n_seen))
         doubt = max(1.0, abs(residual) / LARGE_RESIDUAL)
         total = at_speed + further * at_steep + small * at_small + middle * at_middle + large * at_large
         total += doubt * noise**2

@@ -10,11 +10,11 @@ from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, 
 
 _USUAL_ANSWER = 256
 """Expected tokens of an answer; a longer one is expected to double."""
-_STAKE = 0.47
+_READING_SHARE = 0.47
 """Reading may take this share of the time that drafts are likely to save."""
 _SAME_TEXT = 0.75
 """A prompt that shares at least this part with the one before continues the same conversation or document."""
-_LITTLE = 2.0
+_ALWAYS_READ_TOKENS = 2.0
 """Text is always read if that takes no longer than this many single tokens."""
 _CHUNK_STEPS = 4.0
 """Time of one piece of reading during an answer, in single tokens."""
@@ -56,8 +56,8 @@ class Backlog:
         """Return whether drafts are likely to save more than reading costs, or reading costs next to nothing."""
         remaining = min(self._max_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
         # A document gets several questions, so as many tokens are expected as were already answered without drafts.
-        likely = _STAKE * self._gain * max(remaining, self._statistics.n_undrafted)
-        return self.unread / self._tokens_per_step(self._n_past) <= max(_LITTLE, likely)
+        likely = _READING_SHARE * self._gain * max(remaining, self._statistics.n_undrafted)
+        return self.unread / self._tokens_per_step(self._n_past) <= max(_ALWAYS_READ_TOKENS, likely)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields the tokens that are done after each chunk."""
@@ -101,7 +101,10 @@ class Backlog:
         if self.unread:
             self._statistics.n_undrafted += n
         self._n_missed += n
-        if self._n_missed > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_per_step(self._n_past)) and not self.unread:
+        if (
+            self._n_missed > max(_SMALLEST_CHUNK, _ALWAYS_READ_TOKENS * self._tokens_per_step(self._n_past))
+            and not self.unread
+        ):
             self.unread, self._n_missed = self._n_missed, 0
 
     def _tokens_per_step(self, n_past: int) -> float:

@@ -13,22 +13,22 @@ from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
 
 COMFORT = 0.25
 """Share of the budget for one batch size; slower ones are timed less often."""
-_CONTEXT = 512
+_CONTEXT_TOKENS = 512
 """Cached tokens over which the cost of context is measured."""
-_AGREE = 1.1
+_AGREEMENT_FACTOR = 1.1
 """Two measurements that differ by a larger factor are followed by a third."""
-_EXPENSIVE = 0.05
+_EXPENSIVE_BUDGET_SHARE = 0.05
 """A single token that takes a larger share of the budget is timed once, not again for every batch size."""
-_SHORT = 0.02
+_SHORT_PROMPT_SHARE = 0.02
 """A draft model that reads a prompt in less than this share of the budget also reads one twice as long: a GPU reads 64
 tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
-_SLOWED = 1.5
+_SLOWED_FACTOR = 1.5
 """A single token that takes this many times the median, or this many times a larger batch, was slowed down."""
 _IMPLAUSIBLE, _SURE = 0.75, 3
 """A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
-_FLAT = 1.5
+_FLAT_COST = 1.5
 """If no batch size costs this many single tokens, all may have waited for a disk or another device."""
-_WARM = 0.9
+_WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -113,7 +113,7 @@ class BatchTimer:
         least = math.inf
         for _ in range(_WARM_UPS):
             spent = self.time(cache, 1)
-            is_warm, least = spent > _WARM * least, min(spent, least)
+            is_warm, least = spent > _WARM_SHARE * least, min(spent, least)
             if is_warm:
                 break
             yield 0.0
@@ -124,7 +124,7 @@ class BatchTimer:
         self._started = self._clock()
         if self._takes_long(single_ns) and largest > 1:
             two_ns = self.time(self._target, 2)
-            single_ns = self.time(self._target, 1) if two_ns < _WARM * single_ns else single_ns
+            single_ns = self.time(self._target, 1) if two_ns < _WARM_SHARE * single_ns else single_ns
             if self._takes_long(single_ns):
                 self.shares[2] = [two_ns / single_ns]
         if self._takes_long(single_ns):
@@ -135,23 +135,23 @@ class BatchTimer:
             self.single()
 
     def _takes_long(self, single_ns: float) -> bool:
-        return single_ns > _EXPENSIVE * self.budget_ns
+        return single_ns > _EXPENSIVE_BUDGET_SHARE * self.budget_ns
 
     def _check_slowed(self, share: float) -> None:
         """Raise `SlowedError` if a batch costs less than the only single token that was timed."""
-        if self._is_expensive and self._strict and _SLOWED * share < 1.0:
+        if self._is_expensive and self._strict and _SLOWED_FACTOR * share < 1.0:
             raise SlowedError
 
     def recheck_single(self) -> None:
         """Time a single token again if no batch size costs much more: each may have waited for a disk."""
-        if self._is_expensive and self._strict and max(self.costs().values(), default=_FLAT) < _FLAT:
+        if self._is_expensive and self._strict and max(self.costs().values(), default=_FLAT_COST) < _FLAT_COST:
             self._check_slowed(self.time(self._target, 1) / self.singles[-1])
 
     def single(self) -> float:
         """Return the nanoseconds of a single token, timed now unless that takes long."""
         if not self._is_expensive:
             ns = self._twice(self._target, 1)
-            if self.singles and ns > _SLOWED * statistics.median(self.singles):
+            if self.singles and ns > _SLOWED_FACTOR * statistics.median(self.singles):
                 # Relative to a slowed token, a batch would seem to cost nothing.
                 ns = min(ns, self._twice(self._target, 1))
             self.singles.append(ns)
@@ -197,7 +197,7 @@ class BatchTimer:
             # The first one may have set up its kernels.
             prompt_ns = min(prompt_ns, self.time(draft, length, 1))
         per_token = prompt_ns / length
-        while 2 * prompt_ns < _SHORT * self.budget_ns and 2 * length <= min(draft.n_batch, draft.n_ctx):
+        while 2 * prompt_ns < _SHORT_PROMPT_SHARE * self.budget_ns and 2 * length <= min(draft.n_batch, draft.n_ctx):
             length *= 2
             prompt_ns = min(self.time(draft, length, 1) for _ in range(2))
             per_token = min(per_token, prompt_ns / length)
@@ -234,7 +234,7 @@ class BatchTimer:
     def fill_cost(self) -> float:
         """Return the nanoseconds to fill the cache far enough to measure the cost of context."""
         largest = max(self.shares, default=1)
-        return _CONTEXT * self.singles[-1] * self.costs().get(largest, 1.0) / largest
+        return _CONTEXT_TOKENS * self.singles[-1] * self.costs().get(largest, 1.0) / largest
 
     def context_costs(self) -> dict[int, float]:
         """Measure the cost of a cached token at each of `CONTEXT_BATCH_SIZES`, in single tokens, over a long context.
@@ -247,7 +247,7 @@ class BatchTimer:
         known = {1: 1.0} | {size: cost for size, cost in self.costs().items() if size in CONTEXT_BATCH_SIZES}
         before = self._shortest_single()
         target.rollback(0)
-        while len(target) + len(text) <= min(_CONTEXT, target.n_ctx // 2):
+        while len(target) + len(text) <= min(_CONTEXT_TOKENS, target.n_ctx // 2):
             self._time_over(target, len(text), 0)
         length = len(target)
         if not length or len(known) < 2:
@@ -279,7 +279,7 @@ class BatchTimer:
         """Measure `times` times, and once more if the first two disagree."""
         for _ in range(times):
             shares.append(self._share(cache, size))
-            if len(shares) == 2 and max(shares) > _AGREE * min(shares):
+            if len(shares) == 2 and max(shares) > _AGREEMENT_FACTOR * min(shares):
                 shares.append(self._share(cache, size))
 
     def _share(self, cache: TokenCache, size: int) -> float:

@@ -20,9 +20,9 @@ than four, and with an interpolated cost drafts of two would lose.
 In 40 replayed answers of 64 tokens without a draft model, on two such machines, 4 and 8 lost over 2% without it, and
 2 and 1 with it.
 """
-_STEEP = 1.5
+_STEEP_COST_OF_TWO = 1.5
 """Cost of a batch of two, in single tokens, from which a second token is expensive."""
-_OUTLINE = (2, 4, 8, _WITHIN_STEP, 16, 32)
+_OUTLINE_SIZES = (2, 4, 8, _WITHIN_STEP, 16, 32)
 """Batch sizes measured once before any is measured again. The costs of larger ones, which n-gram drafts need, are
 extrapolated from the largest."""
 ESSENTIAL = frozenset((1, 2, 4, 8))
@@ -30,7 +30,7 @@ ESSENTIAL = frozenset((1, 2, 4, 8))
 
 In replays of first answers, automatic drafting was at most 3% slower without size 16, and up to 11% without 8, 2 or 4.
 """
-_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 """Attempts; the last one accepts a slow machine."""
 
 
@@ -63,7 +63,7 @@ def calibrate(
     """
     # No draft is longer than the target can roll back.
     largest = min(len(text), target.n_rollback + 1)
-    for left in reversed(range(_ATTEMPTS)):
+    for left in reversed(range(_MAX_ATTEMPTS)):
         timer = BatchTimer(target, text, clock, budget_ns, cancelled, strict=left > 0)
         with suppress(SlowedError):
             return (yield from _measured(timer, target, draft, largest, passes, head))
@@ -88,7 +88,7 @@ def _measured(
     draft_start_share = 0.0
     if head is not None:
         draft_share, draft_start_share = timer.head_shares(head)
-    outline = [size for size in _OUTLINE if size <= largest]
+    outline = [size for size in _OUTLINE_SIZES if size <= largest]
     sizes = outline + [size for size in QUICK_ORDER[1:] if size <= largest]
     again = [size for size in QUICK_ORDER[1:] * (passes - 1) if size <= largest]
     essential = ESSENTIAL & set(sizes)
@@ -98,7 +98,7 @@ def _measured(
         times = _times(2 * timer.least(size), spent, budget_ns)
         is_needed = size in essential and size not in timer.shares
         fits = spent + timer.least(size) <= budget_ns
-        waits = size == _WITHIN_STEP and done < len(outline) and timer.costs().get(2, 1.0) <= _STEEP
+        waits = size == _WITHIN_STEP and done < len(outline) and timer.costs().get(2, 1.0) <= _STEEP_COST_OF_TWO
         if is_needed or (fits and not waits and (times or size not in timer.shares)):
             once = size in outline and (done < len(outline) or size in timer.shares)
             timer.measure(size, times=min(times, 1) if once else times)

@@ -31,10 +31,10 @@ _TOO_FAST = 0.6
 _BATCH_GAIN = 0.03
 _DRAFT_GAIN = 0.1
 _READING_CLIP = 3.0
-_WINDOW = 5
+_SMOOTHING_WINDOW = 5
 _FEWEST_BATCHES = 2
 """Batches after which a batch size that was only interpolated counts as measured."""
-_NOTICEABLE = 0.005
+_NOTICEABLE_CHANGE_SHARE = 0.005
 """A smaller change does not rebuild the table, which takes longer than the rest of a step."""
 
 
@@ -142,7 +142,7 @@ class CostModel:
         self._attribute(batch_size, n_past, residual)
         self._seen[batch_size] = self._seen.get(batch_size, 0) + 1
         context = self._context_ns(batch_size, n_past)
-        recent = self._recent.setdefault(batch_size, deque(maxlen=_WINDOW))
+        recent = self._recent.setdefault(batch_size, deque(maxlen=_SMOOTHING_WINDOW))
         single = self._table[1]
         further = ns / self.scale - context - single
         if batch_size > 1 and further > 0.0:
@@ -159,7 +159,7 @@ class CostModel:
                 usual = max(known / _SINGLE_CLIP, min(_SINGLE_CLIP * known, usual))
             # If the context takes most of the time, the rest says little about the batch size.
             batch_ns[batch_size] = known = known + gain * known / (known + context) * (usual - known)
-            if abs(known - self._table[batch_size]) > _NOTICEABLE * known:
+            if abs(known - self._table[batch_size]) > _NOTICEABLE_CHANGE_SHARE * known:
                 self._rebuild()
 
     def correct_single(self, factor: float) -> None:
@@ -170,14 +170,14 @@ class CostModel:
         moved = (now - before) * (1.0 - 1.0 / self.steepness)
         self.profile.batch_ns = {size: ns + moved for size, ns in batch_ns.items()} | {1: now}
         for size in self._recent.keys() - {1}:
-            self._recent[size] = deque((ns + moved for ns in self._recent[size]), maxlen=_WINDOW)
+            self._recent[size] = deque((ns + moved for ns in self._recent[size]), maxlen=_SMOOTHING_WINDOW)
         self._rebuild()
 
     def _attribute(self, batch_size: int, n_past: int, residual: float) -> None:
         """Change speed, steepness and context cost by their shares of a residual."""
         single, batch = self._table[1], self._steepened(self._table[batch_size])
         expected = batch + self._context_ns(batch_size, n_past)
-        context = [n_past * weight / expected for weight in _WEIGHTS[batch_size]]
+        context = [n_past * weight / expected for weight in _SMOOTHING_WEIGHTS[batch_size]]
         n_seen = self._seen.get(batch_size, 0) if batch_size > 1 else None
         further = max(0.0, batch - single) / expected
         speed, steep, *context_gains = self._attribution.update(residual, further, context, n_seen)
@@ -248,7 +248,7 @@ class CostModel:
 
     def _context_ns(self, batch_size: int, n_past: int) -> float:
         # Unrolled: a loop over three would take longer than the rest of a prediction.
-        small, middle, large = _WEIGHTS[batch_size]
+        small, middle, large = _SMOOTHING_WEIGHTS[batch_size]
         context = self._context
         return n_past * (small * context[0] + middle * context[1] + large * context[2])
 
@@ -268,4 +268,4 @@ def _weights() -> list[tuple[float, ...]]:
     return [*by_size, by_size[-1]]
 
 
-_WEIGHTS = _weights()
+_SMOOTHING_WEIGHTS = _weights()

@@ -26,14 +26,14 @@ _EXPECTED_SHARE = 0.8
 """Weight of the expected advantage of a step, beside the measured one, when the draft model is judged: a stall in a few
 steps must not turn it off."""
 _SURE_OF_END = 0.8
-_RECONSIDER = 32
+_STEPS_BETWEEN_CHECKS = 32
 """Steps between two checks whether drafting can gain at all."""
 _GAIN_FORGETTING = 0.02
 
 Reason = tuple[Source | Literal["off"], str]
 """Source of a step's draft, or "off", and why."""
-_STALLED: Reason = ("off", "paused: system is busy")
-_CHECKING: Reason = ("off", "one token without a draft, to measure the speedup")
+_BUSY_STATUS: Reason = ("off", "paused: system is busy")
+_BASELINE_STATUS: Reason = ("off", "one token without a draft, to measure the speedup")
 
 
 class AutomaticDrafting:
@@ -94,13 +94,13 @@ class AutomaticDrafting:
             # With room for one token there is no decision, so the last reason stays.
             self._reason = self._reason or self._explain()
         else:
-            self._reason = _STALLED if self._stalls.waiting else None
+            self._reason = _BUSY_STATUS if self._stalls.waiting else None
         self._attempt = attempt = Attempt(Proposal())
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._ngram.find(limit)
         if limit > 0 and self.statistics.is_check_due:
-            self._reason = self._reason or _CHECKING
+            self._reason = self._reason or _BASELINE_STATUS
         if self._reason or not self.statistics.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.statistics.costs, n_past, self._rate(n_past))
@@ -169,7 +169,7 @@ class AutomaticDrafting:
         if not self._backlog.is_worth_reading:
             return False
         n_steps = self._speed.n_steps
-        if n_steps and n_steps % _RECONSIDER == 0:
+        if n_steps and n_steps % _STEPS_BETWEEN_CHECKS == 0:
             # Costs change slowly, and comparing all lengths takes long.
             self._impossible = impossibility(statistics.costs, n_past, self._drafter.longest)
         return not self._impossible

@@ -18,21 +18,21 @@ from app.core.errors import Interrupted
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 
-_ROUNDS = 3
-_STEPS = 4
+_TIMING_ROUNDS = 3
+_STEPS_PER_ROUND = 4
 _LONGEST_PROMPT_NS = 2_000_000_000
 """The prompt is cut to a length that single tokens would read in this time; one batch takes a fraction of it."""
 _SHORTEST_PROMPT = 32
-_TIE = 1.03
+_TIE_FACTOR = 1.03
 """Fewer threads are chosen if they are at most this much slower than the best; that leaves CPUs to other programs."""
 SAMPLE_S = 0.25
 """Seconds between two samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
 _STALE_S, _GLANCE_S = 5.0, 0.05
 """An average over more seconds says little about the present, so a short sample is taken instead."""
-_IGNORED = 0.45
+_IGNORED_CPUS = 0.45
 """CPUs that other programs may use before a thread yields. A program that could use a whole CPU gets half of it beside
 a thread of the model."""
-_CONTENDED = 0.1
+_CONTENDED_CPUS = 0.1
 """CPUs used by other programs above which batches are timed in CPU time; see `WorkClock`."""
 log = logging.getLogger("tandem.threads")
 log.addHandler(logging.NullHandler())
@@ -78,7 +78,7 @@ def measure_threads(
     """
     generation: dict[int, float] = {}
     prompt: dict[int, float] = {}
-    turns = [*candidates] * _ROUNDS
+    turns = [*candidates] * _TIMING_ROUNDS
     total = 2 * len(turns)
 
     def timed(tokens: Sequence[int]) -> float:
@@ -94,7 +94,7 @@ def measure_threads(
         cache.rollback(0)
         # The first one includes the start of the threads.
         timed(text[:1])
-        times = [timed(text[i : i + 1]) for i in range(1, _STEPS + 1)]
+        times = [timed(text[i : i + 1]) for i in range(1, _STEPS_PER_ROUND + 1)]
         generation[n] = min(generation.get(n, math.inf), *times)
         yield done / total
     length = int(_LONGEST_PROMPT_NS / min(generation.values()))
@@ -109,7 +109,7 @@ def measure_threads(
 
 
 def _fewest(times: Mapping[int, float]) -> int:
-    limit = _TIE * min(times.values())
+    limit = _TIE_FACTOR * min(times.values())
     return min(n for n, ns in times.items() if ns <= limit)
 
 
@@ -146,7 +146,7 @@ class CpuYield:
     def is_contended(self) -> bool:
         """Return whether other programs slow the computation down; take a new sample if the last one is old."""
         self._sample()
-        return self._busy > _CONTENDED or self.n_threads < self._most
+        return self._busy > _CONTENDED_CPUS or self.n_threads < self._most
 
     def _sample(self) -> None:
         now = self._clock()
@@ -169,7 +169,7 @@ class CpuYield:
         if not self._is_fresh:
             return
         self._is_fresh = False
-        best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED))))
+        best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED_CPUS))))
         # Move by half the difference, so that two programs that both yield do not oscillate.
         step = best - self.n_threads
         half = int(math.copysign(math.ceil(abs(step) / 2), step))

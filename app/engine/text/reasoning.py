@@ -15,9 +15,9 @@ _LONGEST_LEAD = 200
 """Longest space or header before a mark, in characters."""
 _LONGEST_WORD = 40
 """Longest word of a header, in characters."""
-_SURROGATES = range(0xDC00, 0xE000)
+_TOKEN_SURROGATES = range(0xDC00, 0xE000)
 """Surrogates that represent tokens."""
-_SEPARATOR = "\n\n"
+_MESSAGE_SEPARATOR = "\n\n"
 """Text between two messages of reasoning, or two of the answer."""
 
 
@@ -68,8 +68,8 @@ class ReasoningMarkup:
         """Return the markup for a vocabulary, given the ids of its tokens by their text."""
         marks = (self.open, self.close, self.answer, self.end, *self.headers)
         found = [text for text in tokens if len(text) > 1 and any(text in mark for mark in marks)]
-        found = sorted(found, key=lambda text: (-len(text), text))[: len(_SURROGATES)]
-        surrogates = {text: chr(code) for text, code in zip(found, _SURROGATES, strict=False)}
+        found = sorted(found, key=lambda text: (-len(text), text))[: len(_TOKEN_SURROGATES)]
+        surrogates = {text: chr(code) for text, code in zip(found, _TOKEN_SURROGATES, strict=False)}
 
         def encoded(mark: str) -> str:
             for text, surrogate in surrogates.items():
@@ -237,7 +237,7 @@ class ReasoningSplitter:
         """Return whether a header contains only known words; an unfinished one may end in part of a word."""
         for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
             header = header.replace(known, " ")
-        words = "".join(letter for letter in header if ord(letter) not in _SURROGATES).split()
+        words = "".join(letter for letter in header if ord(letter) not in _TOKEN_SURROGATES).split()
         return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_WORD)
 
     def _header_at(self, text: str, *, ended: bool = False) -> int:
@@ -281,7 +281,7 @@ class ReasoningSplitter:
     def _move(self, part: AnswerPart) -> None:
         self.part = part
         # Earlier reasoning or text is a separate message to the model.
-        self._gap = _SEPARATOR if part in self._seen else ""
+        self._gap = _MESSAGE_SEPARATOR if part in self._seen else ""
 
     def _emit(self, segments: Iterable[Segment]) -> list[Segment]:
         out = []
@@ -299,7 +299,7 @@ class ReasoningSplitter:
 
 
 def _has_token(text: str) -> bool:
-    return any(ord(letter) in _SURROGATES for letter in text)
+    return any(ord(letter) in _TOKEN_SURROGATES for letter in text)
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:

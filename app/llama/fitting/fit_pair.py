@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
     from app.llama.params import PairParams
 
-_CERTAIN = 0.75
+_CERTAIN_FIT_SHARE = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
 _RETRY_SHARE = 0.9
 """After an out-of-memory load, Tandem assumes that this share of the needed memory is free."""
@@ -126,7 +126,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, and can measure it as well.
     is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
-    found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN if is_known else 0.0)
+    found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN_FIT_SHARE if is_known else 0.0)
     if not found.plan.fits:
         raise found.refusal(pairs)
     found = with_open_context(found)

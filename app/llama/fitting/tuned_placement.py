@@ -26,7 +26,7 @@ from app.settings.placement import ALL_LAYERS, TUNED, WIDE_KV
 from app.settings.table import BY_NAME
 
 FORMAT = 1
-_THRESHOLDS = (128, 16, 8, 4)
+_OFFLOAD_THRESHOLDS = (128, 16, 8, 4)
 """Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use that one."""
 
 
@@ -90,7 +90,7 @@ def offload_candidates(placement: Layer, found: Fitting, automatic: Collection[s
     in_ram = target.cpu_experts or target.gpu_layers != ALL_LAYERS or model.overrides
     if not in_ram or model.on_cpu or "model.offload_min_batch" not in automatic:
         return []
-    return [{**placement, "model.offload_min_batch": n} for n in _THRESHOLDS]
+    return [{**placement, "model.offload_min_batch": n} for n in _OFFLOAD_THRESHOLDS]
 
 
 def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfile, bool]:

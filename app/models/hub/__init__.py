@@ -14,12 +14,12 @@ from app.core.errors import HubError
 
 ADDRESS = "HF_ENDPOINT"
 USUAL = "https://huggingface.co"
-_INVALID = "http://hf-endpoint.invalid"
+_INVALID_ENDPOINT = "http://hf-endpoint.invalid"
 """Replaces an invalid address: no one owns it (RFC 2606)."""
-_PROXIES = ("https", "http", "all")
-_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-_TELEMETRY = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
-_TRUE = ("1", "ON", "YES", "TRUE")
+_PROXY_SCHEMES = ("https", "http", "all")
+_OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TELEMETRY_VARIABLES = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
+_TRUE_VALUES = ("1", "ON", "YES", "TRUE")
 
 
 def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> None:
@@ -28,9 +28,9 @@ def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> None:
     if not address.strip():
         del environ[ADDRESS]
     elif not _is_address(address):
-        environ[ADDRESS] = _INVALID
-    if not any(name in environ for name in _TELEMETRY):
-        environ[_TELEMETRY[0]] = "1"
+        environ[ADDRESS] = _INVALID_ENDPOINT
+    if not any(name in environ for name in _TELEMETRY_VARIABLES):
+        environ[_TELEMETRY_VARIABLES[0]] = "1"
     # Warnings would appear on top of the screen.
     environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
     environ.setdefault("HF_HUB_VERBOSITY", "error")
@@ -47,21 +47,21 @@ def _is_address(text: str) -> bool:
 
 def check_environment() -> None:
     """Raise HubError if the server address is invalid."""
-    if os.environ.get(ADDRESS) == _INVALID:
+    if os.environ.get(ADDRESS) == _INVALID_ENDPOINT:
         raise HubError(f"{ADDRESS} is not a server address.", f"Unset it, or write an address such as {USUAL}.")
 
 
 def offline_by() -> str:
     """Return the variable that sets offline mode; "" without one."""
-    name = next((name for name in _OFFLINE if os.environ.get(name)), "")
-    return name if os.environ.get(name, "").upper() in _TRUE else ""
+    name = next((name for name in _OFFLINE_VARIABLES if os.environ.get(name)), "")
+    return name if os.environ.get(name, "").upper() in _TRUE_VALUES else ""
 
 
 def named_by() -> str:
     """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY"."""
     proxies = getproxies()
     names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
-    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXIES if proxies.get(kind)])
+    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXY_SCHEMES if proxies.get(kind)])
 
 
 def check_named() -> str:

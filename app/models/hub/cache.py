@@ -23,7 +23,7 @@ from app.models.source import DEFAULT_REVISION, HubModel, home_expanded
 
 PARTIAL = ".incomplete"
 """Suffix of a file that is not downloaded completely."""
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def sha256_of(named: Path) -> str | None:
         content = named.readlink().name
     except OSError:
         return None
-    return content if _SHA256.fullmatch(content) else None
+    return content if _SHA256_DIGEST.fullmatch(content) else None
 
 
 def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[RemoteFile, ...]] | None:

@@ -14,7 +14,7 @@ from app.models.model_names import part_of, plain, quantization
 from app.models.source import DEFAULT_REVISION, HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
-_HEAD = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
+_DRAFT_HEAD_NAME = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
 """Draft layers that need a target."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
@@ -23,8 +23,8 @@ DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
 _REPLACED_FIX = "Its authors may have replaced it. To use the current file: tandem setup NAME --latest"
-_SHOWN = 12
-_COMPARED = 200
+_MAX_SHOWN_FILES = 12
+_MAX_COMPARED_NAMES = 200
 """Names that are compared for the nearest one; each takes a millisecond."""
 
 
@@ -84,7 +84,7 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
     for file in files:
         if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
             continue
-        if not heads and _HEAD.search(file.path):
+        if not heads and _DRAFT_HEAD_NAME.search(file.path):
             continue
         stem, number, n = part_of(file.path) or (file.path, 1, 1)
         parts.setdefault((stem, n), {})[number] = file
@@ -162,7 +162,7 @@ def successor(source: HubModel, files: Sequence[RemoteFile]) -> ModelFiles:
         return choose(same, files)
     except HubError:
         quant = quantization(source.file)
-        alike = draft_layers(files) if _HEAD.search(source.file) else models_in(files)
+        alike = draft_layers(files) if _DRAFT_HEAD_NAME.search(source.file) else models_in(files)
         if not quant or not alike:
             raise
         return _by_quant(replace(same, file=None, quant=quant), quant, alike)
@@ -173,7 +173,7 @@ def _by_file(source: HubModel, path: str, models: Sequence[ModelFiles], files: S
     found += [ModelFiles(quantization(path), (file,)) for file in files if file.path == path and part_of(path) is None]
     if found:
         return found[0]
-    close = difflib.get_close_matches(path, [model.name for model in models[:_COMPARED]], n=3, cutoff=0.4)
+    close = difflib.get_close_matches(path, [model.name for model in models[:_MAX_COMPARED_NAMES]], n=3, cutoff=0.4)
     hint = f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
     failure = FileChangedError if source.is_pinned else HubError
     raise failure(f"{source.repo} has no complete file {path}.", hint)
@@ -194,11 +194,11 @@ def _preferred(source: HubModel, models: Sequence[ModelFiles], preference: Seque
     alike = next(filter(None, by_quant), models)
     if len(alike) == 1:
         return alike[0]
-    names = ", ".join(model.name for model in alike[:_SHOWN])
+    names = ", ".join(model.name for model in alike[:_MAX_SHOWN_FILES])
     raise HubError(f"{source} could be several files.", f"Name one after the colon: {names}.")
 
 
 def _list(models: Sequence[ModelFiles]) -> str:
     names = list(dict.fromkeys(model.quant or model.name for model in models))
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    more = f" and {len(names) - _MAX_SHOWN_FILES} more" if len(names) > _MAX_SHOWN_FILES else ""
+    return ", ".join(names[:_MAX_SHOWN_FILES]) + more

@@ -24,13 +24,13 @@ from app.models.source import FoundRepository, is_repository
 
 T = TypeVar("T")
 
-_TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
+_REQUEST_TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
 _MAX_BYTES = 32 << 20
 """Longest JSON answer; a listing of ten thousand files has a few million bytes."""
 _MAX_FILES = 20_000
-_COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
+_COMMIT_ID = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
+_SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
+_UNEXPECTED_JSON_ERRORS = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 """Raised by reading JSON that has another shape."""
 
 
@@ -89,7 +89,7 @@ def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any],
     data = bytearray()
     with (
         translated(about),
-        session().stream("GET", url, params=params, headers=_headers(), timeout=_TIMEOUT) as response,
+        session().stream("GET", url, params=params, headers=_headers(), timeout=_REQUEST_TIMEOUT) as response,
     ):
         _raise_for_status(response)
         if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
@@ -101,7 +101,7 @@ def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any],
                 raise HubError(f"{host()} sent too large a response.", login_page())
     try:
         return read(json.loads(data))
-    except _UNEXPECTED as error:
+    except _UNEXPECTED_JSON_ERRORS as error:
         raise HubError(f"{host()} sent an unexpected answer about {about}.", login_page()) from error
 
 
@@ -124,14 +124,14 @@ def _raise_for_status(response: httpx2.Response) -> None:
 def _repository(name: str, info: Mapping[str, Any]) -> Repository:
     commit = info["sha"]
     # It becomes the name of a folder.
-    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+    if not isinstance(commit, str) or not _COMMIT_ID.fullmatch(commit):
         raise ValueError("no commit")
     files = []
     for sibling in islice(info.get("siblings") or (), _MAX_FILES):
         path, size, lfs = sibling["rfilename"], sibling.get("size"), sibling.get("lfs")
         if isinstance(path, str) and safe_name(path) and isinstance(size, int) and size >= 0:
             sha256 = str(lfs.get("sha256")) if isinstance(lfs, dict) else ""
-            files.append(RemoteFile(path, size, sha256 if _SHA256.fullmatch(sha256) else None, name, commit))
+            files.append(RemoteFile(path, size, sha256 if _SHA256_DIGEST.fullmatch(sha256) else None, name, commit))
     card = info.get("cardData")
     identifier = card.get("license") if isinstance(card, dict) else None
     now = info.get("id")
@@ -158,7 +158,7 @@ def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator
         headers["Range"] = f"bytes={had}-" if end is None else f"bytes={had}-{end - 1}"
     with (
         translated(file.repo),
-        session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response,
+        session().stream("GET", url, headers=headers, timeout=_REQUEST_TIMEOUT, follow_redirects=True) as response,
     ):
         _raise_for_status(response)
         _check_range(response, file, had)

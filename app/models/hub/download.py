@@ -27,7 +27,7 @@ from app.models.hub.request import Retries, translated
 from app.models.progress import Watcher
 
 _BUSY_S = 1.0
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _REPORT_S = 0.2
 
 
@@ -147,7 +147,7 @@ class Download:
 
     def _hash(self, file: BinaryIO, length: int) -> Any:
         """Hash the first bytes of a file, with progress."""
-        digest, done, block = hashlib.sha256(), 0, bytearray(_BLOCK)
+        digest, done, block = hashlib.sha256(), 0, bytearray(_BLOCK_BYTES)
         told = monotonic()
         file.seek(0)
         while done < length and (n := file.readinto(memoryview(block)[: length - done])):  # type: ignore[attr-defined]

@@ -44,15 +44,15 @@ CACHED_S = 10.0
 _POLL_S = 0.1
 _LONGEST_WAIT_S = 60.0
 _TICK_S = 1.0
-_ATTEMPTS = 8
+_MAX_ATTEMPTS = 8
 """Two minutes of waiting."""
 _LOOKUP_ATTEMPTS = 3
 _OFFLINE_S = 12 * 3600.0
 """A download waits a night for the network."""
 LOG_IN = 'Create a token on the page "settings/tokens" of your account and set HF_TOKEN, or run: hf auth login'
-_LATER = "It may be temporary; downloaded bytes are kept."
+_RETRY_LATER_FIX = "It may be temporary; downloaded bytes are kept."
 _BAD_TOKEN = "Invalid credentials"
-_TLS = ("certificate", "ssl")
+_TLS_ERROR_WORDS = ("certificate", "ssl")
 _LONGEST_ADVICE_S = 3600.0
 """A longer wait is ignored."""
 
@@ -85,7 +85,7 @@ class Retries:
         """
         self._failures += 1
         self._answers += not isinstance(error, UnreachableError)
-        left_s, attempts = _OFFLINE_S - self._waited_s, _ATTEMPTS
+        left_s, attempts = _OFFLINE_S - self._waited_s, _MAX_ATTEMPTS
         if self._deadline is not None:
             left_s, attempts = self._deadline - monotonic(), _LOOKUP_ATTEMPTS
         seconds = error.after_s if error.after_s is not None else min(_LONGEST_WAIT_S, 2.0 ** (self._failures - 1))
@@ -189,9 +189,9 @@ def _status(response: httpx2.Response, repo: str, *, is_missing: bool) -> HubErr
     if status == 404:
         return HubError(f"{repo} does not hold what was asked for.", f"Check the spelling.{check_named()}")
     if status == 429:
-        return WaitError("Rate limit reached.", _LATER, after_s)
+        return WaitError("Rate limit reached.", _RETRY_LATER_FIX, after_s)
     if status == 408 or (status >= 500 and status != 511):
-        return WaitError(f"Server error at {host()} (status {status}).", _LATER, after_s)
+        return WaitError(f"Server error at {host()} (status {status}).", _RETRY_LATER_FIX, after_s)
     return HubError(f"{host()} refused with status {status}.", login_page())
 
 
@@ -200,14 +200,14 @@ def _network(error: httpx2.HTTPError) -> HubError:
     if isinstance(error, httpx2.ProxyError) and text.startswith("4"):
         proxies = named_by() or "HTTPS_PROXY"
         return HubError(f"The proxy refused: {text}.", f"Check {proxies}: http://user:password@host:port.")
-    if isinstance(error, httpx2.ConnectError) and any(word in text.lower() for word in _TLS):
+    if isinstance(error, httpx2.ConnectError) and any(word in text.lower() for word in _TLS_ERROR_WORDS):
         return HubError(
             f"No secure connection to {host()}: {text}.",
             f"Check this machine's clock. If a proxy inspects connections, set SSL_CERT_FILE.{check_named()}",
         )
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
         return UnreachableError(f"{host()} cannot be reached: {text}.", f"This machine may be offline.{check_named()}")
-    return WaitError(f"The connection to {host()} broke: {text}.", _LATER + check_named())
+    return WaitError(f"The connection to {host()} broke: {text}.", _RETRY_LATER_FIX + check_named())
 
 
 def host() -> str:

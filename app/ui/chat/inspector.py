@@ -19,12 +19,12 @@ from app.ui.text import MARK
 from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
-_NOTHING = "The verify steps of the next answer appear here; left and right select one."
+_EMPTY_TEXT = "The verify steps of the next answer appear here; left and right select one."
 _DETAIL_LINES, _BRIEF_LINES = 5, 3
 """Lines below the rows: all details of the chosen step, and those without the probabilities."""
 _AROUND_LEGEND = 3
 """Spaces around the legend in the title of the border."""
-_AIRY = 10
+_MIN_LINES_FOR_GAP = 10
 """Lines from which a blank one stands between the two."""
 
 
@@ -114,7 +114,7 @@ class Inspector(Widget):
     def _n_rows(self) -> int:
         """Rows of the list."""
         height = self.size.height
-        return max(1, height - (_BRIEF_LINES if self._is_brief else _DETAIL_LINES + (height >= _AIRY)))
+        return max(1, height - (_BRIEF_LINES if self._is_brief else _DETAIL_LINES + (height >= _MIN_LINES_FOR_GAP)))
 
     @property
     def _above(self) -> int:
@@ -135,25 +135,25 @@ class Inspector(Widget):
     def render(self) -> Content:
         details = self.details
         if details is None:
-            return Content.styled(_NOTHING, "$quiet")
+            return Content.styled(_EMPTY_TEXT, "$quiet")
         width, above = self.size.width, self._above
         newest_first = list(reversed(self.steps))
         first = self._newer - above
         rows = step_rows(newest_first[first : first + self._n_rows], above, width)
-        gap = [Content("")] * (self.size.height >= _AIRY)
+        gap = [Content("")] * (self.size.height >= _MIN_LINES_FOR_GAP)
         return Content("\n").join([*rows, *gap, *step_lines(details, width, brief=self._is_brief)])
 
 
-_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
+_WHITESPACE_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
-_PROBABILITIES = ("draft p", "target p")
-_LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
+_PROBABILITY_LABELS = ("draft p", "target p")
+_ROW_LABELS = ("drafted", _PROBABILITY_LABELS[0], "target", _PROBABILITY_LABELS[1])
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
-_GAP = "   "
+_COLUMN_GAP = "   "
 _WIDTHS, _BRIEF_WIDTHS = (5, 11, 17, 9), (5, 11, 8, 9)
 """Cells of a step's number, source, accepted tokens and time: they stay where they are while steps come."""
-_ROOMY = 72
+_MIN_WIDTH_FOR_EXPLANATIONS = 72
 """Cells from which numbers are explained."""
 
 
@@ -165,7 +165,7 @@ def visible(piece: bytes) -> str:
         text = piece.decode()
     except UnicodeDecodeError:
         return piece.hex(" ")
-    text = text.translate(_MARKS)
+    text = text.translate(_WHITESPACE_MARKS)
     return text if text == printable(text) else repr(text)[1:-1]
 
 
@@ -195,21 +195,21 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
 
     The one at the index `chosen` also shows its cost; the others show their tokens.
     """
-    brief = width < _ROOMY
+    brief = width < _MIN_WIDTH_FOR_EXPLANATIONS
     heads = [_head(details, brief=brief) for details in steps]
     widths = _BRIEF_WIDTHS if brief else _WIDTHS
     for at, (details, (number, source, accepted, took)) in enumerate(zip(steps, heads, strict=True)):
         line = Content.assemble(
             f"{MARK} " if at == chosen else "  ",
             Content.styled(number.rjust(widths[0]), "bold" if at == chosen else ""),
-            _GAP,
+            _COLUMN_GAP,
             (source.ljust(widths[1]), _DRAFT if details.drafted else _QUIET),
-            _GAP,
+            _COLUMN_GAP,
             (accepted.ljust(widths[2]), _DRAFT),
-            _GAP,
+            _COLUMN_GAP,
             (took.rjust(widths[3]), _QUIET),
         )
-        more = _cost(details, width - line.cell_length) if at == chosen else Content(_GAP) + _written(details)
+        more = _cost(details, width - line.cell_length) if at == chosen else Content(_COLUMN_GAP) + _written(details)
         yield (line + more).truncate(width, ellipsis=True)
 
 
@@ -248,10 +248,10 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
     columns = [_column(details, depth) for depth in range(depths)]
     widths = [max(cell.cell_length for cell in column) + 1 for column in columns]
     start, end = _visible_columns(widths, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
-    for line, label in enumerate(_LABELS):
-        if (line < 2 and not details.drafted) or (brief and label in _PROBABILITIES):
+    for line, label in enumerate(_ROW_LABELS):
+        if (line < 2 and not details.drafted) or (brief and label in _PROBABILITY_LABELS):
             continue
-        if label == _LABELS[-1] and not details.chosen:
+        if label == _ROW_LABELS[-1] and not details.chosen:
             unseen = f"recorded only while {key('chat.tokens', 'f3')} is open"
             yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET).truncate(width, ellipsis=True)
             continue

@@ -24,7 +24,7 @@ from app.ui.key_names import key
 from app.ui.transcript.message import Problem
 from app.worker.request import AnswerRequest
 
-_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
+_RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
 _GAP = 2
 _NAME, _RATE, _LONGEST_BAR = 14, 12, 40
 """Cells of a side's name, of its speed and of the longest bar."""
@@ -82,7 +82,7 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
     others = comparison.measured[1:]
     for m in others:
         name = f"{m.name}: " if len(others) > 1 else ""
-        style = _STYLES.get(m.outcome, "bold")
+        style = _RESULT_STYLES.get(m.outcome, "bold")
         yield Content.assemble((printable(name + _speedup(m)), style), (_runs(m), "$quiet"))
         yield from _texts(comparison, m)
     yield from _bars(comparison.measured, width)

@@ -33,9 +33,9 @@ from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgre
 if TYPE_CHECKING:
     from app.session.answering import Engine
 
-_SIDE = 50
+_MIN_SIDE_COLUMNS = 50
 """Columns of a side; narrower windows show one text at a time."""
-_MORE = 3
+_MORE_RUNS = 3
 
 
 class CompareScreen(SubScreen[None]):
@@ -55,7 +55,7 @@ class CompareScreen(SubScreen[None]):
         Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Back to the chat"),
         Binding("tab", "switch", "switch", id="compare.switch", tooltip="Show the text of the next side"),
         Binding("r", "more(1)", "again", id="compare.once", tooltip="Run both sides once more"),
-        Binding("3", f"more({_MORE})", "three more", id="compare.more", tooltip="Run both sides three more times"),
+        Binding("3", f"more({_MORE_RUNS})", "three more", id="compare.more", tooltip="Run both sides three more times"),
         Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
         Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
         Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
@@ -251,7 +251,7 @@ class CompareScreen(SubScreen[None]):
 
     def _arrange(self) -> None:
         """Show all texts, or only one in a narrow window."""
-        is_wide = self.size.width >= _SIDE * len(self.panes)
+        is_wide = self.size.width >= _MIN_SIDE_COLUMNS * len(self.panes)
         self.set_class(is_wide, "-wide")
         self._visible %= len(self.panes)
         for at, pane in enumerate(self.panes.values()):

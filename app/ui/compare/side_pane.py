@@ -25,8 +25,8 @@ from app.ui.text import percent
 from app.ui.transcript.parts import ModelMarkdown
 from app.ui.widgets.rows_view import Passage
 
-_TITLE = 23
-_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
+_TITLE_COLUMNS = 23
+_FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
 """Cells and style of each figure."""
 _WORD_PATTERN = re.compile(r"\w+")
 _END_NOTES = {
@@ -87,8 +87,8 @@ class SideLine(Widget):
         self._title = Content.styled(printable(title), f"bold {color}")
 
     def render(self) -> Content:
-        line = self._title.pad_right(max(0, _TITLE - self._title.cell_length))
-        for text, (width, style) in zip(self.figures, _COLUMNS, strict=False):
+        line = self._title.pad_right(max(0, _TITLE_COLUMNS - self._title.cell_length))
+        for text, (width, style) in zip(self.figures, _FIGURE_COLUMNS, strict=False):
             if line.cell_length + width > self.size.width:
                 break
             line += Content.styled(f"{text:>{width}}", style)

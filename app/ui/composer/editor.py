@@ -15,9 +15,9 @@ from app.ui.widgets.inputs import TextEditor
 LONGEST = 4000
 """Characters of a paste that is put into the prompt as it is."""
 MOST_LINES = 40
-_PREFIX = "pasted "
+_PASTE_PREFIX = "pasted "
 """Begins the name of every paste."""
-_NUMBER = re.compile(r", no\. [0-9]+$")
+_PASTE_NUMBER = re.compile(r", no\. [0-9]+$")
 
 
 class Pastes:
@@ -34,12 +34,12 @@ class Pastes:
         lines = text.count("\n") + (not text.endswith("\n"))
         if len(text) <= LONGEST and lines <= MOST_LINES:
             return text
-        name = f"{_PREFIX}{size(len(text.encode('utf-8', 'replace')))}, {lines:,} line{'s' * (lines != 1)}"
+        name = f"{_PASTE_PREFIX}{size(len(text.encode('utf-8', 'replace')))}, {lines:,} line{'s' * (lines != 1)}"
         return self.remember(Attachment(name, text, is_file=False))
 
     def remember(self, paste: Attachment) -> str:
         """Remember a paste and return its mark; another text with the same name gets a number."""
-        name, unnumbered, number = paste.name, _NUMBER.sub("", paste.name), 0
+        name, unnumbered, number = paste.name, _PASTE_NUMBER.sub("", paste.name), 0
         while (known := self._known.get(f"[{name}]")) is not None and known.text != paste.text:
             number += 1
             name = f"{unnumbered}, no. {number}" if number > 1 else unnumbered
@@ -49,7 +49,7 @@ class Pastes:
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
         """Return the pastes whose marks stand in a text, in its order."""
-        found = [(text.find(mark), paste) for mark, paste in self._known.items()] if f"[{_PREFIX}" in text else []
+        found = [(text.find(mark), paste) for mark, paste in self._known.items()] if f"[{_PASTE_PREFIX}" in text else []
         return tuple(paste for at, paste in sorted(found, key=lambda each: each[0]) if at >= 0)
 
     def mark_before(self, text: str) -> int:
@@ -93,7 +93,7 @@ class PromptEditor(TextEditor):
         shown = printable(message)
         question, attachments = split(shown)
         # Others were written in front of the question by hand.
-        if self.as_it_stands or not all(each.is_file or each.name.startswith(_PREFIX) for each in attachments):
+        if self.as_it_stands or not all(each.is_file or each.name.startswith(_PASTE_PREFIX) for each in attachments):
             question, attachments = shown, ()
         marks = {each.reference: self._pastes.remember(each) for each in attachments if not each.is_file}
         self.load_text(replace_references(question, marks) + more)

@@ -13,13 +13,13 @@ from app.core.regular_file import FolderNamed, MissingFile, read_user_text, text
 from app.models.source import home_expanded
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
-_BEGIN = r"""(?<![^\s('"])@"""
-_REFERENCE = re.compile(rf"""{_BEGIN}(?:"(?P<quoted>(?:[^"\n]|"")*)"?|(?P<bare>[^\s"@][^\s"]*))""")
-_TYPED = re.compile(rf"""{_BEGIN}(?:"(?P<quoted>(?:[^"\n]|"")*)|(?P<bare>(?:[^\s"@][^\s"]*)?))\Z""")
+_REFERENCE_START = r"""(?<![^\s('"])@"""
+_FILE_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")*)"?|(?P<bare>[^\s"@][^\s"]*))""")
+_OPEN_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")*)|(?P<bare>(?:[^\s"@][^\s"]*)?))\Z""")
 """A reference that is not closed yet."""
-_PUNCTUATION = ".,;:!?)]}'"
+_SENTENCE_PUNCTUATION = ".,;:!?)]}'"
 """Ends a sentence around a path rather than the path."""
-_PATH = re.compile(
+_CERTAIN_PATH = re.compile(
     r"[/\\~]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|html|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|tex|toml"
     r"|ts|tsx|txt|xml|ya?ml)$",
     re.IGNORECASE,
@@ -38,25 +38,25 @@ class Reference:
     @property
     def readings(self) -> tuple[str, ...]:
         """The possible paths, most likely first: punctuation may end the path, or the sentence."""
-        trimmed = self.path.rstrip(_PUNCTUATION)
+        trimmed = self.path.rstrip(_SENTENCE_PUNCTUATION)
         return (self.path,) if self.quoted or trimmed in ("", self.path) else (self.path, trimmed)
 
     @property
     def must_exist(self) -> bool:
         """Return whether it can only mean a file; `@property` may be just text."""
-        return self.quoted or bool(_PATH.search(self.readings[-1]))
+        return self.quoted or bool(_CERTAIN_PATH.search(self.readings[-1]))
 
 
 def references(text: str) -> Iterator[Reference]:
     """Yield every `@path`, in order."""
-    for found in _REFERENCE.finditer(text):
+    for found in _FILE_REFERENCE.finditer(text):
         if path := _path(found):
             yield Reference(path, found["bare"] is None)
 
 
 def reference_at(text: str, cursor: int) -> tuple[int, str] | None:
     """Return the start and the path of the `@path` that is being typed before a cursor, perhaps still empty."""
-    found = _TYPED.search(text[:cursor])
+    found = _OPEN_REFERENCE.search(text[:cursor])
     return (found.start(), _path(found)) if found is not None else None
 
 

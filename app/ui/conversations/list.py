@@ -19,13 +19,13 @@ from app.ui.widgets.choice_list import ChoiceList
 
 _MARGIN = 3
 _GAP = 2
-_BEFORE = 4
+_CHARACTERS_BEFORE_HIT = 4
 """Characters before a hit in a narrow list."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
 _MARK_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
 """Signs of a narrow list; conversations without a mark have a blank."""
-_NARROW = 48
+_MIN_WIDTH_FOR_WORDS = 48
 """Below so many cells the title stands alone, with signs for the words beside it."""
 
 
@@ -43,7 +43,7 @@ class ConversationList(ChoiceList[ConversationRow]):
     """A line for each conversation, and its hit in a search."""
 
     def lines(self, at: int, width: int) -> list[Content]:
-        row, is_narrow = self.rows[at], width < _NARROW
+        row, is_narrow = self.rows[at], width < _MIN_WIDTH_FOR_WORDS
         has_focus = isinstance(self.parent, Widget) and self.parent.has_focus_within
         is_chosen = at == self.index and (has_focus or not is_narrow)
         is_open = is_narrow and row.is_open
@@ -67,7 +67,7 @@ class ConversationList(ChoiceList[ConversationRow]):
         if row.hit is not None:
             return len(self.lines(at, width))
         # There may be a thousand.
-        if width >= _NARROW:
+        if width >= _MIN_WIDTH_FOR_WORDS:
             return 1
         return len(self.above(at)) + 1 + (_name(row).cell_length > _title_room(row, width))
 
@@ -86,7 +86,7 @@ def _heading(row: ConversationRow) -> str:
 def _beside(row: ConversationRow, width: int) -> str:
     """Return the text to the right of a title, equally wide for any date."""
     pinned = row.summary.pinned
-    if width < _NARROW:
+    if width < _MIN_WIDTH_FOR_WORDS:
         return f" {_PINNED} " if pinned else " "
     words = [row.mark.value] if row.mark is not None else []
     words += [word for word, is_so in (("open", row.is_open), ("pinned", pinned)) if is_so]
@@ -94,7 +94,7 @@ def _beside(row: ConversationRow, width: int) -> str:
 
 
 def _gap(width: int) -> int:
-    return _GAP if width >= _NARROW else 0
+    return _GAP if width >= _MIN_WIDTH_FOR_WORDS else 0
 
 
 def _title_room(row: ConversationRow, width: int) -> int:
@@ -119,7 +119,7 @@ def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:
     start, end = excerpt.marks[0] if excerpt.marks else (0, 0)
     if found[:end].cell_length > width - _MARGIN - _GAP:
         # The hit must be visible.
-        found = Content.assemble(("…", "$quiet"), found[max(0, start - _BEFORE) :])
+        found = Content.assemble(("…", "$quiet"), found[max(0, start - _CHARACTERS_BEFORE_HIT) :])
     return [Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))]
 
 

@@ -24,7 +24,7 @@ from app.ui.text import MARK
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
 
-_MOST = 1000
+_MAX_LISTED = 1000
 """Conversations in the list; the search finds the others."""
 
 
@@ -190,7 +190,7 @@ class ConversationPicker(Vertical):
         else:
             rows = [
                 ConversationRow(summary, one == current, None, marks.get(one))
-                for one, summary in list(known.items())[:_MOST]
+                for one, summary in list(known.items())[:_MAX_LISTED]
             ]
         ids = [row.summary.id for row in rows]
         index = ids.index(chosen) if chosen in ids else self.conversations.index

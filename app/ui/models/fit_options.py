@@ -22,7 +22,7 @@ from app.ui.widgets.hint import Hint
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
 
-_KEYS = "123456789"
+_OPTION_KEYS = "123456789"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class FitOptionList(VerticalGroup, can_focus=True):
     def __init__(self, options: Sequence[FitOption]) -> None:
         super().__init__()
         self._options = options
-        self._by_key = dict(zip(_KEYS, (one for one in options if one.apply is not None), strict=False))
+        self._by_key = dict(zip(_OPTION_KEYS, (one for one in options if one.apply is not None), strict=False))
 
     def compose(self) -> ComposeResult:
         keys = iter(self._by_key)

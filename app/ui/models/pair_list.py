@@ -15,9 +15,9 @@ from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, cell, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
 
-_SECTIONS = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
-RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTIONS
-_CHECKING = "Checking what this machine can run …"
+_SECTION_TITLES = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
+RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTION_TITLES
+_CHECKING_TEXT = "Checking what this machine can run …"
 _NAME, _FEWEST_NAME = 18, 12
 """Cells of a pair's name, and of the target's name when models are shortened."""
 _NAME_SHARE = 4
@@ -80,7 +80,7 @@ class PairList(ChoiceList[PairCard | None]):
         card, before = self.rows[at], self.rows[at - 1] if at else None
         texts: tuple[str, ...] = ()
         if card is None:
-            texts = () if self.state.machine else ("", _CHECKING)
+            texts = () if self.state.machine else ("", _CHECKING_TEXT)
         elif before is None or _section(before) != _section(card):
             texts = ("", _section(card)) if at else (_section(card),)
         return [Content.styled(text and f" {text}", "$quiet") for text in texts]
@@ -90,7 +90,7 @@ class PairList(ChoiceList[PairCard | None]):
         cards = [card for card in self.state.cards if card.matches(self._words)]
         if not self.state.machine:
             cards = [card for card in cards if _section(card) in (LOCAL, DEMO)]
-        cards.sort(key=lambda card: _SECTIONS.index(_section(card)))
+        cards.sort(key=lambda card: _SECTION_TITLES.index(_section(card)))
         names = [*(card.name for card in cards), ""]
         chosen = self._picked
         if chosen not in names:

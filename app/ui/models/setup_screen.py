@@ -27,7 +27,7 @@ from app.ui.text import MARK, side_by_side
 from app.ui.widgets.inputs import FilterInput, PairFilter
 
 EXPLANATION = "A big model answers; a small draft model makes it faster."
-_BETWEEN = " · "
+_FACT_SEPARATOR = " · "
 
 
 class SetupScreen(SubScreen[LoadRequest | None]):
@@ -228,8 +228,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _show_machine(self) -> None:
         state, room = self.pairs.state, self.size.width - self.machine.gutter.width
-        facts = f"This machine: {printable(state.machine)}".split(_BETWEEN)
-        line = side_by_side(facts, room, _BETWEEN) if state.machine else "Checking this machine …"
+        facts = f"This machine: {printable(state.machine)}".split(_FACT_SEPARATOR)
+        line = side_by_side(facts, room, _FACT_SEPARATOR) if state.machine else "Checking this machine …"
         problems = (Content(printable(one.sentences)) for one in state.problems)
         explanation = [] if self._can_leave else [Content(EXPLANATION)]
         self.machine.update(Content("\n").join([*explanation, Content.styled(line, "$quiet"), *problems]))

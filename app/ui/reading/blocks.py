@@ -20,17 +20,17 @@ from app.ui.reading.rows import CodeStart, Row, Rule, spaced, table
 # The dialect
 
 # Pandoc's rule: a dollar before a space opens nothing, one after a space or before a digit closes nothing.
-_LATEX = re.compile(
+_LATEX_MATH = re.compile(
     r"\$\$[^$]+\$\$|\$(?![\s$])(?:\\.|[^$\\\n])*?(?<!\s)\$(?!\d)|\\\(.*?\\\)|\\\[.*?\\\]|\\[()\[\]]", re.DOTALL
 )
-_DISPLAYS = {"\\[": "\\]", "$$": "$$"}
-_NESTING = 50
+_DISPLAY_MATH_ENDS = {"\\[": "\\]", "$$": "$$"}
+_MAX_NESTING = 50
 
 
 def _latex_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Leave a displayed formula as written: its lines may begin like list items; a rule of markdown-it."""
     opening = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
-    closer = _DISPLAYS.get(opening[:2])
+    closer = _DISPLAY_MATH_ENDS.get(opening[:2])
     if closer is None or state.is_code_block(start):
         return False
     if silent:
@@ -50,7 +50,7 @@ def _latex(state: StateInline, silent: bool) -> bool:
     """Leave formulas and their delimiters as written; a rule of markdown-it."""
     if state.src[state.pos] not in "$\\":
         return False
-    found = _LATEX.match(state.src, state.pos)
+    found = _LATEX_MATH.match(state.src, state.pos)
     if found is None:
         return False
     if not silent:
@@ -62,7 +62,7 @@ def _latex(state: StateInline, silent: bool) -> bool:
 @cache
 def parser() -> MarkdownIt:
     """Return a parser that drops no text: HTML and link definitions are text, and bare names are no links."""
-    made = MarkdownIt("gfm-like", {"html": False, "linkify": False, "maxNesting": _NESTING})
+    made = MarkdownIt("gfm-like", {"html": False, "linkify": False, "maxNesting": _MAX_NESTING})
     made.block.ruler.before(
         "fence", "math_block", _latex_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
@@ -72,9 +72,9 @@ def parser() -> MarkdownIt:
 
 # Inline text
 
-_SPACE = re.compile(r"\s+")
-_EMPHASIS = {"em": "italic", "strong": "bold", "s": "strike"}
-_CODE = "$ink on $foreground 10%"
+_WHITESPACE_RUN = re.compile(r"\s+")
+_EMPHASIS_STYLES = {"em": "italic", "strong": "bold", "s": "strike"}
+_INLINE_CODE_STYLE = "$ink on $foreground 10%"
 """Legible in quiet text too."""
 _QUIET = "$quiet"
 
@@ -102,11 +102,11 @@ def _inline(tokens: Sequence[Token]) -> Content:
     for token in tokens:
         kind = token.type
         if kind == "text":
-            add(_SPACE.sub(" ", token.content))
+            add(_WHITESPACE_RUN.sub(" ", token.content))
         elif kind in ("softbreak", "hardbreak"):
             add("\n")
         elif kind == "code_inline":
-            add(token.content, _CODE)
+            add(token.content, _INLINE_CODE_STYLE)
         elif kind == "image":
             shown = _inline(token.children or ()).plain
             add(shown or "image")
@@ -115,7 +115,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
             opened.append((len(text), token))
         elif kind.endswith("_close") and opened:
             start, opening = opened.pop()
-            if style := _EMPHASIS.get(kind.removesuffix("_close")):
+            if style := _EMPHASIS_STYLES.get(kind.removesuffix("_close")):
                 spans.append(Span(start, len(text), style))
             elif kind == "link_close":
                 add(_address(opening, "href", text[start:]), _QUIET)
@@ -127,7 +127,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
 # Blocks
 
 _BAR = Content.styled("┃ ", "$rule")
-_WRAPPED = Content.styled("┃ ↪ ", "$rule")
+_WRAPPED_BAR = Content.styled("┃ ↪ ", "$rule")
 
 
 def is_closed(fence: SyntaxTreeNode, lines: Sequence[str]) -> bool:
@@ -141,11 +141,11 @@ def code_rows(lines: Sequence[str], info: str, *, may_grow: bool = False) -> lis
     """Return lines of code as rows, in the language that a fence names."""
     language = info.split(maxsplit=1)[0] if info.strip() else ""
     colored = colored_lines([spaced(line) for line in lines], language, may_grow=may_grow)
-    rows = [Row(content, _BAR, _WRAPPED, source=line) for line, content in zip(lines, colored, strict=True)]
-    return [CodeStart(colored[0], _BAR, _WRAPPED, source=lines[0]), *rows[1:]]
+    rows = [Row(content, _BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
+    return [CodeStart(colored[0], _BAR, _WRAPPED_BAR, source=lines[0]), *rows[1:]]
 
 
-_BULLETS = ("• ", "◦ ", "· ")
+_LIST_BULLETS = ("• ", "◦ ", "· ")
 
 
 def _content(node: SyntaxTreeNode) -> Content:
@@ -169,7 +169,7 @@ def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], de
         lines: The source that the node's line numbers refer to.
         depth: Number of lists around its own.
     """
-    mark = _BULLETS[depth % len(_BULLETS)] if number is None else f"{number}{node.markup} "
+    mark = _LIST_BULLETS[depth % len(_LIST_BULLETS)] if number is None else f"{number}{node.markup} "
     indent, bullet = Content(" " * len(mark)), Content.styled(mark, "$quiet")
     rows = _container_rows(node.children, lines, depth + 1) or [Row()]
     return [row.indented(indent if at else bullet, indent) for at, row in enumerate(rows)]

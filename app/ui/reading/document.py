@@ -21,7 +21,7 @@ LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
 """Characters of the last block, which is read again with each piece; a longer one is cut at a line end."""
 MOST_LINES, _MOST_TABLE_LINES = 96, 32
 _CLOSED_BY_BLANK = ("paragraph", "blockquote", "table", "math_block")
-_CLOSED = ("heading", "hr")
+_SELF_CONTAINED_BLOCKS = ("heading", "hr")
 _HALF_FENCE = re.compile(r"(?:^|\n)[ >]*[`~]{1,3}$")
 """The beginning of a line that may open or close a fence."""
 
@@ -152,7 +152,7 @@ class MarkdownDocument:
 def _has_ended(node: SyntaxTreeNode, lines: list[str]) -> bool:
     if node.type == "fence":
         return is_closed(node, lines)
-    return node.type in _CLOSED or (node.type in _CLOSED_BY_BLANK and _place(node)[1] < len(lines) - 1)
+    return node.type in _SELF_CONTAINED_BLOCKS or (node.type in _CLOSED_BY_BLANK and _place(node)[1] < len(lines) - 1)
 
 
 def _is_too_long(node: SyntaxTreeNode, lines: list[str]) -> bool:

@@ -11,15 +11,15 @@ from rich.cells import cell_len, split_graphemes
 from textual.content import Content
 from textual.expand_tabs import expand_tabs_inline
 
-_TAB = 8
+_TAB_CELLS = 8
 """Cells between two tab stops."""
-_WIDE = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
+_UNSPACED_SCRIPTS = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
 """Scripts that are written without spaces, and their punctuation. Korean has spaces."""
 _NOT_FIRST = "\u3001\u3002\u30fb\u30fc\u300d\u300f\u3011\u3015\u300b\u3009\uff0c\uff0e\uff01\uff1f\uff1a\uff1b\uff09"
 """Punctuation that does not begin a line."""
 _NOT_LAST = "\u300c\u300e\u3010\u3014\u300a\u3008\uff08"
 """Brackets that do not end a line."""
-_PIECE = rf"[{_NOT_LAST}]*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_NOT_FIRST}]*\s*|\s+"
+_UNBREAKABLE_PIECE = rf"[{_NOT_LAST}]*(?:[{_UNSPACED_SCRIPTS}]|[^\s{_UNSPACED_SCRIPTS}]+)[{_NOT_FIRST}]*\s*|\s+"
 """A wide character or a word, with the punctuation and spaces that stay with it."""
 _compiled = cache(re.compile)
 """Compiles on first use, as these ranges take 7 ms."""
@@ -27,19 +27,19 @@ _compiled = cache(re.compile)
 
 def spaced(line: str) -> str:
     """Return a line with spaces in place of tabs."""
-    return expand_tabs_inline(line, _TAB) if "\t" in line else line
+    return expand_tabs_inline(line, _TAB_CELLS) if "\t" in line else line
 
 
 def spaced_content(line: Content) -> Content:
     """Return a styled line with spaces in place of tabs."""
     # Without spans, Textual counts characters instead of cells.
-    return line.expand_tabs(_TAB) if line.spans else Content(spaced(line.plain))
+    return line.expand_tabs(_TAB_CELLS) if line.spans else Content(spaced(line.plain))
 
 
 def wrapped(content: Content, width: int) -> list[Content]:
     """Return a line wrapped to a width in cells, without spaces at line ends."""
     text = content.plain
-    if text.isascii() or _compiled(f"[{_WIDE}]").search(text) is None:
+    if text.isascii() or _compiled(f"[{_UNSPACED_SCRIPTS}]").search(text) is None:
         return content.wrap(width)
     return [line.rstrip() for line in content.divide(list(_line_starts(text, width)))]
 
@@ -47,7 +47,7 @@ def wrapped(content: Content, width: int) -> list[Content]:
 def _line_starts(text: str, width: int) -> Iterator[int]:
     """Yield where each line but the first begins."""
     used = 0
-    for piece in _compiled(_PIECE).finditer(text):
+    for piece in _compiled(_UNBREAKABLE_PIECE).finditer(text):
         word = piece[0].rstrip()
         needed = cell_len(word)
         if used and used + needed > width:
@@ -69,9 +69,9 @@ _MATCH_STYLE = "bold $background on $foreground"
 """Style of the matches of a search."""
 _GAP = 2
 """Cells between two columns of a table."""
-_NARROWEST = 4
+_MIN_COLUMN_CELLS = 4
 """Cells of a column that can be read."""
-_SEPARATOR = " | "
+_COLUMN_SEPARATOR = " | "
 
 Part = tuple[int | None, Content]
 """A part of a screen line and its offset in the row's text; None for decoration, which cannot be selected."""
@@ -237,7 +237,7 @@ class TableRow(Row):
         for cell, room in zip(self.cells, widths, strict=False):
             parts = [line[-1] for line in Row(cell).lines(room)]
             columns.append([(at + (offset or 0), part) for offset, part in parts])
-            at += len(cell) + len(_SEPARATOR)
+            at += len(cell) + len(_COLUMN_SEPARATOR)
         for number in range(max(map(len, columns), default=1)):
             line: Line = [(None, self.rest if number else self.first)]
             for column, parts in enumerate(columns):
@@ -255,14 +255,14 @@ def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> l
     """Return the rows of a table with as many cells in each."""
     cells = [tuple(row) for row in rows]
     natural = tuple(max(cell.cell_length for cell in column) for column in zip(*cells, strict=True))
-    return [TableRow(Content(_SEPARATOR).join(row), cells=row, natural=natural, right=right) for row in cells]
+    return [TableRow(Content(_COLUMN_SEPARATOR).join(row), cells=row, natural=natural, right=right) for row in cells]
 
 
 @lru_cache(256)
 def column_widths(natural: tuple[int, ...], width: int) -> tuple[int, ...] | None:
     """Return the width of each column in so many cells, the widest being narrowed; None if they do not fit."""
     room = width - _GAP * (len(natural) - 1)
-    if room < _NARROWEST * len(natural) and room < sum(natural):
+    if room < _MIN_COLUMN_CELLS * len(natural) and room < sum(natural):
         return None
     widest = max(natural, default=0)
     while sum(min(cells, widest) for cells in natural) > room:

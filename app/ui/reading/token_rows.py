@@ -23,7 +23,7 @@ LEGEND = {
 }
 """Legend of the token view, with and without the color names."""
 LINE_END = "⏎"
-_LONGEST = 2_000
+_MAX_ROW_CHARACTERS = 2_000
 """Characters of a row; a longer line is continued by the next row."""
 
 
@@ -108,8 +108,8 @@ class TokenDocument:
 
     def _add(self, line: str, style: str) -> None:
         rest = line.removesuffix("\n")
-        while len(self._text) + len(rest) > _LONGEST:
-            room = _LONGEST - len(self._text)
+        while len(self._text) + len(rest) > _MAX_ROW_CHARACTERS:
+            room = _MAX_ROW_CHARACTERS - len(self._text)
             self._put(rest[:room], style)
             self._freeze(joined=True)
             rest = rest[room:]

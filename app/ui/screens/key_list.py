@@ -26,9 +26,9 @@ from app.ui.key_names import shown
 from app.ui.keys import KeyBar
 from app.ui.widgets.header import HeaderLine
 
-_EDITING = "Editing"
+_EDITING_GROUP = "Editing"
 _KEY_WIDTH = 22
-_KEY = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
+_KEY_NAME = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 
 
 _EDIT_HELP = {
@@ -89,12 +89,12 @@ class KeyListScreen(SubScreen[None]):
         yield KeyBar()
 
     def _table(self) -> Table:
-        groups: dict[str, dict[str, list[Binding]]] = {_EDITING: {}}
+        groups: dict[str, dict[str, list[Binding]]] = {_EDITING_GROUP: {}}
         for node, binding, _, _ in self._listed:
-            title = node.BINDING_GROUP_TITLE if binding.id else _EDITING
+            title = node.BINDING_GROUP_TITLE if binding.id else _EDITING_GROUP
             if title and binding.description:
                 groups.setdefault(title, {}).setdefault(binding.action, []).append(binding)
-        editing = groups.pop(_EDITING)
+        editing = groups.pop(_EDITING_GROUP)
         rows = {title: [_row(together) for together in actions.values()] for title, actions in groups.items()}
         if self._lists_commands:
             rows["Commands"] = [(command.usage, command.help) for command in COMMANDS.all]
@@ -105,7 +105,7 @@ class KeyListScreen(SubScreen[None]):
             ):
                 if all(binding.id != opener for _, binding, _, _ in self._listed):
                     rows[title] = [(action.key, action.help) for action in actions if action.help]
-        rows[_EDITING] = [_row(together) for together in editing.values()]
+        rows[_EDITING_GROUP] = [_row(together) for together in editing.values()]
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_KEY_WIDTH)
         table.add_column(style=self.app.theme_variables["quiet"])
@@ -153,7 +153,7 @@ def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
         name = printable(identity)
         if identity not in known:
             errors.append(f'keys: there is no "{name}".{nearest(identity, known)}')
-        elif not all(_KEY.fullmatch(key) for key in keys):
+        elif not all(_KEY_NAME.fullmatch(key) for key in keys):
             errors.append(f'keys.{name} is "{printable(text)}"; it must be a key such as ctrl+k or f8.')
         else:
             valid[identity] = ",".join(keys)

@@ -17,11 +17,11 @@ RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 """Marks settings that take effect after a reload."""
 _NAME, _VALUE, _ORIGIN = 19, 28, 17
 _GAP = "  "
-_WIDE = 118
+_MIN_WIDTH_FOR_DESCRIPTIONS = 118
 """Width from which on descriptions are shown, each of them whole."""
-_FEWEST = 12
+_MIN_VALUE_CELLS = 12
 """Cells of a value that stay when its origin does not fit."""
-_COLORS = {"draft": "$draft", "model": "$target"}
+_GROUP_COLORS = {"draft": "$draft", "model": "$target"}
 
 
 class SettingList(ChoiceList[SettingView]):
@@ -59,7 +59,7 @@ class SettingList(ChoiceList[SettingView]):
         table = self.rows[at].setting.table
         if at > 0 and self.rows[at - 1].setting.table == table:
             return []
-        title = Content.styled(f" {TABLES[table]}", f"bold {_COLORS.get(table, '$quiet')}")
+        title = Content.styled(f" {TABLES[table]}", f"bold {_GROUP_COLORS.get(table, '$quiet')}")
         return [Content(), title] if table else [Content()]
 
     def line(self, at: int, width: int) -> Content:
@@ -82,10 +82,10 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
     label = f"{setting.key} {RELOAD}" if setting.needs_reload else setting.key
     name = Content.styled(f"{label:<{_NAME}}", "bold" if chosen else "")
     is_changed = view.origin not in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR)
-    color = _COLORS.get(setting.table, "$foreground") if is_changed else "$quiet"
+    color = _GROUP_COLORS.get(setting.table, "$foreground") if is_changed else "$quiet"
     value = Content.styled(" ".join(printable(setting.display(view.value)).split()), color)
     origin = f"{'after reload, ' * view.waits}{view.origin.value}"
-    if width >= _WIDE:
+    if width >= _MIN_WIDTH_FOR_DESCRIPTIONS:
         before = Content.assemble(
             mark, name, _GAP, cell(cut(value, _VALUE), _VALUE), _GAP, (f"{origin:<{_ORIGIN}}", "$quiet")
         )
@@ -94,7 +94,7 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
         line = Content.assemble(before, _GAP, cut(Content.styled("" if chosen else _capital(text), "$quiet"), room))
     else:
         room = width - len(mark) - _NAME - 2 * len(_GAP) - 1
-        if room - len(origin) < min(value.cell_length, _FEWEST):
+        if room - len(origin) < min(value.cell_length, _MIN_VALUE_CELLS):
             origin = ""
         room = max(0, room - len(origin))
         line = Content.assemble(mark, name, _GAP, cell(cut(value, room), room), _GAP, (origin, "$quiet"))

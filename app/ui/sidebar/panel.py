@@ -22,12 +22,12 @@ from app.ui.text import NONE, cut, percent, tokens
 
 Lines = Iterator[tuple[bool, Content]]
 """Lines that stand together, and whether each is shown without details."""
-_LABEL = 12
-_VALUE = 6
+_LABEL_CELLS = 12
+_VALUE_CELLS = 6
 """Cells of a value in front of its unit or gauge."""
 _ACTIVITY_LINES = 4
 """Lines for an activity below everything else."""
-_LAST = "last answer"
+_LAST_ANSWER = "last answer"
 
 
 class ReadoutPanel(Widget):
@@ -72,7 +72,9 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
     """Yield the readouts of the running or last answer, the same rows at any time: a dash stands for no value."""
     is_last = shown.unmeasured and shown.stats is not None
     yield _drafting(shown, detailed=detailed)
-    yield from _answer(_LAST if is_last else "this answer", shown.numbers or Numbers(), shown, width, detailed=detailed)
+    yield from _answer(
+        _LAST_ANSWER if is_last else "this answer", shown.numbers or Numbers(), shown, width, detailed=detailed
+    )
     if not detailed:
         yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
     elif pair is not None:
@@ -86,7 +88,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
 def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> Iterator[list[Content]]:
     """Yield the stored numbers of an earlier answer and the models that gave it."""
     numbers = of_document(document)
-    yield from _answer(_LAST if is_last else "earlier answer", numbers, Readouts(), width, detailed=True)
+    yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, Readouts(), width, detailed=True)
     if numbers == Numbers():
         yield [Content("No numbers were stored.")]
     models = ((document.get(role), f"${role}") for role in ("target", "draft"))
@@ -96,14 +98,16 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
     """Return how answers are drafted, what the latest step of a running one did, and the reason or an empty line."""
     draft, status = shown.next_draft, shown.drafting if shown.live else None
-    source, why = drafting_now(status) if status is not None else (f"{NONE:>{_VALUE}}", "")
+    source, why = drafting_now(status) if status is not None else (f"{NONE:>{_VALUE_CELLS}}", "")
     is_drafting = status is not None and status.source != "off"
     lines = [
-        _row("drafting", Content.styled(draft.mode or f"{NONE:>{_VALUE}}", "$draft" if draft.is_on else "$quiet")),
+        _row(
+            "drafting", Content.styled(draft.mode or f"{NONE:>{_VALUE_CELLS}}", "$draft" if draft.is_on else "$quiet")
+        ),
         _row("now", Content.styled(source, "$draft" if is_drafting else "$quiet")),
         cut(Content.styled(printable(why), "$quiet"), BRIEF),
     ]
-    return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
+    return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE_CELLS}}"))] if draft.n_max and detailed else lines
 
 
 def _answer(whose: str, numbers: Numbers, shown: Readouts, width: int, *, detailed: bool) -> Iterator[list[Content]]:
@@ -123,15 +127,15 @@ def _answer(whose: str, numbers: Numbers, shown: Readouts, width: int, *, detail
 def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     now = shown.recent.speed if shown.live else None
     value = _rate(now if now is not None else numbers.speed)
-    bars = shown.recent.bars(width - _LABEL - value.cell_length - 1)
+    bars = shown.recent.bars(width - _LABEL_CELLS - value.cell_length - 1)
     yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
     yield False, _row("average", _rate(numbers.speed))
-    yield False, _row("tokens", Content(f"{NONE if numbers.tokens is None else f'{numbers.tokens:,}':>{_VALUE}}"))
+    yield False, _row("tokens", Content(f"{NONE if numbers.tokens is None else f'{numbers.tokens:,}':>{_VALUE_CELLS}}"))
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
     text = gain.brief if gain is not None else NONE
     is_measured = gain is not None and gain.measured
-    yield True, _row("speedup", Content.styled(f"{text:>{_VALUE}}", "bold" if is_measured else "$quiet"))
+    yield True, _row("speedup", Content.styled(f"{text:>{_VALUE_CELLS}}", "bold" if is_measured else "$quiet"))
 
 
 def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
@@ -140,9 +144,12 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     yield True, _share_row("acceptance", text, share, width)
     recent = shown.recent.acceptance if shown.live else None
     yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
-    yield True, _row("tokens/step", Content(f"{_decimal(numbers.per_step):>{_VALUE}}"))
-    yield False, _row("draft length", Content.styled(f"{_decimal(numbers.draft_length):>{_VALUE}} tokens", "$draft"))
-    share, sources = numbers.model_share, [f"{NONE:>{_VALUE}}", ""]
+    yield True, _row("tokens/step", Content(f"{_decimal(numbers.per_step):>{_VALUE_CELLS}}"))
+    yield (
+        False,
+        _row("draft length", Content.styled(f"{_decimal(numbers.draft_length):>{_VALUE_CELLS}} tokens", "$draft")),
+    )
+    share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
     if share is not None:
         names = [f"{_partial(share)} {numbers.drafter.label}"] * (share > 0)
         names += [f"{_partial(1 - share)} {Source.NGRAM.label}"] * (share < 1)
@@ -154,32 +161,34 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
 def _context(shown: Readouts, width: int) -> Lines:
     yield (
         True,
-        _row("context", Content(f"{shown.used_tokens:>{_VALUE}} / {tokens(shown.n_ctx) if shown.n_ctx else NONE}")),
+        _row(
+            "context", Content(f"{shown.used_tokens:>{_VALUE_CELLS}} / {tokens(shown.n_ctx) if shown.n_ctx else NONE}")
+        ),
     )
-    yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL, "$quiet"))
+    yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL_CELLS, "$quiet"))
 
 
 def _prompt(numbers: Numbers) -> Lines:
     first_s, speed = numbers.first_s, numbers.prompt_speed
     text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s is not None else NONE
-    yield True, _row("TTFT", Content(f"{text:>{_VALUE}} s"))
-    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed is not None else NONE:>{_VALUE}} tok/s"))
+    yield True, _row("TTFT", Content(f"{text:>{_VALUE_CELLS}} s"))
+    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed is not None else NONE:>{_VALUE_CELLS}} tok/s"))
 
 
 def _models(pair: PairInfo) -> Iterator[Content]:
     for label, model, style in (("target", pair.target, "$target"), ("draft", pair.draft, "$draft")):
         if model is not None:
-            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(model.quantization)}"
+            size = f"{gigabytes(model.size_bytes):>{_VALUE_CELLS + 3}} {printable(model.quantization)}"
             yield _row(label, Content.styled(size, style))
     yield _row("device", Content.styled(printable(pair.device), "$quiet"))
     for at, taken in enumerate(pair.memory):
         where = "RAM" if taken.device == CPU else printable(taken.device)
-        text = f"{memory_size(taken.n_bytes):>{_VALUE + 3}} {where}"
+        text = f"{memory_size(taken.n_bytes):>{_VALUE_CELLS + 3}} {where}"
         yield _row("" if at else "memory", Content.styled(text, "$quiet"))
 
 
 def _rate(speed: float | None, style: str = "") -> Content:
-    return Content.styled(f"{rate_number(speed) if speed is not None else NONE:>{_VALUE}} tok/s", style)
+    return Content.styled(f"{rate_number(speed) if speed is not None else NONE:>{_VALUE_CELLS}} tok/s", style)
 
 
 def _decimal(number: float | None) -> str:
@@ -193,8 +202,10 @@ def _partial(share: float) -> str:
 
 
 def _share_row(label: str, text: str, share: float | None, width: int) -> Content:
-    text = f"{text:>{_VALUE}} "
-    return _row(label, Content.assemble((text, "$draft"), _gauge(share or 0, width - _LABEL - len(text), "$draft")))
+    text = f"{text:>{_VALUE_CELLS}} "
+    return _row(
+        label, Content.assemble((text, "$draft"), _gauge(share or 0, width - _LABEL_CELLS - len(text), "$draft"))
+    )
 
 
 def _gauge(share: float, width: int, style: str) -> Content:
@@ -204,7 +215,7 @@ def _gauge(share: float, width: int, style: str) -> Content:
 
 
 def _row(label: str, value: Content) -> Content:
-    return Content.assemble((f"{label:{_LABEL}}", "$quiet"), value)
+    return Content.assemble((f"{label:{_LABEL_CELLS}}", "$quiet"), value)
 
 
 def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> list[Content]:

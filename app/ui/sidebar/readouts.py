@@ -19,7 +19,7 @@ _WINDOW_STEPS = 16
 """A step yields one token or ten; a rate over fewer steps is noise."""
 _BAR_NS = 500_000_000
 _BAR_STEPS = 4
-_BARS = 24
+_BAR_COUNT = 24
 
 
 class RecentRates:
@@ -30,7 +30,7 @@ class RecentRates:
         first = GenerationStats(predicted_n=1)
         self._seen: deque[GenerationStats] = deque([first])
         self._bar_from = first
-        self.rates: deque[float] = deque(maxlen=_BARS)
+        self.rates: deque[float] = deque(maxlen=_BAR_COUNT)
         """Tokens per second of successive intervals, oldest first."""
 
     def observe(self, stats: GenerationStats) -> None:

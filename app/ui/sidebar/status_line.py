@@ -17,7 +17,7 @@ _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 22
 """Cells of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
-_MODES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
+_MODE_NAMES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
 _UNDRAFTED_SOURCES = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
 _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""
@@ -81,7 +81,7 @@ class StatusLine(Widget):
         """Return the draft source of the step or of the finished answer, or how the next answer is drafted."""
         shown = self._readouts
         if shown.doing or shown.drafting is None:
-            return _MODES.get(shown.next_draft.mode, shown.next_draft.mode)
+            return _MODE_NAMES.get(shown.next_draft.mode, shown.next_draft.mode)
         if shown.live:
             source, _ = drafting_now(shown.drafting)
             return f"drafting {PAUSED}" if source == PAUSED else source

@@ -21,9 +21,9 @@ from textual.message import Message
 
 from app.core.log import logged_to
 
-_START = "\x1b[200~"
-_END = "\x1b[201~"
-_SPLIT = len(_END) - 1
+_PASTE_START = "\x1b[200~"
+_PASTE_END = "\x1b[201~"
+_MAX_SPLIT_CHARACTERS = len(_PASTE_END) - 1
 """Characters of the end mark that may have arrived already."""
 
 
@@ -41,17 +41,17 @@ class InputParser(XTermParser):
             yield from super().feed(data)
         while data:
             if self._pasted is None:
-                before, start, data = data.partition(_START)
+                before, start, data = data.partition(_PASTE_START)
                 if before:
                     yield from super().feed(before)
                 if start:
                     self._pasted = []
                 continue
             data, self._rest = self._rest + data, ""
-            text, end, after = data.partition(_END)
+            text, end, after = data.partition(_PASTE_END)
             if not end:
-                self._pasted.append(data[:-_SPLIT])
-                self._rest = data[-_SPLIT:]
+                self._pasted.append(data[:-_MAX_SPLIT_CHARACTERS])
+                self._rest = data[-_MAX_SPLIT_CHARACTERS:]
                 return
             whole, self._pasted = "".join((*self._pasted, text)), None
             yield events.Paste(whole.replace("\x00", ""))

@@ -31,12 +31,12 @@ from app.ui.transcript.parts import (
 )
 from app.ui.widgets.rows_view import Passage, RowsView
 
-_REASONS = {
+_REASON_TEXTS = {
     FinishReason.CANCELLED: "stopped",
     FinishReason.LENGTH: "cut at the token limit",
     FinishReason.CONTEXT: "cut: the context is full",
 }
-_STATES = {
+_STATE_TEXTS = {
     State.STOPPED: "stopped",
     State.CUT: "cut before its end",
     State.FAILED: "failed before its end",
@@ -50,7 +50,7 @@ def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
         return ""
     if ending.reason is FinishReason.REPETITION:
         return repeated(ending.repeats)
-    reason = _REASONS.get(ending.reason, _empty_answer(thought=thought) if empty else "")
+    reason = _REASON_TEXTS.get(ending.reason, _empty_answer(thought=thought) if empty else "")
     if ending.reason is FinishReason.CONTEXT:
         new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
         restart = f"{new} starts a new conversation"
@@ -82,7 +82,7 @@ def remark_on(node: Node) -> str:
     if node.state is State.COMPLETE:
         return _empty_answer(thought=thought) if empty else ""
     text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
-    return text or _STATES.get(node.state, "")
+    return text or _STATE_TEXTS.get(node.state, "")
 
 
 class UserMessage(MessageView):

@@ -268,18 +268,18 @@ class Reasoning(Folding):
             self._unread = ""
 
 
-_WHO = Content.from_markup(
+_HOW_IT_WORKS = Content.from_markup(
     "The [$draft]draft[/] model guesses the next tokens; the [$target]target[/] checks them in one pass. "
     "Same quality, faster."
 )
-_KEYS = (
+_MESSAGE_KEYS = (
     ("chat.compare", "compare with and without the draft"),
     ("chat.tokens", "color tokens by source"),
     ("chat.settings", "settings"),
     ("chat.pairs", "choose a pair"),
     ("app.keys", "all keys"),
 )
-_KEY = 5
+_KEY_CELLS = 5
 """Cells for a key, and what is between it and what it does."""
 _AROUND, _FEWEST = 8, 3
 """Rows of the window that are around it, and the least that it takes: it is seen from its beginning."""
@@ -299,8 +299,12 @@ class Welcome(Widget):
 
     def _lines(self, width: int) -> list[Content]:
         keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
-        named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
+        named = [(keys[identity], does) for identity, does in _MESSAGE_KEYS if identity in keys]
         # Keys of the user's own may be longer.
-        column = max([_KEY, *(len(shown) + 2 for shown, _ in named)])
+        column = max([_KEY_CELLS, *(len(shown) + 2 for shown, _ in named)])
         rows = [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
-        return [*_WHO.wrap(max(1, width - 1)), Content(""), *(row.truncate(width, ellipsis=True) for row in rows)]
+        return [
+            *_HOW_IT_WORKS.wrap(max(1, width - 1)),
+            Content(""),
+            *(row.truncate(width, ellipsis=True) for row in rows),
+        ]

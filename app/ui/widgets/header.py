@@ -15,9 +15,9 @@ from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.text import cut, draft_name, draft_text
 
-_BRAND = " Tandem   "
+_BRAND_TEXT = " Tandem   "
 _GAP = 2
-_OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
+_OMITTED_GPU_WORDS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 """Left out of the name of a GPU: its vendor, and what drivers append."""
 
 
@@ -43,7 +43,7 @@ class HeaderLine(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        width, brand, pair = self.size.width, Content.styled(_BRAND, "bold"), self.pair
+        width, brand, pair = self.size.width, Content.styled(_BRAND_TEXT, "bold"), self.pair
         if pair is None:
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
         marks = [printable(mark) for mark in self.active] + [f"serving {self.serves}"] * bool(self.serves)
@@ -67,7 +67,7 @@ def _gpu(pair: PairInfo) -> str:
     gpus = [used for used in pair.memory if used.device != CPU]
     if len(gpus) != 1 or not gpus[0].description or not gpus[0].total_bytes:
         return ""
-    name = _OBVIOUS.sub("", printable(gpus[0].description))
+    name = _OMITTED_GPU_WORDS.sub("", printable(gpus[0].description))
     return f"{name} · {gpus[0].n_bytes / GIB:.1f} / {memory_size(gpus[0].total_bytes)}"
 
 

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from app.ui.key_names import key
 
-_SECONDS = 4.0
+_SHOWN_S = 4.0
 
 
 class Hint(Static):
@@ -35,7 +35,7 @@ class Hint(Static):
     def say(self, text: str) -> None:
         """Show a message for a few seconds."""
         self._put(text)
-        self._timer = self.set_timer(_SECONDS, self.forget)
+        self._timer = self.set_timer(_SHOWN_S, self.forget)
 
     def ask(self, text: str) -> None:
         """Show a prominent message until another one or `forget`."""

@@ -17,7 +17,7 @@ from textual.widgets import Input, TextArea
 
 from app.core.printable import printable
 
-_INVISIBLE = ("Zs", "Cf")
+_INVISIBLE_CATEGORIES = ("Zs", "Cf")
 """Unicode categories of spaces of any width, and of joiners."""
 
 
@@ -42,7 +42,7 @@ async def _run_own_binding(widget: Input | TextArea, event: events.Key) -> None:
 
 def _is_invisible(character: str) -> bool:
     is_safe = len(character) == 1 and printable(character) == character
-    return is_safe and unicodedata.category(character) in _INVISIBLE
+    return is_safe and unicodedata.category(character) in _INVISIBLE_CATEGORIES
 
 
 class TextEditor(TextArea):

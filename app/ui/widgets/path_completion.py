@@ -14,9 +14,9 @@ from app.core.printable import printable
 from app.models.source import home_expanded
 
 MOST = 50
-_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
+_UNPRINTABLE_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
 """Spaces in file names that Python calls unprintable."""
-_BINARY = ("audio/", "font/", "image/", "video/")
+_BINARY_TYPES = ("audio/", "font/", "image/", "video/")
 
 
 def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
@@ -49,12 +49,12 @@ def _is_offered(entry: os.DirEntry[str], ending: str) -> bool:
 
 def is_readable(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a file that may be text, by its name."""
-    return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY)
+    return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY_TYPES)
 
 
 def can_be_typed(name: str) -> bool:
     """Return whether a name has only characters that a prompt can hold."""
-    return _SPACES.sub(" ", name).isprintable() and printable(name) == name
+    return _UNPRINTABLE_SPACES.sub(" ", name).isprintable() and printable(name) == name
 
 
 def _slashed(path: str) -> str:

@@ -75,7 +75,7 @@ def test_a_silent_header_ends_at_the_deadline(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int | None
 ) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
-    monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
+    monkeypatch.setattr("app.models.hub.client._REQUEST_TIMEOUT", None)
     monkeypatch.setattr("app.models.resolve.HEADER_S", 0.2)
     hub.faults.add(Stall(after), "*.gguf", times=None)
 

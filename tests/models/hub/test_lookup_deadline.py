@@ -34,7 +34,7 @@ TERM = getattr(signal, "SIGTERM", signal.SIGINT)
 @pytest.fixture(autouse=True)
 def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cancel or a deadline, a Hub lookup never ends."""
-    monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
+    monkeypatch.setattr("app.models.hub.client._REQUEST_TIMEOUT", None)
 
 
 @pytest.fixture
