@@ -1,4 +1,4 @@
-"""The pairs that this machine knows, the one that flags name, and its own settings."""
+"""The pairs that this machine knows, the pair that the flags name, and its own settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From flags and settings to the options of a command: a pair, its placement and its answers."""
+"""Turn flags and settings into the options of a command: a pair, its placement and its answers."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ProgressLine:
     """One line on stderr that overwrites itself; silent without a terminal."""
 
     last: ClassVar[ProgressLine | None] = None
-    """The one that was shown last in this process, if any."""
+    """The status line that this process showed last, if any."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

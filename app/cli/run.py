@@ -162,7 +162,7 @@ def _read_guidance(args: argparse.Namespace) -> Guidance:
 
 
 def with_files(prompt: str, files: Sequence[Path], *, takes_stdin: bool) -> str:
-    """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text.
+    """Return the prompt after the text of files, `-` for stdin. Raises AppError if a file is not text.
 
     With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`.
     """

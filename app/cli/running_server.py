@@ -69,7 +69,7 @@ def _read() -> RunningServer | None:
 
 
 def server_for(options: Options, args: argparse.Namespace) -> RunningServer | None:
-    """Return a running server that answers like this command would; None without one."""
+    """Return a running server that answers like this command would; None if no such server runs."""
     if given_flag(_OF_PAIR, args) or any(name in args for name in _LOADED_HERE):
         return None
     server = _read()

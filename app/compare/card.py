@@ -26,7 +26,7 @@ _MORE_COLUMNS = ("acceptance", "tokens/step")
 
 
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
-    """Return a benchmark as a table of speedups; one that is wider than the terminal loses the ranges."""
+    """Return a benchmark as a table of speedups; the ranges are left out where the terminal is too narrow."""
     lines = _table(rows, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
         lines = _table(rows, spreads=False)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NOISE = 0.03
 """Share below which a difference is none, however often it was measured."""
 _RANGES_TO_HALF_INTERVAL = (6.36, 1.34, 0.74, 0.56)
-"""For 2 to 5 measurements: half the 95% interval of the median, in ranges (E. Lord, Biometrika 34, 1947, with the
+"""Half the 95% interval of the median of 2 to 5 measurements, in ranges (E. Lord, Biometrika 34, 1947, with the
 median in place of the mean, by simulation)."""
 _SIGMAS_OF_95_PERCENT = 1.96
 """Standard deviations of a 95% interval."""

@@ -31,7 +31,7 @@ from app.core import atomic, regular_file
 from app.core.errors import StoreError
 
 _DATABASE_SUFFIXES = ("", "-wal", "-shm")
-"""Of the files that make up one database."""
+"""SQLite's database, write-ahead log and shared-memory file."""
 _DAY_S = 24 * 3600.0
 
 

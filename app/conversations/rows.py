@@ -107,7 +107,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: Conversation) -> i
 
 
 def find_duplicates(database: Database, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
-    """Return for each imported conversation the id of a stored one that has all its messages, or None.
+    """Map each imported conversation to the id of a stored conversation with all its messages, or None.
 
     Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.
     """

@@ -311,7 +311,7 @@ class Store:
         return search(self.database, query, limit)
 
     def duplicates(self, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
-        """Return for each imported conversation the id of a stored one that has all its messages, or None."""
+        """Map each imported conversation to the id of a stored conversation with all its messages, or None."""
         return find_duplicates(self.database, conversations)
 
     def insert(self, conversations: Iterable[Conversation]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from app.conversations.attached import question_of
 from app.core.printable import printable
 
 MAX_COLUMNS = 100
-"""Of a title in a list."""
+"""Columns of a title in a list."""
 _LONGEST_PROMPT = 4000
 """Characters that a title is made from."""
 _MAX_CHOSEN_CHARACTERS = 200
@@ -48,7 +48,7 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
 
 
 def fit(text: str, columns: int) -> str:
-    """Cut a text between words, with an ellipsis, if it is wider than so many columns."""
+    """Cut a text between words, with an ellipsis, if it is wider than `columns`."""
     if not text or width(text) <= columns:
         return text
     used, end = 0, 0

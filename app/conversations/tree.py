@@ -109,7 +109,7 @@ class Tree:
         return tuple(self._children[self.nodes[node_id].parent])
 
     def answer_before(self, node_id: int) -> Node | None:
-        """Return the nearest answer above a message in its branch; None without one."""
+        """Return the nearest answer above a message in its branch, if any."""
         parent = self.nodes[node_id].parent
         while parent is not None and self.nodes[parent].role is not Role.ASSISTANT:
             parent = self.nodes[parent].parent

@@ -166,7 +166,7 @@ class ExitStatus:
 
     @property
     def how(self) -> str:
-        """Such as "by signal ABRT", with the last message."""
+        """How the process ended, for example "by signal ABRT", with its last message."""
         message = _BUILD_FOLDER.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")
         return f"{self._cause}{f': {message}' if message else ''}"
 

@@ -165,7 +165,7 @@ def read_user_text(path: Path, name: str, most_bytes: int = MAX_TEXT_BYTES) -> s
 
 
 def marked_encoding(data: bytes) -> str | None:
-    """Return the encoding of a byte order mark; None without one."""
+    """Return the encoding that a byte order mark names, if there is a mark."""
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
 
 

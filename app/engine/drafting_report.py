@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
-"""With fewer drafted tokens, an acceptance in percent and a verdict are meaningless."""
+"""Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
@@ -24,7 +24,7 @@ PAUSED = "paused"
 _NO_GAIN = "it would not pay now"
 _DECIMAL_BELOW = 9.95
 _SAME_RATE_SHARE = 0.9
-"""If one rate is at least this share of another, both are shown as one."""
+"""Two rates are shown as one value if the smaller is at least this share of the larger."""
 _OFF = tuple(source.turned_off("") for source in Source)
 _CLAUSE_END = re.compile("[:;]")
 

@@ -18,7 +18,7 @@ _CGROUP_FOLDER = "/sys/fs/cgroup"
 CPUINFO = Path("/proc/cpuinfo")
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
 _READ_BYTES = 8192
-"""Bytes that hold the first CPUs of the list; the kernel queries the clock of each one that is read."""
+"""Bytes that hold the first CPUs of the list; the kernel queries the clock of each CPU that is read."""
 _CPU_MODEL_LINE = re.compile(
     rb"^(model name|cpu family|model|stepping|cpu model|cpu|CPU (?:implementer|variant|part)|uarch)[ \t]*:[ \t]*(.+)$",
     re.MULTILINE,
@@ -169,7 +169,7 @@ class Conditions:
 
     Attributes:
         usable: Hardware threads that this process may use.
-        quota: CPU limit of a container, in CPUs; None without one.
+        quota: CPU limit of a container, in CPUs; None without a quota.
         others: CPUs that other programs use now; None if unknown.
         throttled: Share of a container's periods that its quota cut short; None without a quota.
         clock_cap: Allowed clock as a share of the CPU's maximum; None if unknown.
@@ -208,14 +208,14 @@ def cgroup_folders(read: Read) -> list[str]:
 
 
 def cpu_quota(read: Read) -> float | None:
-    """Return the CPU limit of the tightest group in CPUs; None without one."""
+    """Return the CPU limit of the tightest group in CPUs; None without a quota."""
     texts = [read(f"{folder}/cpu.max") for folder in cgroup_folders(read)]
     found = [re.fullmatch(r"([1-9][0-9]{0,14}) ([1-9][0-9]{0,14})", text.strip()) for text in texts]
     return min((int(one[1]) / int(one[2]) for one in found if one is not None), default=None)
 
 
 def throttled_share(read: Read) -> float | None:
-    """Return the share of periods throttled by the quota; None without one."""
+    """Return the share of periods throttled by the quota; None without a quota."""
     for folder in cgroup_folders(read):
         counters = dict(re.findall(r"^(nr_\w+) ([0-9]{1,18})$", read(f"{folder}/cpu.stat"), re.MULTILINE))
         if periods := int(counters.get("nr_periods", 0)):

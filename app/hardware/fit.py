@@ -267,7 +267,7 @@ def _spread(need: ModelMemory, placed: Placed, shares: Sequence[float]) -> list[
 
 
 def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
-    """Return the bytes of weights and KV cache in so many layers; llama.cpp offloads the output and the last first."""
+    """Return the bytes of weights and KV cache in these layers; llama.cpp offloads the output and the last first."""
     if gpu_layers == 0:
         return 0
     blocks = _blocks(need, gpu_layers)

@@ -88,7 +88,7 @@ class Model:
         return self._handle
 
     def free_first(self, context: Any) -> None:
-        """Close a context before this model, also one that is not referenced any more."""
+        """Close a context before this model, even if nothing references the context any more."""
         self._owned.callback(context.close)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Model:
 
     @cached_property
     def chat_template(self) -> str | None:
-        """Return the Jinja source of the chat template; None without one."""
+        """Return the Jinja source of the chat template, if the model has a template."""
         value = self.header.metadata.get("tokenizer.chat_template")
         return value if isinstance(value, str) and value.strip() else None
 

@@ -45,7 +45,7 @@ class MtpChain(HeadContext):
         """The newest tokens, drafted ones too, from the first that some head has not read."""
         self._token_rows: Rows = np.empty((0, 0), np.float32)
         self._end = self._n_text = 0
-        """Position after these tokens, and after the last one that is not drafted."""
+        """Position after these tokens, and position after the last token that is not drafted."""
         n_heads = int(native.llama_model_n_layer_nextn(self.model.handle))
         self.longest = min(MAX_DRAFT, n_heads)
         self._n_read = [0] * n_heads

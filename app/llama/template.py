@@ -22,7 +22,7 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""For models without a template, as in llama.cpp."""
+"""The template of models without one, as in llama.cpp."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
 """Marks that end or begin a turn."""
 _THINKING_BLOCK_TEST = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")

@@ -58,7 +58,7 @@ def rounding(n_ctx: int) -> str:
 
 
 def n_saved_states(state: int) -> int:
-    """Return how many recurrent states of so many bytes to keep in RAM, for edits and branches; 0 without a state."""
+    """Return how many recurrent states to keep in RAM for edits and branches; 0 if the model has no state."""
     return max(_MIN_SAVED_STATES, min(_MAX_SAVED_STATES, _SAVED_STATES_BYTES // state)) if state else 0
 
 

@@ -134,7 +134,7 @@ def context_limit(pair: PairInfo) -> ContextLimit:
 
 
 def enough_for(pair: PairInfo, n_tokens: int) -> int:
-    """Return a context for so many tokens and an answer; 0 if the limit is too short."""
+    """Return a context for these tokens and an answer; 0 if the limit is too short."""
     limit, with_answer = context_limit(pair).n_ctx, n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)
     return min(limit, -(-with_answer // _CTX_MULTIPLE) * _CTX_MULTIPLE) if n_tokens < limit else 0
 

@@ -110,7 +110,7 @@ def without_draft(error: AppError) -> str:
 
 
 def has_room(download_bytes: int, free_bytes: int) -> bool:
-    """Return whether a disk with so many free bytes has room for a download."""
+    """Return whether a disk with these free bytes has room for a download."""
     return not download_bytes or download_bytes + _KEEP_FREE <= free_bytes
 
 

@@ -171,7 +171,7 @@ def _layers_in_ram(pair: Pair, room: Room, lacking: int) -> int:
 
 
 def _ram_needed(pair: Pair, n_layers: int) -> int:
-    """Return the RAM of a pair with the experts of so many layers there."""
+    """Return the RAM of a pair with the experts of `n_layers` layers there."""
     always = pair.working.main if pair.working is not None else 0
     return always + _expert_bytes(pair) * n_layers // pair.expert_layers
 

@@ -34,7 +34,7 @@ class Ticket:
         self._events.put_nowait(event)
 
     async def next(self, timeout_s: float) -> Event | None:
-        """Return the next event; None if there was none for so many seconds."""
+        """Return the next event; None if nothing arrived within the timeout."""
         try:
             return await asyncio.wait_for(self._events.get(), timeout_s)
         except TimeoutError:

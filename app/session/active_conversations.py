@@ -1,4 +1,4 @@
-"""The conversations in memory: the open one, the one that is answered, and those in which prompts wait."""
+"""The conversations in memory: open, being answered, or with waiting prompts."""
 
 from __future__ import annotations
 

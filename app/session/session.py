@@ -240,7 +240,7 @@ class Session:
 
     @property
     def summary(self) -> str | None:
-        """Return the summary that the model reads in place of earlier messages; None without one."""
+        """Return the summary that the model reads in place of earlier messages, if any."""
         return self.conversation.read_before(None)[0] or None
 
     def set_summary(self, text: str) -> bool:

@@ -39,7 +39,7 @@ KV_TYPES: Mapping[str, KvType] = {
     "q5_0": KvType(6, 22 / _VALUES_PER_BLOCK),
     "q5_1": KvType(7, 24 / _VALUES_PER_BLOCK),
 }
-"""By llama.cpp's names. A block has a scale of two bytes, and an offset of two more in the _1 types."""
+"""llama.cpp's names of the types. A block has a scale of two bytes, and an offset of two more in the _1 types."""
 WIDE_KV = ("f32", "f16", "bf16")
 """KV cache types that are not quantized."""
 

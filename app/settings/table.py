@@ -35,7 +35,7 @@ _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 """Each cell costs about 51 bytes before the KV cache itself; with 2^30 cells llama.cpp failed after 43 s."""
 MAX_THREADS = 512
-"""With 4,096 threads one decode took 20 s."""
+"""Most threads: with 4,096 one decode took 20 s."""
 _MAX_MIB = 1 << 24
 _MAX_SHOWN_CHARACTERS = 40
 """Characters of an invalid value in its error."""

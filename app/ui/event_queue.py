@@ -65,7 +65,7 @@ class EventHandler(Protocol):
         """Handle an event that is no progress."""
 
     def rest(self, next_s: float) -> None:
-        """All events are handled; the next look is in so many seconds."""
+        """Called when the queue is empty. The next poll is due after this many seconds."""
 
 
 def delay_after(spent_s: float, *, is_free: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""From model output, names and numbers to what is shown."""
+"""Format model output, names and numbers for the screen."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def day(moment: float, now: float) -> str:
 
 
 def side_by_side(parts: Iterable[str], width: int, between: str) -> str:
-    """Parts next to each other, each of them whole as far as it fits, in lines of so many cells."""
+    """Arrange parts in lines of this many cells; a part is broken only if it is wider than a line."""
     lines: list[str] = []
     for part in parts:
         longer = f"{lines[-1]}{between}{part}" if lines else part
@@ -94,12 +94,12 @@ def cut(content: Content, room: int) -> Content:
     if content.cell_length <= room:
         return content
     kept = fit(content.plain, room)
-    # Some characters together take fewer cells than a terminal gives them, or more.
+    # Combined characters may be drawn wider or narrower than the sum of their cells.
     return Content(kept, list(content[: len(kept)].spans)).truncate(max(0, room), ellipsis=True)
 
 
 def cell(content: Content, width: int) -> Content:
-    """One line in exactly so many cells."""
+    """Pad or cut one line to exactly this many cells."""
     content = content.truncate(width, ellipsis=True)
     return content.pad_right(max(0, width - content.cell_length))
 

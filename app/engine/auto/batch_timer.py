@@ -27,7 +27,7 @@ _SLOWED_FACTOR = 1.5
 _IMPLAUSIBLE, _SURE = 0.75, 3
 """A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
 _FLAT_COST = 1.5
-"""If no batch size costs this many single tokens, all may have waited for a disk or another device."""
+"""If the largest batch costs fewer single tokens, the single-token time was probably inflated; measure again."""
 _WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
@@ -176,7 +176,7 @@ class BatchTimer:
         return len(self.shares[size]) < _SURE and costs[size] < _IMPLAUSIBLE * smaller
 
     def measure(self, size: int, *, times: int) -> None:
-        """Time a batch size so many times, once more if the first two disagree; 0 spends as little time as possible.
+        """Time a batch size `times` times, and once more if the first two disagree. 0 spends the least time.
 
         Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
         """

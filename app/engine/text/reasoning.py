@@ -25,7 +25,7 @@ class AnswerPart(Enum):
     """Part of an answer."""
 
     START = "start"
-    """Before reasoning and answer, or between them."""
+    """The reader is before the reasoning or the answer, or between them."""
     THINKING = "thinking"
     ANSWER = "answer"
 

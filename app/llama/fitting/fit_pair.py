@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _CERTAIN_FIT_SHARE = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
 _RETRY_SHARE = 0.9
-"""After an out-of-memory load, Tandem assumes that this share of the needed memory is free."""
+"""Share of the needed memory that is assumed to be free after an out-of-memory load."""
 _CONTEXT_LENGTHS = (65_536, 32_768, 16_384)
 """Contexts in tokens that are tried if the settings leave the length open, the longest first."""
 _MAX_USED_SHARE = 0.9

@@ -1,4 +1,4 @@
-"""Placements that `tandem tune --placement` compares, and the one that it chose for a pair on this machine.
+"""Placements that `tandem tune --placement` compares, and the placement it chose for a pair on this machine.
 
 llama.cpp reads the op offload threshold once in a process, so each placement is measured in a child.
 """

@@ -23,7 +23,7 @@ from app.worker.context_overflow import or_longer
 from app.worker.events import Event, Failed, Finished, JobEnded, Notice
 
 COLLECT_DELAY_S = 1.0
-"""From the end of an answer to the full garbage collection, which takes a tenth of a second."""
+"""Time between the end of an answer and the full garbage collection, which takes a tenth of a second."""
 _TITLE_COLUMNS = 30
 LONG_S = 20.0
 """The end of a longer answer rings the bell if another window has the focus."""

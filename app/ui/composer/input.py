@@ -28,7 +28,7 @@ from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
 _PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
-"""Of an empty prompt: the first that fits."""
+"""Texts of an empty prompt; the first that fits is shown."""
 _MOST_FOUND = 200
 
 
@@ -69,7 +69,7 @@ class PromptInput(PromptEditor):
         self._query: str | None = None
         """The words that the found prompts are for."""
         self._saved: str | None = None
-        """The text before a search of past prompts; None without one."""
+        """The text before a search of past prompts, if a search is open."""
 
     # Its text, as messages
 

@@ -26,7 +26,7 @@ _OPEN, _PINNED = "●", "▴"
 _MARK_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
 """Signs of a narrow list; conversations without a mark have a blank."""
 _MIN_WIDTH_FOR_WORDS = 48
-"""Below so many cells the title stands alone, with signs for the words beside it."""
+"""Width below which the title stands alone and signs replace the words beside it."""
 
 
 @dataclass(frozen=True, slots=True)

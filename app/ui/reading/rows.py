@@ -260,7 +260,7 @@ def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> l
 
 @lru_cache(256)
 def column_widths(natural: tuple[int, ...], width: int) -> tuple[int, ...] | None:
-    """Return the width of each column in so many cells, the widest being narrowed; None if they do not fit."""
+    """Return column widths that fit into the cells, narrowing the widest first; None if they do not fit."""
     room = width - _GAP * (len(natural) - 1)
     if room < _MIN_COLUMN_CELLS * len(natural) and room < sum(natural):
         return None

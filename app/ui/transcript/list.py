@@ -188,7 +188,7 @@ class MessageList(MessageNavigation):
 
     @property
     def _unanswered(self) -> Item | None:
-        """The prompt whose answer has no text yet; None without one."""
+        """The prompt whose answer has no text yet, if any."""
         messages = self._messages
         is_empty = self.answer is None or not self.answer.has_grown
         return messages[-2] if self._is_running and is_empty and len(messages) > 1 else None

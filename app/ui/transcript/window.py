@@ -103,7 +103,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
             self._end += len(items)
 
     async def _take_out(self, leaving: Set[Item]) -> None:
-        """Remove items; the one that takes the place of the anchor is anchor instead."""
+        """Remove items. If the anchor is removed, its successor becomes the anchor."""
         if not leaving:
             return
         anchor = self._anchor

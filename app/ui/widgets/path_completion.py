@@ -38,7 +38,7 @@ def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
 
 
 def continued_path(typed: str, base: Path, ending: str = "") -> str | None:
-    """Return the first path that begins as typed; None without one."""
+    """Return the first path that begins as typed, if any."""
     first = next(iter(matching_paths(typed, base, ending)), "")
     return first if len(first) > len(typed) and first.casefold().startswith(_slashed(typed).casefold()) else None
 
