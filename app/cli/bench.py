@@ -15,8 +15,8 @@ from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import Options, read_options
 from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, write_file
 from app.cli.race_session import (
+    RaceSession,
     RaceStatus,
-    Session,
     answer_request,
     fixed_params,
     measured_on,
@@ -24,7 +24,17 @@ from app.cli.race_session import (
     with_pair,
 )
 from app.compare import AUTOMATIC, shown_name
-from app.compare.benchmark import Plan, Prompt, Results, RoundEnded, Row, benchmark, choose, load_suite, read_suite
+from app.compare.benchmark import (
+    BenchmarkPlan,
+    Prompt,
+    ResultRow,
+    Results,
+    RoundEnded,
+    benchmark,
+    choose,
+    load_suite,
+    read_suite,
+)
 from app.compare.card import markdown, svg, table_lines
 from app.compare.measure import speeds
 from app.compare.race import Round, check_sides, sides_of
@@ -40,7 +50,7 @@ _CARDS = {".md": markdown, ".svg": svg}
 """Files of a share card by suffix."""
 
 
-def read_plan(args: argparse.Namespace, options: Options) -> Plan:
+def read_plan(args: argparse.Namespace, options: Options) -> BenchmarkPlan:
     """Read and check the options before anything is loaded. Raises UsageError."""
     quick = "quick" in args
     kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
@@ -53,7 +63,7 @@ def read_plan(args: argparse.Namespace, options: Options) -> Plan:
         # --card README would overwrite README.md.
         if exists(card_file) and "force" not in args:
             raise exists_already(card_file)
-    return Plan(
+    return BenchmarkPlan(
         sides=sides_of(options.answers.automatic, fixed_params(args, options)),
         prompts=choose(suite, kinds, 1 if quick else None),
         request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
@@ -78,7 +88,7 @@ class _Benchmark:
     """Run, report and save one benchmark."""
 
     def __init__(
-        self, session: Session, options: Options, plan: Plan, save: LineFile, args: argparse.Namespace
+        self, session: RaceSession, options: Options, plan: BenchmarkPlan, save: LineFile, args: argparse.Namespace
     ) -> None:
         self._session = session
         self._status = session.status
@@ -173,7 +183,7 @@ class _Benchmark:
             self._save.close()
 
 
-def verdict_lines(results: Results, table: Sequence[Row]) -> list[str]:
+def verdict_lines(results: Results, table: Sequence[ResultRow]) -> list[str]:
     """Return the verdict on every side, automatic drafting first."""
     *kinds, whole = table
     plain, *others = whole.measured

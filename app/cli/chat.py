@@ -25,7 +25,7 @@ from app.cli.known_pairs import (
     pairs_here,
     registry,
 )
-from app.cli.options import Options, Process, context_of, open_settings, options_of, read_process
+from app.cli.options import Options, ProcessOptions, context_of, open_settings, options_of, read_process
 from app.cli.setting_flags import read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
@@ -164,7 +164,7 @@ class Opener:
     """Opens pairs with the current settings; unless the user asked for it, the first pair is a placeholder."""
 
     def __init__(
-        self, live: LiveSettings, pair: Pair, files: SetUp | None, process: Process, *, is_asked_for: bool = True
+        self, live: LiveSettings, pair: Pair, files: SetUp | None, process: ProcessOptions, *, is_asked_for: bool = True
     ) -> None:
         self.live = live
         self.process = process

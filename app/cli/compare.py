@@ -11,8 +11,8 @@ from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import Options, read_options
 from app.cli.output import check_writable, for_reading, json_for, write_file
 from app.cli.race_session import (
+    RaceSession,
     RaceStatus,
-    Session,
     answer_request,
     fixed_params,
     measured_on,
@@ -46,7 +46,7 @@ def compare(args: argparse.Namespace) -> int:
     return with_pair(options, lambda session: _run(session, job, options, args))
 
 
-def _run(session: Session, job: CompareJob, options: Options, args: argparse.Namespace) -> int:
+def _run(session: RaceSession, job: CompareJob, options: Options, args: argparse.Namespace) -> int:
     status, progress = session.status, RaceStatus(job.rounds)
     raced: Raced | None = None
     for event in job.run(session.pair, 0, Controls(session.cancel)):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.cli.options import Options, Process
+from app.cli.options import Options, ProcessOptions
 from app.llama.cancel import CancelFlag
 from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker, Loader, Progress
@@ -44,7 +44,7 @@ class PairLoader:
         return load(self.options, cancel, progress)
 
 
-def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
+def make_engine(process: ProcessOptions, emit: Callable[[Event], None]) -> Engine:
     """Return an engine that loads nothing yet.
 
     Remote devices need a process of their own: llama.cpp aborts when one goes away.

@@ -33,7 +33,7 @@ _APPEARANCE_GROUPS = ("appearance", "keys")
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessOptions:
     """The process that runs a pair, and the servers ("host:port") whose devices it uses; these imply isolation."""
 
     isolate: bool = False
@@ -57,7 +57,7 @@ class Options:
     answers: ChatSettings
     params: PairParams
     fit: bool = True
-    process: Process = field(default_factory=Process)
+    process: ProcessOptions = field(default_factory=ProcessOptions)
     typed_thinking: Thinking = AS_TRAINED
     automatic: frozenset[str] = frozenset()
 
@@ -172,14 +172,14 @@ def _model_params(now: Any, table: str, **more: Any) -> ModelParams:
     return ModelParams(layers if isinstance(layers, int) else ALL_LAYERS, now[f"{table}.device"] or (), **more)
 
 
-def read_process(args: argparse.Namespace) -> Process:
+def read_process(args: argparse.Namespace) -> ProcessOptions:
     """Read --isolate and --rpc."""
     named: tuple[str, ...] = getattr(args, "rpc", ())
     if not named:
-        return Process(getattr(args, "isolate", False))
+        return ProcessOptions(getattr(args, "isolate", False))
     from app.hardware.rpc import parse_endpoint
 
     servers = tuple(map(parse_endpoint, named))
     if len(set(servers)) != len(servers):
         raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server are used.")
-    return Process(isolate=True, rpc=servers)
+    return ProcessOptions(isolate=True, rpc=servers)

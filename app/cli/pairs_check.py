@@ -29,7 +29,7 @@ from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import setup_models
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import every_pair
-from app.models.resolve import Resolved, compatible_drafts, facts_of, own_draft, resolve
+from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import in_one_line
 
@@ -55,7 +55,9 @@ def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
         raise Interrupted
 
 
-def _found(source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False) -> tuple[Resolved, ModelFacts]:
+def _found(
+    source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False
+) -> tuple[ResolvedModel, ModelFacts]:
     """Return a model and what its header says."""
     resolved = resolve(source, demo_file, watch(str(source)), draft=draft)
     return resolved, facts_of(resolved, watch(resolved.name))

@@ -44,7 +44,7 @@ _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, 
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class RaceSession:
     """A loaded pair, how it was loaded, and the notices from loading; Ctrl+C sets `cancel`."""
 
     pair: NativePair
@@ -55,7 +55,7 @@ class Session:
     progress: Progress
 
 
-def with_pair(options: Options, job: Callable[[Session], int]) -> int:
+def with_pair(options: Options, job: Callable[[RaceSession], int]) -> int:
     """Load the pair, run the job on this thread, and free the pair; returns the exit code."""
     status, cancel = ProgressLine(sys.stderr), CancelFlag()
 
@@ -76,7 +76,7 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
                 notices = (*pair.notices, *ignored)
                 for notice in notices:
                     status.say(notice)
-                return job(Session(pair, params, cancel, status, notices, progress))
+                return job(RaceSession(pair, params, cancel, status, notices, progress))
             finally:
                 status.clear()
                 pair.close()
@@ -168,7 +168,7 @@ def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> l
     return [] if save(benchmarks_dir(), facts, when, speeds) else ["The result could not be saved."]
 
 
-def measured_on(session: Session, request: AnswerRequest, automatic: AutoDraft) -> dict[str, str]:
+def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDraft) -> dict[str, str]:
     """Return machine, build, files and settings of a measurement by name."""
     pair, params = session.pair, session.params
     machine, build, info = hardware.detect(), devices.build(), pair.info

@@ -35,7 +35,7 @@ from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_text
-from app.models.progress import FileProgress, Progress, duration, speed
+from app.models.progress import DownloadProgress, FileProgress, duration, speed
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Setup
@@ -216,7 +216,7 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
     default = None if "first" in args else "no_default" not in args
     with cancel_on_interrupt(steps.cancel):
         for event in steps.install(prepared, default=False if tries else default):
-            if isinstance(event, Progress):
+            if isinstance(event, DownloadProgress):
                 status.show(progress_line(event))
             else:
                 pair = event
@@ -236,7 +236,7 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
     return pair, line
 
 
-def progress_line(progress: Progress) -> str:
+def progress_line(progress: DownloadProgress) -> str:
     """Return both downloads in one line."""
     parts = [_file_progress(file) for file in progress.files]
     if bytes_per_s := speed(progress.bytes_per_s):

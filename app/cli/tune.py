@@ -15,7 +15,7 @@ from app.cli.command_line import QUICK_KINDS
 from app.cli.known_pairs import choose_pair, file_here
 from app.cli.options import Options, read_options
 from app.cli.output import for_reading
-from app.cli.race_session import Session, with_pair
+from app.cli.race_session import RaceSession, with_pair
 from app.compare.benchmark import choose, load_suite
 from app.compare.drafts import MIN_GAIN, agreement, expected, write_samples
 from app.compare.report import pair_title, text_table
@@ -81,7 +81,7 @@ def tuning_options(args: argparse.Namespace, draft: str | None) -> tuple[Options
     return options, drafting
 
 
-def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
+def _tune(session: RaceSession, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
     pair, status = session.pair, session.status
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     threads: ThreadTimes | None = None
@@ -102,13 +102,13 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     return 0
 
 
-def _calibrate(session: Session, budget_ns: int, passes: int) -> CostModel:
+def _calibrate(session: RaceSession, budget_ns: int, passes: int) -> CostModel:
     """Measure the costs of the loaded pair and save them."""
     work = session.pair.recalibrate(session.cancel, budget_ns=budget_ns, passes=passes)
     return _follow(session, work, "Measuring batches")
 
 
-def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
+def _follow(session: RaceSession, work: Generator[float, None, T], what: str) -> T:
     """Show the progress of a measurement; return its result. Raises Interrupted."""
     while True:
         try:
@@ -176,7 +176,7 @@ def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
     )
 
 
-def _compare_drafts(session: Session, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
+def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
     """Measure drafts, None for the target's MTP layer; the first one is loaded already."""
     pair, status = session.pair, session.status
     status.say(f"Measuring {counted(len(paths), 'draft')} for {pair.info.target.file}; Ctrl+C stops.")

@@ -45,7 +45,7 @@ _TABLE_LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlacementRow:
     """One placement, with its costs or why it has none."""
 
     placement: Layer
@@ -77,7 +77,7 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
     automatic = fitting_of(asked, rooms)
     recorded = measured_of(placed_here(options, automatic.params, lambda params: params), {})
     acceptance = recorded.acceptance if recorded is not None else None
-    cancel, rows, code = CancelFlag(), list[Row](), 0
+    cancel, rows, code = CancelFlag(), list[PlacementRow](), 0
     try:
         with cancel_on_interrupt(cancel.set):
             rows.extend(_rows(options, asked, automatic, acceptance, status, cancel))
@@ -107,13 +107,13 @@ def _rows(
     acceptance: float | None,
     status: ProgressLine,
     cancel: CancelFlag,
-) -> Iterator[Row]:
+) -> Iterator[PlacementRow]:
     """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""
     share = _USUAL_ACCEPTANCE if acceptance is None else acceptance
 
-    def measured(placement: Layer) -> Row:
+    def measured(placement: Layer) -> PlacementRow:
         began = time.monotonic()
-        row = Row(placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.rooms))
+        row = PlacementRow(placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.rooms))
 
         def cancelled() -> bool:
             status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")
@@ -140,13 +140,13 @@ def _rows(
         yield from map(measured, tuned_placement.offload_candidates(best.placement, best.found, options.automatic))
 
 
-def fastest(rows: Sequence[Row]) -> Row | None:
+def fastest(rows: Sequence[PlacementRow]) -> PlacementRow | None:
     """Return the fastest placement, but the automatic one unless another is clearly faster; None without any."""
     best = max((row for row in rows if row.costs is not None), key=lambda row: row.speed, default=None)
     return rows[0] if best is not None and best.speed <= MIN_GAIN * rows[0].speed else best
 
 
-def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> list[str]:
+def _lines(rows: Sequence[PlacementRow], best: PlacementRow | None, acceptance: float | None) -> list[str]:
     """Return a table of placements, why some have no costs, and the fastest one."""
     shown_acceptance = ("an assumed", _USUAL_ACCEPTANCE) if acceptance is None else ("the recorded", acceptance)
     cells = [("placement", *map(str, _BATCH_SIZES), "draft", "tok/s", "draft length")]
@@ -164,7 +164,7 @@ def _lines(rows: Sequence[Row], best: Row | None, acceptance: float | None) -> l
     return [*lines, "", f"Kept for this pair: {printable(best.name)}{gain}."]
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: PlacementRow) -> dict[str, Any]:
     rows_ns = row.costs.profile.batch_ns if row.costs is not None else {}
     return {
         "name": row.name,

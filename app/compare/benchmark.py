@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import Any
 
-from app.compare.measure import WHOLE, Measured, measure
+from app.compare.measure import WHOLE, SideFigures, measure
 from app.compare.race import WARM_UP, Round, RunEnded, Side, race
 from app.compare.report import run_json
 from app.conversations.message import Message, Role
@@ -42,14 +42,14 @@ Results = Mapping[Prompt, Sequence[Round]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """One line of the table: the figures of every side, the baseline first, on the prompts of one kind or "all"."""
 
     kind: str
     prompts: int
-    measured: tuple[Measured, ...]
+    measured: tuple[SideFigures, ...]
 
-    def of(self, name: str) -> Measured:
+    def of(self, name: str) -> SideFigures:
         return next(m for m in self.measured if m.name == name)
 
     def as_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RaceProgress:
     """An event of the current race; `done` counts all runs that ended."""
 
     prompt: Prompt
@@ -84,7 +84,7 @@ class RoundEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchmarkPlan:
     """The sides and prompts of a benchmark.
 
     Attributes:
@@ -107,7 +107,7 @@ class Plan:
         """Most runs, warm-up included."""
         return len(self.sides) * (len(self.prompts) * self.repeat + 1)
 
-    def rows(self, results: Results) -> list[Row]:
+    def rows(self, results: Results) -> list[ResultRow]:
         """Return a row per kind of text, and one over all if there are several kinds."""
         names = [side.name for side in self.sides]
         by_kind: dict[str, list[Sequence[Round]]] = {}
@@ -116,7 +116,7 @@ class Plan:
         if len(by_kind) > 1:
             by_kind[WHOLE] = list(results.values())
         return [
-            Row(kind, len(races), tuple(measure(races, name, names[0]) for name in names))
+            ResultRow(kind, len(races), tuple(measure(races, name, names[0]) for name in names))
             for kind, races in by_kind.items()
         ]
 
@@ -134,8 +134,8 @@ class Plan:
 
 
 def benchmark(
-    pair: LoadedPair, plan: Plan, results: dict[Prompt, list[Round]], cancelled: Cancelled
-) -> Iterator[Progress | RoundEnded]:
+    pair: LoadedPair, plan: BenchmarkPlan, results: dict[Prompt, list[Round]], cancelled: Cancelled
+) -> Iterator[RaceProgress | RoundEnded]:
     """Race round by round over every prompt; the first prompt also warms up.
 
     Rounds go over the whole suite, so that one that is stopped early has all kinds of text. `results` receives every
@@ -151,7 +151,7 @@ def benchmark(
             numbers = [number] if n_runs else [WARM_UP, number]
             for event in race(pair, plan.sides, request, numbers, cancelled, rounds):
                 n_runs += isinstance(event, JobProgressed) and isinstance(event.what, RunEnded)
-                yield Progress(prompt, n_runs, event)
+                yield RaceProgress(prompt, n_runs, event)
             for round_ in rounds:
                 results.setdefault(prompt, []).append(round_)
                 yield RoundEnded(prompt, number, round_)

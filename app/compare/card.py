@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from app.compare import AUTOMATIC, shown_name
-from app.compare.benchmark import Row
+from app.compare.benchmark import ResultRow
 from app.compare.measure import NOISE, UNCLEAR, factor
 from app.compare.report import escaped, markdown_table, one_line, text_table
 from app.engine.drafting_report import NO_DRAFT
@@ -25,7 +25,7 @@ _RESULT_MARKS = {"tie": " a tie", "unclear": UNCLEAR}
 _MORE_COLUMNS = ("acceptance", "tokens/step")
 
 
-def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
+def table_lines(rows: Sequence[ResultRow], columns: int | None = None) -> list[str]:
     """Return a benchmark as a table of speedups; the ranges are left out where the terminal is too narrow."""
     lines = _table(rows, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
@@ -35,7 +35,7 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
     return lines
 
 
-def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
+def _table(rows: Sequence[ResultRow], *, spreads: bool) -> list[str]:
     names = [m.name for m in rows[0].measured[1:]]
     cells = [["", *names, NO_DRAFT, *_MORE_COLUMNS]]
     for row in rows:
@@ -45,7 +45,7 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     return text_table(cells, left=1 + len(names))
 
 
-def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
+def markdown(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: Sequence[str]) -> str:
     """Return the share card of a pair for a forum or an issue: table, facts by name, and notes."""
     names = [shown_name(m.name) for m in rows[0].measured]
     cells = [
@@ -62,7 +62,7 @@ def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: S
     return "\n".join(lines) + "\n"
 
 
-def svg(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
+def svg(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: Sequence[str]) -> str:
     """Draw the share card: one bar per side from 0 to its speedup, and a line at 1."""
     heading = textwrap.wrap(one_line(title), _MAX_TITLE_CHARACTERS)[:3]
     top = _MARGIN + 36 + 24 * max(1, len(heading))
@@ -92,7 +92,7 @@ def svg(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequen
     return "\n".join([*head, *body, "</svg>"]) + "\n"
 
 
-def _bars(row: Row, y: int, scale: float) -> list[str]:
+def _bars(row: ResultRow, y: int, scale: float) -> list[str]:
     """Draw one kind of text: its name and a bar for every side but the baseline."""
     out = [_text(_MARGIN, y + 10, row.kind, size=13, weight=600 if row.kind == "all" else 400)]
     left = _MARGIN + _LABEL

@@ -66,7 +66,7 @@ def _likely(known: Sequence[float]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SideFigures:
     """Figures of one side over some rounds.
 
     Attributes:
@@ -176,7 +176,7 @@ def factor(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio >= 1.95 else f"{ratio:.2f}"
 
 
-def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
+def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFigures:
     """Measure a side against another one over one or more races; each prompt counts alike, per token.
 
     Each ratio is between two runs of the same round, whose mean times per token are taken over the prompts. The range
@@ -187,7 +187,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
     drafted = sum(run.stats.draft_n for run in runs)
     verified = sum(run.stats.verify_steps for run in runs)
     emitted = sum(run.stats.predicted_n - 1 for run in runs if run.stats.verify_steps)
-    return Measured(
+    return SideFigures(
         name=name,
         ratio=spread(other / mine for mine, other in means) if name != against else None,
         tokens_per_second=spread(1e9 / mine for mine, _ in means),
@@ -211,6 +211,6 @@ def _ns_per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> 
     return means
 
 
-def speeds(measured: Iterable[Measured]) -> dict[str, Spread]:
+def speeds(measured: Iterable[SideFigures]) -> dict[str, Spread]:
     """Return the tokens per second of each side that has any."""
     return {m.name: m.tokens_per_second for m in measured if m.tokens_per_second is not None}

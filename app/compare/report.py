@@ -10,7 +10,7 @@ from typing import Any
 
 from app.compare import shown_name
 from app.compare.difference import Difference
-from app.compare.measure import Measured, measure
+from app.compare.measure import SideFigures, measure
 from app.compare.race import Round, Run
 from app.conversations.message import Role
 from app.core.printable import printable
@@ -41,7 +41,7 @@ class Comparison:
     differences: Mapping[str, Difference | None]
 
     @cached_property
-    def measured(self) -> tuple[Measured, ...]:
+    def measured(self) -> tuple[SideFigures, ...]:
         """Every side's figures, the baseline first."""
         names = list(self.rounds[0])
         return tuple(measure([self.rounds], name, names[0]) for name in names)
@@ -49,7 +49,7 @@ class Comparison:
     def runs(self, name: str) -> list[Run]:
         return [round_[name] for round_ in self.rounds]
 
-    def remarks(self, measured: Measured) -> list[str]:
+    def remarks(self, measured: SideFigures) -> list[str]:
         """Return notes on one side: why it did not draft, and where its text differs."""
         name, runs = measured.name, self.runs(measured.name)
         first, last = runs[0], runs[-1]
@@ -113,7 +113,7 @@ def pair_title(info: PairInfo) -> str:
     return f"{names}, {info.device}"
 
 
-def _cells(m: Measured, *, spreads: bool) -> tuple[str, ...]:
+def _cells(m: SideFigures, *, spreads: bool) -> tuple[str, ...]:
     speed, *others = m.texts
     return shown_name(m.name), speed, m.ratio_text(spreads=spreads), *others
 

@@ -81,7 +81,7 @@ class FileProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """Both downloads.
 
     Attributes:
@@ -119,14 +119,14 @@ class Meter:
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque(maxlen=_N_READINGS)
 
-    def read(self, downloads: Sequence[DownloadWatcher]) -> Progress:
+    def read(self, downloads: Sequence[DownloadWatcher]) -> DownloadProgress:
         files = tuple(one.now for one in downloads)
         left = sum(one.total - one.done for one in files)
         at, n_received = monotonic(), sum(one.n_received for one in files)
         self._seen.append((at, n_received))
         started, had = self._seen[0]
         speed = (n_received - had) / (at - started) if at > started else 0.0
-        return Progress(files, speed, left / speed if speed > 0 else None)
+        return DownloadProgress(files, speed, left / speed if speed > 0 else None)
 
 
 def speed(bytes_per_s: float) -> str:

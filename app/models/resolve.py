@@ -42,7 +42,7 @@ _FIRST_PARSE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedModel:
     """A model whose files are known.
 
     Attributes:
@@ -69,7 +69,7 @@ class Resolved:
         return self.path.name if self.path is not None else self.files[0].name
 
 
-def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft: bool = False) -> Resolved:
+def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft: bool = False) -> ResolvedModel:
     """Find the files of a source.
 
     Args:
@@ -90,7 +90,7 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
             return _local(source, demo_file(part))
 
 
-def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
+def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel:
     # A downloaded file is used if Hugging Face does not answer, or holds another file now.
     here = cache.cached_model(source, draft=draft)
     ask = partial(repository, source.repo, source.revision)
@@ -99,7 +99,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
         files = choose.choose(source, listed.files, draft=draft).files
     except HubError as error:
         if here is not None:
-            return Resolved(source, here[1], here[0], sum(file.size for file in here[1]))
+            return ResolvedModel(source, here[1], here[0], sum(file.size for file in here[1]))
         if isinstance(error, NoRevisionError) and source.sha256 is not None and source.revision != DEFAULT_REVISION:
             # Its checksum tells whether the file of another commit is the same.
             return _on_hub(replace(source, revision=DEFAULT_REVISION), watcher, draft=draft)
@@ -112,7 +112,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
     layers = choose.draft_layers(listed.files)
     beside = tuple(HubModel(source.repo, file=found.name, revision=source.revision) for found in layers)
     moved_to = listed.name if listed.name.lower() != source.repo.lower() else None
-    return Resolved(source, files, path, size, listed.license, listed.gated, beside, moved_to)
+    return ResolvedModel(source, files, path, size, listed.license, listed.gated, beside, moved_to)
 
 
 def current(source: ModelSource, watcher: Watcher) -> ModelSource:
@@ -132,15 +132,15 @@ def current(source: ModelSource, watcher: Watcher) -> ModelSource:
     return HubModel(source.repo, file=found.name)
 
 
-def _local(source: ModelSource, path: Path) -> Resolved:
+def _local(source: ModelSource, path: Path) -> ResolvedModel:
     with file_errors(path):
         regular_file.status(path)
         parts = parts_here(path)
         size = sum(part.stat().st_size for part in parts)
-    return Resolved(source, (), parts[0], size)
+    return ResolvedModel(source, (), parts[0], size)
 
 
-def facts_of(model: Resolved, watcher: Watcher) -> ModelFacts:
+def facts_of(model: ResolvedModel, watcher: Watcher) -> ModelFacts:
     """Return the properties of a model from its header.
 
     Raises:
@@ -192,8 +192,8 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
 
 
 def own_draft(
-    target: Resolved, facts: ModelFacts, watch: Callable[[str], Watcher], warnings: list[str]
-) -> tuple[Resolved, ModelFacts] | None:
+    target: ResolvedModel, facts: ModelFacts, watch: Callable[[str], Watcher], warnings: list[str]
+) -> tuple[ResolvedModel, ModelFacts] | None:
     """Return the draft layers beside a target that `tandem pairs find` lists first.
 
     None if the target's file has its own, or if none beside it can draft; `warnings` receives why the first one cannot.
@@ -217,7 +217,7 @@ def compatible_drafts(
     sources: Iterable[ModelSource],
     watch: Callable[[str], Watcher],
     refused: list[AppError],
-) -> Iterator[tuple[Resolved, ModelFacts]]:
+) -> Iterator[tuple[ResolvedModel, ModelFacts]]:
     """Yield the drafts that suit a target and have at most half its size; each header costs a few megabytes.
 
     `refused` receives why the others cannot draft.

@@ -23,9 +23,9 @@ from app.models.compatibility import PairCheck, check_pair, remedy_text, with_fa
 from app.models.hub import cache
 from app.models.hub.download import Download
 from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
-from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
+from app.models.progress import DownloadProgress, DownloadWatcher, HeaderWatcher, Meter
 from app.models.registry import ModelOnDisk, Registry, SetUp
-from app.models.resolve import DemoFile, Resolved, current, facts_of, own_draft, resolve
+from app.models.resolve import DemoFile, ResolvedModel, current, facts_of, own_draft, resolve
 from app.models.source import DEFAULT_REVISION, HubModel, ModelSource
 
 _POLL_S = 0.2
@@ -42,7 +42,7 @@ class Prepared:
     """
 
     pair: Pair
-    models: tuple[tuple[str, Resolved], ...]
+    models: tuple[tuple[str, ResolvedModel], ...]
     check: PairCheck
     download_bytes: int
     free_bytes: int
@@ -122,12 +122,12 @@ class Setup:
 
     def _found(
         self, source: ModelSource, on_status: Callable[[str], None], warnings: list[str], *, draft: bool = False
-    ) -> Resolved:
+    ) -> ResolvedModel:
         watcher = HeaderWatcher(str(source), on_status, self._stop)
         return self._undamaged(resolve(source, self._demo_file, watcher, draft=draft), watcher, warnings)
 
     @staticmethod
-    def _undamaged(model: Resolved, watcher: HeaderWatcher, warnings: list[str]) -> Resolved:
+    def _undamaged(model: ResolvedModel, watcher: HeaderWatcher, warnings: list[str]) -> ResolvedModel:
         """Delete the damaged files of a model."""
         for file in model.files:
             if Download(file, watcher).delete_if_damaged():
@@ -135,7 +135,7 @@ class Setup:
                 model = replace(model, path=None)
         return model
 
-    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[Progress | SetUp]:
+    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[DownloadProgress | SetUp]:
         """Download what is missing and register the pair, which is the last event.
 
         For `default` see `Registry.add`.
@@ -171,7 +171,7 @@ class Setup:
                 "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
             )
 
-    def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
+    def _download(self, prepared: Prepared) -> Generator[DownloadProgress, None, dict[str, Path]]:
         """Download the missing models one after the other; return the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
         missing = {
@@ -197,7 +197,7 @@ class Setup:
             raise Interrupted
         return paths | {watcher.now.role: path for watcher, path in zip(missing, future.result(), strict=True)}
 
-    def _fetch(self, model: Resolved, watcher: DownloadWatcher) -> Path:
+    def _fetch(self, model: ResolvedModel, watcher: DownloadWatcher) -> Path:
         paths = []
         for file in model.files:
             n_received = watcher.now.n_received
@@ -208,7 +208,7 @@ class Setup:
         return paths[0]
 
 
-def _changes(pair: Pair, models: list[Resolved], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
+def _changes(pair: Pair, models: list[ResolvedModel], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
     """Yield what changed on Hugging Face since the catalog named the files that are to be downloaded."""
     for named, model in zip(pair.sources, models, strict=False):
         used = model.source
@@ -227,6 +227,6 @@ def _changes(pair: Pair, models: list[Resolved], watch: Callable[[str], HeaderWa
                     yield f"{used.repo} has another {used.file} now; {still}. For the current one: {latest}"
 
 
-def _missing_bytes(models: list[Resolved]) -> int:
+def _missing_bytes(models: list[ResolvedModel]) -> int:
     """Return the bytes to download; a file that is target and draft counts once."""
     return sum(map(cache.missing_bytes, {file for model in models for file in model.files}))

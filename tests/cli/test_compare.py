@@ -20,8 +20,8 @@ from app.cli.bench import read_plan, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.options import Options
 from app.compare import report
-from app.compare.benchmark import Prompt, Row
-from app.compare.measure import Measured, measure, spread
+from app.compare.benchmark import Prompt, ResultRow
+from app.compare.measure import SideFigures, measure, spread
 from app.compare.race import Round, Run
 from app.core.errors import AppError, DecodeError, UsageError
 from app.engine.auto.cost_profile import CostProfile
@@ -287,7 +287,7 @@ def test_a_stopped_benchmark_keeps_finished_prompts(
 def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
     """Forge the ratios of each round."""
 
-    def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
+    def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFigures:
         n = min(map(len, races), default=0)
         return replace(measure(races, name, against), ratio=spread(ratios[:n]) if name != against else None)
 
@@ -438,9 +438,9 @@ def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> N
 
 
 def test_extremes_are_among_the_drafted_kinds() -> None:
-    def row(kind: str, ratio: float, *, is_idle: bool = False) -> Row:
+    def row(kind: str, ratio: float, *, is_idle: bool = False) -> ResultRow:
         plain = measure([], "plain", "plain")
-        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)))
+        return ResultRow(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)))
 
     round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
     raced = {Prompt("code", "1", "abc"): [round_]}

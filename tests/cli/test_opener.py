@@ -10,7 +10,7 @@ import pytest
 
 from app.cli.chat import Opener
 from app.cli.engine import PairLoader
-from app.cli.options import Options, Process
+from app.cli.options import Options, ProcessOptions
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
@@ -34,7 +34,7 @@ def loaded(choice: LoadRequest) -> str:
 
 
 def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
-    opener = Opener(in_memory({"draft.mode": "fixed"}), PAIR, None, Process(), is_asked_for=False)
+    opener = Opener(in_memory({"draft.mode": "fixed"}), PAIR, None, ProcessOptions(), is_asked_for=False)
     with pytest.raises(UsageError):
         opener.open(OTHER, None)
     assert opener.current is None, "the first pair is a placeholder"
@@ -45,7 +45,7 @@ def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
 
 
 def test_flags_that_were_taken_count_for_every_later_pair() -> None:
-    opener = Opener(in_memory(), PAIR, None, Process(True))
+    opener = Opener(in_memory(), PAIR, None, ProcessOptions(True))
     opener.take(("--ctx", "1024"))
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
 
@@ -59,13 +59,13 @@ def test_an_offer_keeps_the_users_preset() -> None:
     live.set("sampling.temp", 0.1)
     live.save_preset("mine")
     live.give({"preset": "mine"})
-    opener = Opener(live, PAIR, None, Process())
+    opener = Opener(live, PAIR, None, ProcessOptions())
 
     assert opener.with_flags(("--kv-type", "q8_0")).params.kv_type == "q8_0"
 
 
 def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
-    opener = Opener(in_memory(), PAIR, None, Process())
+    opener = Opener(in_memory(), PAIR, None, ProcessOptions())
     ways = (Offer("no draft", 600_000_000, "no speedup", ("--no-draft",), suffices=True),)
     error = DoesNotFitError("It does not fit.", "--no-draft", ways)
 
@@ -94,7 +94,7 @@ def options(choice: LoadRequest) -> Options:
 def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> None:
     first = Pair("a", "A", model(tmp_path, "a", top_k=7, min_p=-1.0), None)
     second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, {"temperature": 0.8})
-    opener = Opener(in_memory(), PAIR, None, Process())
+    opener = Opener(in_memory(), PAIR, None, ProcessOptions())
 
     chosen = opener.open(first, None)
     assert options(chosen).answers.sampling.top_k == 7
@@ -105,7 +105,7 @@ def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> N
 
 
 def test_flags_that_name_a_model_use_its_recommendations(tmp_path: Path) -> None:
-    opener = Opener(in_memory(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, Process())
+    opener = Opener(in_memory(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, ProcessOptions())
     named = str(model(tmp_path, "b", top_k=9))
 
     assert opener.with_flags(("--target", named)).answers.sampling.top_k == 9

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.cli.command_line import KINDS
-from app.compare.benchmark import Plan, Progress, Prompt, Results, RoundEnded, Row, benchmark, choose, load_suite
+from app.compare.benchmark import (
+    BenchmarkPlan,
+    Prompt,
+    RaceProgress,
+    ResultRow,
+    Results,
+    RoundEnded,
+    benchmark,
+    choose,
+    load_suite,
+)
 from app.compare.measure import measure, speeds, spread
 from app.compare.race import Round, Side
 from app.core.errors import UsageError
@@ -28,12 +38,12 @@ def make_pair() -> FakePair:
 
 SIDES = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0)), Side("automatic", AutoDraft())]
 TABLE = '[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n'
-PLAN = Plan(SIDES, PROMPTS, REQUEST, repeat=2)
+PLAN = BenchmarkPlan(SIDES, PROMPTS, REQUEST, repeat=2)
 
 
 def run_bench(
     pair: FakePair, cancelled: Callable[[], bool] = lambda: False, repeat: int = 2, *, ends_early: bool = False
-) -> tuple[list[Progress | RoundEnded], Results]:
+) -> tuple[list[RaceProgress | RoundEnded], Results]:
     results: dict[Prompt, list[Round]] = {}
     plan = replace(PLAN, repeat=repeat, ends_early=ends_early)
     return list(benchmark(pair, plan, results, cancelled)), results
@@ -50,7 +60,7 @@ def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:
     assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
     assert table[-1].of("fixed").acceptance == 1.0
     assert speeds(table[0].measured)["plain"].n == 2
-    last = [event for event in events if isinstance(event, Progress)][-1]
+    last = [event for event in events if isinstance(event, RaceProgress)][-1]
     assert last.done == 3 * (3 * 2 + 1) == len(pair.samplers), "only the first prompt warms up"
 
 
@@ -67,9 +77,9 @@ def test_a_stop_keeps_what_is_done() -> None:
     assert speed.n == 1, "a sum has the rounds that all of it has"
 
 
-def row_with(*ratios: float) -> Row:
+def row_with(*ratios: float) -> ResultRow:
     side = measure([], "fixed", "plain")
-    return Row("code", 1, (side, replace(side, ratio=spread(ratios))))
+    return ResultRow("code", 1, (side, replace(side, ratio=spread(ratios))))
 
 
 @pytest.mark.parametrize(
@@ -83,9 +93,9 @@ def row_with(*ratios: float) -> Row:
     ],
 )
 def test_it_is_enough_once_every_outcome_is_known(
-    monkeypatch: pytest.MonkeyPatch, table: list[Row], is_settled: bool
+    monkeypatch: pytest.MonkeyPatch, table: list[ResultRow], is_settled: bool
 ) -> None:
-    monkeypatch.setattr(Plan, "rows", lambda *_: table)
+    monkeypatch.setattr(BenchmarkPlan, "rows", lambda *_: table)
     results: dict[Prompt, list[Round]] = {prompt: [{}] for prompt in PROMPTS}
     assert replace(PLAN, ends_early=True).is_enough(results) == is_settled
     assert not PLAN.is_enough(results)
@@ -94,7 +104,7 @@ def test_it_is_enough_once_every_outcome_is_known(
 def test_where_nothing_was_drafted_one_round_is_enough() -> None:
     alone = FakePair(FakeModel(script(range(10, 30), 3)))
     sides = [Side("plain", None), Side("automatic", AutoDraft())]
-    plan = Plan(sides, PROMPTS[:1], REQUEST, 3, ends_early=True)
+    plan = BenchmarkPlan(sides, PROMPTS[:1], REQUEST, 3, ends_early=True)
     results: dict[Prompt, list[Round]] = {}
     list(benchmark(alone, plan, results, lambda: False))
     assert [len(rounds) for rounds in results.values()] == [1]

@@ -8,18 +8,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.compare.benchmark import Row
+from app.compare.benchmark import ResultRow
 from app.compare.card import markdown, svg, table_lines
 from tests.compare.test_benchmark import PLAN, make_pair, run_bench
 
 
 @pytest.fixture(scope="module")
-def table() -> list[Row]:
+def table() -> list[ResultRow]:
     _, done = run_bench(make_pair())
     return PLAN.rows(done)
 
 
-def test_a_narrow_table_loses_ranges(table: list[Row]) -> None:
+def test_a_narrow_table_loses_ranges(table: list[ResultRow]) -> None:
     wide = table_lines(table)
     assert wide[0].split() == ["fixed", "automatic", "no", "draft", "acceptance", "tokens/step"]
     assert "all" in wide[3]
@@ -31,8 +31,8 @@ def test_a_narrow_table_loses_ranges(table: list[Row]) -> None:
     assert " to " not in narrow[1]
 
 
-def test_a_side_that_drafted_nothing_has_no_ratio(table: list[Row]) -> None:
-    def idle(row: Row) -> Row:
+def test_a_side_that_drafted_nothing_has_no_ratio(table: list[ResultRow]) -> None:
+    def idle(row: ResultRow) -> ResultRow:
         sides = [replace(m, acceptance=None, is_idle=True) for m in row.measured]
         return replace(row, measured=tuple(sides))
 
@@ -46,7 +46,7 @@ def test_a_side_that_drafted_nothing_has_no_ratio(table: list[Row]) -> None:
     assert {cell.strip() for line in lines for cell in line.split("|")[accepted : accepted + 2]} == {""}
 
 
-def test_a_card_shows_table_facts_and_notes(table: list[Row]) -> None:
+def test_a_card_shows_table_facts_and_notes(table: list[ResultRow]) -> None:
     card = ("Big + Small", table, {"machine": "EPYC", "target sha256": "ab" * 32}, ["stopped early"])
     texts = "".join(ElementTree.fromstring(svg(*card)).itertext())
     for word in ("Big + Small", "code", "chat", "all", "EPYC", "ab" * 32, "stopped early", "no draft"):
@@ -59,7 +59,7 @@ def test_a_card_shows_table_facts_and_notes(table: list[Row]) -> None:
     assert len([e for e in long.iter() if e.get("font-weight") == "600"]) == 3, "a long title takes more lines"
 
 
-def test_hostile_names_stay_text(table: list[Row]) -> None:
+def test_hostile_names_stay_text(table: list[ResultRow]) -> None:
     evil = '</text><script>x</script>\x1b[31m"&\u202e\ufffe| [a](b)'
     card = (evil, table, {evil: evil}, [evil])
     picture, text = svg(*card), markdown(*card)

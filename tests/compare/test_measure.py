@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.measure import Measured, Outcome, Spread, measure, spread
+from app.compare.measure import Outcome, SideFigures, Spread, measure, spread
 from tests.compare.runs import made
 
 
-def with_ratios(*ratios: float) -> Measured:
+def with_ratios(*ratios: float) -> SideFigures:
     return replace(measure([], "automatic", "plain"), ratio=spread(ratios))
 
 
-def noisy(rng: random.Random, n: int, ratio: float = 1.0, sd: float = 0.05) -> Measured:
+def noisy(rng: random.Random, n: int, ratio: float = 1.0, sd: float = 0.05) -> SideFigures:
     return with_ratios(*(ratio * math.exp(rng.gauss(0, sd)) for _ in range(n)))
 
 

@@ -15,7 +15,7 @@ from app.cli.chat import Opener
 from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader
 from app.cli.loading import servers_of
-from app.cli.options import Process, read_options, read_process
+from app.cli.options import ProcessOptions, read_options, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device
@@ -190,14 +190,14 @@ def test_what_is_no_endpoint(text: str) -> None:
 # The flags
 
 
-def process(*flags: str) -> Process:
+def process(*flags: str) -> ProcessOptions:
     return read_process(parse_args([*flags]))
 
 
 def test_the_flag_is_repeatable_and_implies_a_process_of_its_own() -> None:
-    assert process("run", "--rpc", "a:5", "--rpc", "b:6", "hi") == Process(True, ("a:5", "b:6"))
-    assert process("--isolate") == Process(True)
-    assert process() == Process()
+    assert process("run", "--rpc", "a:5", "--rpc", "b:6", "hi") == ProcessOptions(True, ("a:5", "b:6"))
+    assert process("--isolate") == ProcessOptions(True)
+    assert process() == ProcessOptions()
 
 
 def test_a_server_that_is_named_twice() -> None:

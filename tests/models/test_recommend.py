@@ -17,7 +17,7 @@ from app.models.compatibility import check_pair
 from app.models.gguf import GgufHeader, parse_header
 from app.models.memory_estimate import N_SNAPSHOTS, PairOverhead, estimate_memory, n_saved_states
 from app.models.model_facts import GraphWidths, ModelFacts, model_facts
-from app.models.progress import FileProgress, Progress
+from app.models.progress import DownloadProgress, FileProgress
 from app.models.recommend import PLEASANT, Fit, PairSpeed, Proposal, Room, propose, weigh, why
 from app.models.source import HubModel
 from tests.llama import tiny_model
@@ -72,7 +72,7 @@ def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
 def test_a_slow_line_has_a_speed_too(bytes_per_s: float, said: str) -> None:
     one = FileProgress("target", 0, 2 * GB)
 
-    line = progress_line(Progress((one,), bytes_per_s, None))
+    line = progress_line(DownloadProgress((one,), bytes_per_s, None))
 
     assert line == f"target 0 MB of 2.0 GB  {said}".rstrip()
 

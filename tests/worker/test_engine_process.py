@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.engine import PairLoader
-from app.cli.options import Options, Process
+from app.cli.options import Options, ProcessOptions
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
@@ -33,7 +33,7 @@ OPTIONS = Options(
     ChatSettings("t", drafting=DraftParams(3, 0, 0.5), system="Be brief.", stops=("\n\n", "\ud800")),
     PairParams(Path(), None, 2, 4096, ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
     True,
-    Process(True, ("[::1]:5", "h:6")),
+    ProcessOptions(True, ("[::1]:5", "h:6")),
 )
 ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))
 

@@ -98,7 +98,7 @@ class AnswerSpeed:
     _spent_ns: float = 0.0
     _single_ns: float = 0.0
     _predicted_ns: float = 0.0
-    """The share is taken over the tokens of steps with drafts."""
+    """Predicted time of the tokens from steps with drafts."""
     _stretch: float = 0.0
     """Moving average of wall time over work-clock time, over about the last `_MIN_STEPS` steps."""
     _calmest: float = math.inf

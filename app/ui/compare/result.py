@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.compare import shown_name
-from app.compare.measure import Measured
+from app.compare.measure import SideFigures
 from app.compare.report import Comparison, how, seen
 from app.conversations.attached import question_of
 from app.conversations.titles import fit, in_brief
@@ -21,7 +21,7 @@ from app.core.printable import printable
 from app.engine.drafting_report import rate
 from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
-from app.ui.transcript.message import Problem
+from app.ui.transcript.message import ErrorNotice
 from app.worker.request import AnswerRequest
 
 _RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
@@ -70,12 +70,12 @@ class Result(VerticalScroll, can_focus=False):
         self.found.display = bool(lines)
 
     async def clear_problem(self) -> None:
-        await self.query(Problem).remove()
+        await self.query(ErrorNotice).remove()
 
     async def fail(self, error: AppError) -> None:
         """Show why the comparison failed."""
         self.show_activity("")
-        await self.mount(Problem(error))
+        await self.mount(ErrorNotice(error))
 
 
 def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
@@ -94,12 +94,12 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
         yield Content.styled(printable(note), "$quiet")
 
 
-def _speedup(measured: Measured) -> str:
+def _speedup(measured: SideFigures) -> str:
     """Return "3.1× faster" or another verdict without its runs."""
     return measured.verdict().partition(" (")[0].partition(", too few")[0]
 
 
-def _runs(measured: Measured) -> str:
+def _runs(measured: SideFigures) -> str:
     """Return the number of runs, their spread, and the key for more, in parentheses."""
     ratio = measured.ratio
     if ratio is None:
@@ -112,7 +112,7 @@ def _runs(measured: Measured) -> str:
     return f"  ({runs})"
 
 
-def _texts(comparison: Comparison, measured: Measured) -> Iterator[Content]:
+def _texts(comparison: Comparison, measured: SideFigures) -> Iterator[Content]:
     """Yield whether the output is identical, and other remarks."""
     difference = comparison.differences.get(measured.name)
     if difference is not None:
@@ -124,7 +124,7 @@ def _texts(comparison: Comparison, measured: Measured) -> Iterator[Content]:
         yield Content.styled(printable(tokens or remark), style)
 
 
-def _bars(sides: tuple[Measured, ...], width: int) -> Iterator[Content]:
+def _bars(sides: tuple[SideFigures, ...], width: int) -> Iterator[Content]:
     """Yield the speed of each side as a bar."""
     speeds = [m.tokens_per_second.median if m.tokens_per_second is not None else 0.0 for m in sides]
     longest = min(_LONGEST_BAR, width - _NAME - _RATE - 4)

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from app.compare import AUTOMATIC, PLAIN
-from app.compare.measure import Measured
+from app.compare.measure import SideFigures
 from app.compare.race import Run
 from app.core.printable import printable
 from app.core.units import counted
@@ -52,7 +52,7 @@ def running_figures(stats: GenerationStats) -> Figures:
     )
 
 
-def median_figures(measured: Measured, last: Run) -> Figures:
+def median_figures(measured: SideFigures, last: Run) -> Figures:
     """Return the medians of all rounds."""
     speed, first_ms = measured.tokens_per_second, measured.first_token_ms
     return _figures(

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
-from app.models.progress import Progress
+from app.models.progress import DownloadProgress
 from app.models.recommend import Standing
 from app.settings.live import LiveSettings
 
@@ -29,7 +29,7 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-_NO_TRANSFER = Progress((), 0.0, None)
+_NO_TRANSFER = DownloadProgress((), 0.0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class SetupProgress:
         prepared: Result of the check, once there is one.
         fit: Whether the pair fits into memory, and why; "" until the machine is known.
         error: Why the setup failed.
-        header_progress: Progress of reading model headers; "" if none are read.
+        header_progress: DownloadProgress of reading model headers; "" if none are read.
     """
 
     stage: Stage
-    transfer: Progress = _NO_TRANSFER
+    transfer: DownloadProgress = _NO_TRANSFER
     prepared: Prepared | None = None
     fit: str = ""
     error: AppError | None = None
@@ -67,7 +67,7 @@ class SetupProgress:
     def ended(self, stage: Stage) -> SetupProgress:
         """Return the last progress of a setup that ended early."""
         files = tuple(replace(file, waiting="", wait_s=0.0) for file in self.transfer.files)
-        return replace(self, stage=stage, header_progress="", transfer=Progress(files, 0.0, None))
+        return replace(self, stage=stage, header_progress="", transfer=DownloadProgress(files, 0.0, None))
 
 
 @dataclass(frozen=True, slots=True)

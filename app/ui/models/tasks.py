@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
 from app.models.catalog import Catalog, Pair
-from app.models.progress import Progress
+from app.models.progress import DownloadProgress
 from app.models.recommend import Room, weigh
 from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, ModelSource
@@ -145,7 +145,7 @@ class PairTask(threading.Thread):
 
     def _install(self, setup: Setup, prepared: Prepared) -> None:
         for event in setup.install(prepared, default=None):
-            if isinstance(event, Progress):
+            if isinstance(event, DownloadProgress):
                 self._report(replace(self.progress, transfer=event))
         self.progress = replace(self.progress, stage=Stage.READY)
 

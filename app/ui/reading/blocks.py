@@ -15,7 +15,7 @@ from textual.content import Content, Span
 
 from app.core.printable import printable
 from app.ui.reading.highlight import colored_lines
-from app.ui.reading.rows import CodeStart, Row, Rule, spaced, table
+from app.ui.reading.rows import CodeStart, HorizontalRule, Row, spaced, table
 
 # The dialect
 
@@ -204,7 +204,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
         case "paragraph":
             rows = _text_rows(node)
         case "hr":
-            rows = [Rule()]
+            rows = [HorizontalRule()]
         case "fence" | "code_block":
             may_grow = node.type == "fence" and not is_closed(node, lines)
             rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info, may_grow=may_grow)

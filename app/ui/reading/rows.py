@@ -185,7 +185,7 @@ class CodeStart(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Row):
+class HorizontalRule(Row):
     """A horizontal line."""
 
     def height(self, width: int) -> int:

@@ -12,7 +12,7 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.reading.rows import Row
-from app.ui.transcript.message import AnswerMessage, Problem, UserMessage, remark_on
+from app.ui.transcript.message import AnswerMessage, ErrorNotice, UserMessage, remark_on
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import Reasoning, Welcome
@@ -160,14 +160,14 @@ class MessageList(MessageNavigation):
     async def fail(self, error: AppError) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
         async with self._changing():
-            self._failure = await self._add(Problem(error))
+            self._failure = await self._add(ErrorNotice(error))
 
     async def offer(self, options: tuple[FitOption, ...]) -> None:
         """Offer options after a failed answer, until `end_failure`, another answer or offer."""
         async with self._changing():
             # An earlier offer uses the same keys.
             await self._take_out(self._marked("offer"))
-            await self._add(Problem(NoRoomError("What would make it fit:", options), "offer"))
+            await self._add(ErrorNotice(NoRoomError("What would make it fit:", options), "offer"))
 
     async def end_failure(self) -> None:
         """Remove all options; the failure itself stays visible."""

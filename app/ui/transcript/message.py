@@ -110,7 +110,7 @@ class UserMessage(MessageView):
         return self._passage
 
 
-class Problem(VerticalGroup):
+class ErrorNotice(VerticalGroup):
     """An error and its fix."""
 
     def __init__(self, error: AppError, classes: str | None = None) -> None:
@@ -175,7 +175,7 @@ class AnswerMessage(MessageView):
             yield self.tokens
         yield self.remark
         if self._error is not None:
-            yield Problem(self._error)
+            yield ErrorNotice(self._error)
 
     @property
     def folded(self) -> Sequence[Folding]:
@@ -251,14 +251,14 @@ class AnswerMessage(MessageView):
         """Remove the remark on its end, as more text comes."""
         self.can_go_on = self.has_grown = False
         self.note("")
-        await self.query(Problem).remove()
+        await self.query(ErrorNotice).remove()
 
     async def end(self, node: Node) -> None:
         """Show how the answer ended."""
         self._set_ending(node)
         self._draw_remark()
         if self._error is not None:
-            await self.mount(Problem(self._error))
+            await self.mount(ErrorNotice(self._error))
 
     def _set_ending(self, node: Node) -> None:
         self._note, self._error = remark_on(node), node.ending.failure

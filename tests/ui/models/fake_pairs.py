@@ -12,9 +12,9 @@ from app.engine.vocab_compatibility import VocabInfo
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
 from app.models.model_facts import GraphWidths, ModelFacts
-from app.models.progress import FileProgress, Progress
+from app.models.progress import DownloadProgress, FileProgress
 from app.models.recommend import Fit, Proposal
-from app.models.resolve import Resolved
+from app.models.resolve import ResolvedModel
 from app.models.setup import Prepared
 from app.models.source import DemoModel, FoundRepository, HubModel
 from app.ui.models.service import PairService
@@ -122,7 +122,7 @@ HUGE = made(
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = SetupProgress(
     Stage.DOWNLOADING,
-    Progress(
+    DownloadProgress(
         (
             FileProgress("target", 12_400_000_000, 19_852_000_000, n_received=12_400_000_000),
             FileProgress("draft", 675_710_848, 675_710_848),
@@ -140,10 +140,10 @@ def facts(name: str, quant: str) -> ModelFacts:
     return ModelFacts(name, "llama", quant, None, 0, 0, 0, 0, GraphWidths(0, 0, 0, 0, 0, 0), vocab, True, True)
 
 
-def models(target_size: int, draft_size: int) -> tuple[tuple[str, Resolved], ...]:
+def models(target_size: int, draft_size: int) -> tuple[tuple[str, ResolvedModel], ...]:
     """Return the files of two models that ask to accept their terms; the draft is here."""
-    target = Resolved(HubModel("owner/target"), (), None, target_size, gated=True)
-    draft = Resolved(HubModel("owner/draft"), (), Path("draft.gguf"), draft_size)
+    target = ResolvedModel(HubModel("owner/target"), (), None, target_size, gated=True)
+    draft = ResolvedModel(HubModel("owner/draft"), (), Path("draft.gguf"), draft_size)
     return ("target", target), ("draft", draft)
 
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import AppError
 from app.ui.models.fit_options import FitOptionLine, FitOptionList, NoRoomError
 from app.ui.screens.chat import ChatScreen
-from app.ui.transcript.message import Problem
+from app.ui.transcript.message import ErrorNotice
 from app.worker.events import Failed
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare.driver import open_comparison
@@ -75,7 +75,7 @@ async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
         assert not compare.chat.pilot.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("r")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        assert not compare.chat.pilot.app.screen.query(Problem)
+        assert not compare.chat.pilot.app.screen.query(ErrorNotice)
 
 
 @pytest.mark.parametrize("key", ["ctrl+n", "left"])
@@ -95,13 +95,13 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
         await chat.pilot.press(key)
         await chat.until(lambda: "Therefore." not in chat.text)
         await chat.shows("Press 1 or 2 or click to apply")
-        await chat.until(lambda: len(chat.screen.query(Problem)) == 1)
+        await chat.until(lambda: len(chat.screen.query(ErrorNotice)) == 1)
 
         await chat.pilot.click(chat.screen.query(FitOptionLine).first())
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.load()
         await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: not chat.screen.query(Problem))
+        await chat.until(lambda: not chat.screen.query(ErrorNotice))
 
 
 async def test_a_failed_answer_is_not_shown_in_another_conversation() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import AppError, CacheError, FileChangedError, PairError
-from app.models.progress import FileProgress, Progress
+from app.models.progress import DownloadProgress, FileProgress
 from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
 from app.ui.models.state import PairCard, SetupProgress, Stage
@@ -80,7 +80,7 @@ async def test_waiting_is_explained() -> None:
     async with open_setup() as window:
         await window.press("enter", "enter")
         waiting = FileProgress("target", GB, 2 * GB, "The hub asks to slow down.", 7)
-        setup = SetupProgress(Stage.DOWNLOADING, Progress((waiting,), 0.0, None))
+        setup = SetupProgress(Stage.DOWNLOADING, DownloadProgress((waiting,), 0.0, None))
         window.pairs.report("coder-32b", setup)
         await window.shows("The hub asks to slow down, retry in 7 s")
 
