@@ -94,20 +94,23 @@ class Renderer:
             status.do("context full: summarizing", is_long=True)
         elif before.is_compacting and now.phase is Phase.ANSWERING:
             status.begin()
-        if now.answered_elsewhere is not None and (now.answered_elsewhere, now.switches) != (
-            before.answered_elsewhere,
-            before.switches,
-        ):
-            status.do(f'answering "{self._title(now.answered_elsewhere)}"')
+        if now.answered_elsewhere != before.answered_elsewhere:
+            self._name_answered(now)
         if has_pair and (now.drafting != before.drafting or before.phase is Phase.LOADING):
             status.will_draft(now.drafting)
+
+    def _name_answered(self, now: Snapshot) -> None:
+        """Show the title of a conversation that is being answered and is not open."""
+        if now.answered_elsewhere is not None:
+            self._screen.status.do(f'answering "{self._title(now.answered_elsewhere)}"')
 
     def _begin_branch(self, now: Snapshot) -> None:
         screen = self._screen
         screen.inspector.begin()
         screen.hint.about("")
-        if now.running is None and now.answered_elsewhere is None and now.pair is not None:
+        if now.running is None and now.pair is not None:
             screen.status.ready(now.pair.n_ctx, is_empty=not now.messages)
+            self._name_answered(now)
         screen.show_last_numbers(now.messages)
 
     async def _announce_load(self, now: Snapshot) -> None:

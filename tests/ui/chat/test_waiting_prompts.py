@@ -71,6 +71,7 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.answers == [])
         await chat.until(lambda: chat.status.startswith('answering "old"'))
+        assert "context 0 of 32k" in chat.status
         await chat.shows("… old")
         await queue(chat, "new")
         chat.engine.says(" and more")
