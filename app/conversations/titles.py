@@ -1,4 +1,4 @@
-"""A conversation's title, made from its first prompt."""
+"""A conversation's title, made from its first prompt, and how a line of text fits into columns."""
 
 from __future__ import annotations
 
@@ -31,20 +31,23 @@ def title_of(prompt: str) -> str:
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
     """Return the first line of prose without Markdown, or of code, cut to the columns; "" without any text."""
-    lines = printable(text[:_LONGEST_PROMPT]).splitlines()
+    # An emoji or "???" is better than no title.
+    title = next(iter(plain_lines(text)), _one_line(printable(text[:_LONGEST_PROMPT])))
+    return fit(title, columns)
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines that have letters or digits: those of prose without Markdown, then those of code."""
     prose: list[str] = []
     code: list[str] = []
     in_code = False
-    for line in lines:
+    for line in printable(text[:_LONGEST_PROMPT]).splitlines():
         if _CODE_FENCE.match(line):
             in_code = not in_code
         else:
             (code if in_code else prose).append(line)
-    for line in (*map(_plain, prose), *map(_one_line, code)):
-        if any(character.isalnum() for character in line):
-            return fit(line, columns)
-    # An emoji or "???" is better than no title.
-    return fit(_one_line(" ".join(lines)), columns)
+    plain = (*map(_plain, prose), *map(_one_line, code))
+    return [line for line in plain if any(character.isalnum() for character in line)]
 
 
 def fit(text: str, columns: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.conversations.titles import make_title
+from app.conversations.model_title import title_in
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
@@ -32,7 +32,7 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class TitleJob:
-    """Ask the model for a title after a conversation; the result is "" if it was stopped or failed."""
+    """Ask the model for a title after a conversation; the result is "" without a usable one."""
 
     request: AnswerRequest
     loads = False
@@ -43,7 +43,7 @@ class TitleJob:
         try:
             for event in AnswerJob(self.request).run(pair, number, controls):
                 if isinstance(event, Finished) and event.reason is not FinishReason.CANCELLED:
-                    title = make_title(event.text).strip(" \"'“”.")
+                    title = title_in(event.text, is_complete=event.reason is FinishReason.STOP) or ""
         except AppError:
             # The title made from the first prompt stays.
             pass
