@@ -62,7 +62,7 @@ class FakePair(_Base):
         self.remembered = 0
         self.n_yields = 0
 
-    def calibrate(
+    def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
         yield 0.5

@@ -78,7 +78,7 @@ class Curve:
     draft_start: float = 0.0
 
     def profile(self) -> CostProfile:
-        """Return the result of a first calibration, as a copy that strategies may change."""
+        """Return the result of a first measurement, as a copy that strategies may change."""
         return CostProfile(
             dict(self.batches),
             self.draft,

@@ -88,7 +88,7 @@ def _tune(session: RaceSession, options: Options, drafting: AutoDraft, *, as_jso
     candidates = thread_candidates()
     if options.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
         threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
-    costs = _calibrate(session, _BUDGET_NS, _TIMING_PASSES)
+    costs = _measure_costs(session, _BUDGET_NS, _TIMING_PASSES)
     status.clear()
     if as_json:
         print(json.dumps(_as_json(pair, threads)))
@@ -102,9 +102,9 @@ def _tune(session: RaceSession, options: Options, drafting: AutoDraft, *, as_jso
     return 0
 
 
-def _calibrate(session: RaceSession, budget_ns: int, passes: int) -> CostModel:
+def _measure_costs(session: RaceSession, budget_ns: int, passes: int) -> CostModel:
     """Measure the costs of the loaded pair and save them."""
-    work = session.pair.recalibrate(session.cancel, budget_ns=budget_ns, passes=passes)
+    work = session.pair.remeasure_costs(session.cancel, budget_ns=budget_ns, passes=passes)
     return _follow(session, work, "Measuring batches")
 
 
@@ -195,7 +195,7 @@ def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: S
         if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) != bool(path):
             continue
         # Later ones only need the cost of the draft model; the target's is known.
-        costs = _calibrate(
+        costs = _measure_costs(
             session, _BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, _TIMING_PASSES if curve is None else 1
         )
         curve = curve or costs

@@ -42,7 +42,7 @@ class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
     As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
-    without a calibration.
+    without a measurement.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class FixedDrafting:
     def _account(self, result: StepResult, costs: CostModel) -> None:
         """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
         batch_size, n_past = len(result.draft) + 1, result.n_past
-        calibrated_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
-        self._slowdowns.append(batch_ns / calibrated_ns)
+        measured_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
+        self._slowdowns.append(batch_ns / measured_ns)
         slowdown = self._speed.slowdown = statistics.median(self._slowdowns)
         # The time of a draft model that failed is no part of a step without drafts.
         drafting_ns, wasted_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
-        expected_ns = slowdown * calibrated_ns + drafting_ns
+        expected_ns = slowdown * measured_ns + drafting_ns
         step_time = self._stalls.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
         self._speed.observe(

@@ -14,9 +14,9 @@ import psutil
 
 from app.conversations.message import Message, Prefill
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError
-from app.engine.auto.calibrate import calibrate
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.auto.curve import CostModel
+from app.engine.auto.measure_costs import Pieces, measure_costs
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
@@ -57,14 +57,14 @@ from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 from app.models.pair_summary import without_draft
 from app.settings.layers import AS_TRAINED, Thinking
 
-CALIBRATION_NS = 4_000_000_000
-"""Time limit of the first calibration; a slow target takes longer. The rest is learned while answering."""
+MEASURING_NS = 4_000_000_000
+"""Time limit of the first measurement; a slow target takes longer. The rest is learned while answering."""
 
 _SPARED_RECHECKS = 3
 """Rechecks that a careful measurement replaces."""
 _CACHE_SHARE, _MOST_CACHE = 0.25, 8 << 30
 """Memory for saved states if the settings name none: a share of what is free, and the default of llama-server."""
-_CALIBRATION_TEXT = (
+_MEASURED_TEXT = (
     "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
     "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
 )
@@ -89,7 +89,7 @@ class NativePair:
         target: The target's cache.
         drafter: The draft model, or draft layers that read the target's hidden rows; None without usable ones.
         index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
-        memory: Learned statistics of the pair; None before the first calibration.
+        memory: Learned statistics of the pair; None before the first measurement.
 
     Raises:
         ModelFileError: A file is missing or is no model.
@@ -112,6 +112,8 @@ class NativePair:
         self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
         self.save_error: OSError | None = None
         """Last error while writing measurements; None if there was none."""
+        self._measured = Pieces()
+        """Finished pieces of an interrupted measurement."""
         self._params = planned = params
         self._cancel = cancel
         self._others = others or others_seconds
@@ -309,6 +311,7 @@ class NativePair:
         # The estimate included the draft.
         self.info = self._describe(())
         self.memory = stored_measurements.load_statistics(memory_file(self._params))
+        self._measured = Pieces()
 
     def use_draft(self, path: Path | None, on_progress: Callable[[str, float], bool]) -> None:
         """Replace the draft; add a notice if the new one cannot be used.
@@ -336,23 +339,28 @@ class NativePair:
             self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
             self.info = self._describe(())
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
+            self._measured = Pieces()
 
-    def calibrate(
+    def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
-        """Measure the cost curves within the time limit; clears both caches."""
+        """Measure the cost curves within the time limit; clears both caches.
+
+        Without a `budget_ns`, a measurement that was interrupted continues.
+        """
+        pieces = self._measured if budget_ns is None else Pieces()
         if budget_ns is None:
-            budget_ns = CALIBRATION_NS
+            budget_ns = MEASURING_NS
             if self.memory is not None and not self.memory.was_slowed and not self.memory.is_estimated:
-                budget_ns = min(budget_ns, self.memory.recalibration_ns)
-        text = self._model.tokenize(_CALIBRATION_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
+                budget_ns = min(budget_ns, self.memory.remeasuring_ns)
+        text = self._model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
 
         def stopped() -> bool:
             self.yield_cpu()
             return cancelled()
 
-        profile = yield from calibrate(
+        profile = yield from measure_costs(
             self.target,
             self._draft_cache,
             text,
@@ -361,7 +369,9 @@ class NativePair:
             cancelled=stopped,
             passes=passes,
             head=self.drafter if isinstance(self.drafter, HiddenDrafter) else None,
+            pieces=pieces,
         )
+        self._measured = Pieces()
         if self.memory is None:
             self.memory = PairStatistics(CostModel(profile))
         else:
@@ -369,10 +379,12 @@ class NativePair:
         if self._cpu_yield is not None:
             self.memory.costs.use_threads(self.threads_in_use)
 
-    def recalibrate(self, cancelled: Cancelled, *, budget_ns: int, passes: int) -> Generator[float, None, CostModel]:
+    def remeasure_costs(
+        self, cancelled: Cancelled, *, budget_ns: int, passes: int
+    ) -> Generator[float, None, CostModel]:
         """Measure the costs carefully and save them and the acceptance; answers do not measure again soon."""
         learned, self.memory = self.memory, None
-        yield from self.calibrate(cancelled, budget_ns=budget_ns, passes=passes)
+        yield from self.measure_costs(cancelled, budget_ns=budget_ns, passes=passes)
         assert self.memory is not None
         if learned is not None:
             self.memory = learned.with_costs(self.memory.costs)
@@ -395,7 +407,7 @@ class NativePair:
         cache, others = self.target, OthersUse()
         if cpu_model(self._params) != self._params.target:
             cache = self._draft_cache or cache
-        text = self._model.tokenize(_CALIBRATION_TEXT * 4, parse_special=False)[: cache.n_batch]
+        text = self._model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: cache.n_batch]
         times = yield from measure_threads(
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )

@@ -100,7 +100,7 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report calibration of a pair; `why` is the reason not to use an earlier calibration, as a clause."""
+    """Report the measurement of a pair; `why` is the reason not to use an earlier one, as a clause."""
 
     request: int
     share: float
@@ -109,7 +109,7 @@ class Measuring:
     @property
     def what(self) -> str:
         """Return a short text for the status line."""
-        return f"benchmarking again: {self.why}" if self.why else "benchmarking this pair"
+        return f"measuring again ({self.why})" if self.why else "measuring this pair"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """Calibrate automatic drafting if it needs that; the result is False if the job was stopped before its end."""
+    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped before its end."""
 
     drafting: Drafting
     loads = False
@@ -32,22 +32,22 @@ class MeasureJob:
 
 
 def needs_measuring(pair: LoadedPair, drafting: Drafting) -> bool:
-    """Return whether automatic drafting has no calibration, or needs another one."""
+    """Return whether automatic drafting knows no measured costs, or needs another measurement."""
     is_automatic = isinstance(drafting, AutoDraft) and bool(pair.info.sources(drafting))
-    return is_automatic and _has_no_calibration(pair)
+    return is_automatic and _has_no_costs(pair)
 
 
-def _has_no_calibration(pair: LoadedPair) -> bool:
+def _has_no_costs(pair: LoadedPair) -> bool:
     known = pair.memory
-    return known is None or known.is_estimated or bool(known.why_recalibrate)
+    return known is None or known.is_estimated or bool(known.why_remeasure)
 
 
 def measure(pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
-    """Calibrate a pair, on empty caches, and save the result; a stop leaves what was known."""
+    """Measure a pair, on empty caches, and save the result; a stopped measurement continues at the next call."""
     known = pair.memory
-    why = known.why_recalibrate if known is not None and not known.is_estimated else ""
+    why = known.why_remeasure if known is not None and not known.is_estimated else ""
     try:
-        for share in pair.calibrate(cancelled):
+        for share in pair.measure_costs(cancelled):
             yield Measuring(number, share, why)
     except Interrupted:
         # No prompt begins with this text.

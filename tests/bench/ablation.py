@@ -4,7 +4,7 @@ python -m tests.bench.ablation [--only NAME ...]
 
 Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one set of
 statistics for all answers on a machine, in seven conditions: quiet; with noise and bursts of other work; after a
-calibration that measured large batches as too expensive, or as too cheap; with a draft model that is confident and
+measurement that took large batches as too expensive, or as too cheap; with a draft model that is confident and
 wrong; with one long document before every prompt; and after earlier answers in which drafts saved nothing.
 
 Columns: the mean change in time without the guard (positive: the guard saves time), and the growth of the loss of the
@@ -85,7 +85,7 @@ class Condition:
     """A difference from a replay on the recorded machine.
 
     Attributes:
-        distort: Changes the true costs into the calibrated ones.
+        distort: Changes the true costs into the measured ones.
         disturb: Makes the function that `replay` takes as `disturb`.
         change: Changes the recorded answer.
         gain: Share of time that drafts have saved before; None for no earlier answers.

@@ -110,9 +110,9 @@ def _save(file: Path, results: Mapping[str, Mapping[str, float]], races: list[Ra
 
 
 def _prepare(pair: NativePair, memory: PairStatistics | None) -> PairStatistics:
-    """Give a pair the statistics of earlier answers, or calibrate it."""
+    """Give a pair the statistics of earlier answers, or measure it."""
     if memory is None:
-        for _ in pair.calibrate(lambda: False):
+        for _ in pair.measure_costs(lambda: False):
             pass
         assert pair.memory is not None
         print(_describe(pair.memory), flush=True)
@@ -175,7 +175,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ctx", type=int, default=4096)
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--each", type=int, help="most prompts of a kind")
-    parser.add_argument("--cold", action="store_true", help="calibrate before every answer and forget the earlier ones")
+    parser.add_argument("--cold", action="store_true", help="measure before every answer and forget the earlier ones")
     parser.add_argument("--first", action="store_true", help="measure nothing before: every answer is a pair's first")
     parser.add_argument("--load", choices=LOADS, default="quiet", help="background load; see tests.bench.loads")
     parser.add_argument(

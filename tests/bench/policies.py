@@ -17,8 +17,8 @@ from tests.recordings import Curve, baseline_cost, curves, load_traces, lowest_c
 from tests.replay import StrategyFactory, best_fixed, fixed, replay
 
 
-def calibrated(curve: Curve) -> PairStatistics:
-    """Return the statistics of a pair after a first calibration."""
+def measured(curve: Curve) -> PairStatistics:
+    """Return the statistics of a pair after a first measurement."""
     return PairStatistics(CostModel(curve.profile()))
 
 
@@ -42,7 +42,7 @@ def main() -> None:
             "best per prompt": [best_fixed([t], curve)[1] for t in all_traces],
         }
         for label, model, ngram in (("auto, model", True, False), ("auto, n-gram", False, True), ("auto", True, True)):
-            make = automatic(calibrated(curve), model=model, ngram=ngram)
+            make = automatic(measured(curve), model=model, ngram=ngram)
             rows[label] = [replay(t, curve, make).cost for t in all_traces]
         rows["upper bound, model"] = [lowest_cost(t, curve) for t in all_traces]
         rows["upper bound"] = [lowest_cost(t, curve, ngram=True) for t in all_traces]

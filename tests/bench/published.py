@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.engine.types import DraftParams
-from tests.bench.policies import automatic, calibrated
+from tests.bench.policies import automatic, measured
 from tests.recordings import Curve, Trace, baseline_cost
 from tests.replay import fixed, replay
 
@@ -121,7 +121,7 @@ def results(table: Table) -> dict[str, dict[str, float]]:
         row = {"none": speed(traces, sum(baseline_cost(t, curve) for t in traces))}
         for n in range(1, table.longest + 1):
             row[str(n)] = speed(traces, sum(replay(t, curve, fixed(DraftParams(n, 0, 0.0))).cost for t in traces))
-        make = automatic(calibrated(curve), ngram=False)
+        make = automatic(measured(curve), ngram=False)
         row["auto"] = speed(traces, sum(replay(t, curve, make).cost for t in traces))
         found[kind] = row
     return found

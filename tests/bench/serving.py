@@ -176,7 +176,7 @@ def main() -> None:
     random = Random(args.seed)
     with both(args) as programs:
         for program in programs.values():
-            # The first answer calibrates.
+            # The first answer is followed by a measurement.
             program.answer([{"role": "user", "content": "Count from one to thirty."}], 48)
             if args.long:
                 _print_return(program, args.long)

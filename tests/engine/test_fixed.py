@@ -77,9 +77,9 @@ def ended(pair: FakePair) -> Finished:
     return last
 
 
-def test_a_calibrated_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing() -> None:
+def test_a_measured_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing() -> None:
     pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
-    list(pair.calibrate(lambda: False))
+    list(pair.measure_costs(lambda: False))
     assert pair.memory is not None
     before = pair.memory.costs.snapshot()
     finished = ended(pair)
@@ -91,7 +91,7 @@ def test_a_calibrated_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothin
     assert pair.memory.costs.snapshot() == before
 
 
-def test_without_a_calibration_the_speedup_is_unknown() -> None:
+def test_without_a_measurement_the_speedup_is_unknown() -> None:
     pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
     finished = ended(pair)
 

@@ -378,7 +378,7 @@ def test_drafts_end_with_the_context(new_pair: NewPair) -> None:
 def test_automatic_drafting_measures_and_stays_lossless(new_pair: NewPair) -> None:
     pair = new_pair()
     plain, _ = answer(pair, NoDrafting(), n_tokens=60)
-    for _ in pair.calibrate(lambda: False):
+    for _ in pair.measure_costs(lambda: False):
         pass
     assert pair.memory is not None
     profile = pair.memory.costs.profile

@@ -255,7 +255,7 @@ def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable
     assert (pair.drafter is not None) is can
     assert pair.info.why_no_draft(AutoDraft()) == ("" if can else "the state of this model cannot be rolled back")
     assert bool(told) is not can
-    for _ in pair.calibrate(lambda: False):
+    for _ in pair.measure_costs(lambda: False):
         pass
     assert pair.memory is not None
     widths = pair.memory.costs.snapshot().batch_ns

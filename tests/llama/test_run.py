@@ -50,12 +50,12 @@ _WITHOUT_MEASURING = f"""
 import os, sys
 from app.cli import main
 from app.llama.pair import NativePair
-NativePair.calibrate = lambda self, cancelled: os._exit({_MEASURES})
+NativePair.measure_costs = lambda self, cancelled: os._exit({_MEASURES})
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_no_run_waits_for_a_calibration_and_each_learns_for_the_next(tmp_path: Path) -> None:
+def test_no_run_waits_for_a_measurement_and_each_learns_for_the_next(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     command = [sys.executable, "-c", _WITHOUT_MEASURING, "run", *GREEDY, "Name a color."]
     learned = []

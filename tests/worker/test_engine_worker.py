@@ -345,7 +345,7 @@ class TestAutomatic:
         harness.worker.answer(request)
         return harness.until(Finished)
 
-    def test_the_first_answer_is_drafted_without_a_calibration_and_every_answer_is_remembered(
+    def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_remembered(
         self, harness: Harness
     ) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)

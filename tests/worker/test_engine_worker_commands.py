@@ -190,7 +190,7 @@ class Ticking:
 
 def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[Step], Finished]:
     pair = FakePair(FakeModel(rule), draft)
-    list(pair.calibrate(lambda: False))
+    list(pair.measure_costs(lambda: False))
     request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
     seen = list(answer(pair, 1, request, clock=Ticking()))
     assert [e.text for e in seen if isinstance(e, Notice)] == [
@@ -275,7 +275,7 @@ def test_a_loop_claims_no_speedup() -> None:
 
 def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:
     pair = loop()
-    list(pair.calibrate(lambda: False))
+    list(pair.measure_costs(lambda: False))
     events(pair, replace(REQUEST, drafting=AutoDraft()))
     assert pair.memory is not None
     assert pair.memory.gain is None

@@ -18,7 +18,7 @@ from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
 from app.worker.jobs import TitleJob
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest
-from tests.fakes import FakeModel, mixing
+from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=9)
@@ -83,7 +83,7 @@ class Endless(FakePair):
         super().__init__(FakeModel(mixing(1)), FakeModel(mixing(1)))
         self.began = threading.Event()
 
-    def calibrate(
+    def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
         while not cancelled():
@@ -135,7 +135,7 @@ def test_a_measurement_behind_which_a_prompt_waits_does_not_begin() -> None:
 
 def test_a_measurement_lets_a_job_end_that_gives_way_too() -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker, pair = EngineWorker(events.put), FakePair(FakeModel(mixing(1)))
+    worker, pair = EngineWorker(events.put), FakePair(FakeModel(script([3, 1, 2], start=3)))
     loads = threading.Event()
 
     def load(cancel: threading.Event, progress: object) -> FakePair:

@@ -70,7 +70,7 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()
-    list(riders.calibrate(lambda: False))
+    list(riders.measure_costs(lambda: False))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) < 3), ticking()):
         seen.append(event)
@@ -95,7 +95,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
 def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
     riders = pair()
     # A pair that was never measured would be measured before an answer, not in its middle.
-    list(riders.calibrate(lambda: False))
+    list(riders.measure_costs(lambda: False))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
         seen.append(event)
@@ -112,7 +112,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
     riders, now, spent = pair(), ticking(), [0]
-    list(riders.calibrate(lambda: False))
+    list(riders.measure_costs(lambda: False))
     assert riders.drafter is not None
     begin = riders.drafter.begin
 
@@ -154,7 +154,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
 
 def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     riders = pair()
-    list(riders.calibrate(lambda: False))
+    list(riders.measure_costs(lambda: False))
     riders.index = Slow()
     before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
     first = indexing(riders, PROMPT * 20, 9)
@@ -168,7 +168,7 @@ def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
 
 def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
     riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
-    list(riders.calibrate(lambda: False))
+    list(riders.measure_costs(lambda: False))
     asked = replace(request(AutoDraft()), max_tokens=100)
 
     def given(*beside: str) -> Finished:

@@ -21,7 +21,7 @@ _SPEED_DRIFT = 0.0134
 _UNSEEN_DEVIATION = 0.19
 """Uncertainty of a batch size seen once; it shrinks with the square root of the number of observations."""
 _STEEPNESS_DEVIATION = 0.25
-"""Standard deviation of the steepness. In ten calibrations on a shared machine, four tokens cost 1.3 to 1.8 times one.
+"""Standard deviation of the steepness. In ten measurements on a shared machine, four tokens cost 1.3 to 1.8 times one.
 A single token is limited by memory, further ones by arithmetic, and other programs use more of the one or the other."""
 _STEEPNESS_WANDER = 0.02
 """Standard deviation of the steepness from one batch to the next; chosen."""
@@ -32,7 +32,7 @@ _COMMON, _PER_TOKEN, _OWN = 5e-5, 2e-4, 0.5
 the part per token, and the share by which one batch size may differ. Measured per token on 2 cores: 3.6e-4 for 135
 million parameters, 1.9e-4 (Q4_0) and 7e-5 (bf16) for 1.5 billion; GPUs need less."""
 _ASSUMED_CACHED_TOKEN_COST = 1e-4
-"""Assumed cost of a cached token, as a share of a single token's time; a CPU's. Calibration measures it on a GPU."""
+"""Assumed cost of a cached token, as a share of a single token's time; a CPU's. It is measured on a GPU."""
 _KNOWN_DEVIATION = 0.3
 """Relative uncertainty below which the cost of a cached token counts as known."""
 _MIN_VARIANCE = 1e-6

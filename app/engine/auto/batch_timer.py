@@ -1,4 +1,4 @@
-"""Time batches for calibration, often enough that a short disturbance does not decide."""
+"""Time batches to measure a pair, often enough that a short disturbance does not decide."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class BatchTimer:
     Args:
         budget_ns: Nanoseconds for everything, once the weights are in memory.
         cancelled: Checked before each batch.
-        strict: Whether a single token that was slowed down ends the calibration.
+        shares: Costs of each batch size that an interrupted measurement has found.
+        strict: Whether a single token that was slowed down ends the measurement.
 
     Attributes:
         singles: Nanoseconds of single tokens.
@@ -70,6 +71,7 @@ class BatchTimer:
         clock: Clock,
         budget_ns: int,
         cancelled: Cancelled,
+        shares: dict[int, list[float]],
         *,
         strict: bool,
     ) -> None:
@@ -79,7 +81,7 @@ class BatchTimer:
         self.budget_ns = budget_ns
         self._cancelled = cancelled
         self.singles: list[float] = []
-        self.shares: dict[int, list[float]] = {}
+        self.shares = shares
         self._is_expensive = False
         self._strict = strict
         self._started = clock()
@@ -105,10 +107,10 @@ class BatchTimer:
             cache.logits(0)
         return float(self._clock() - before)
 
-    def warm_up(self, cache: TokenCache) -> Generator[float, None, float]:
+    def warm_up(self, cache: TokenCache, share: float) -> Generator[float, None, float]:
         """Run single tokens until they get no faster; return the nanoseconds of the fastest.
 
-        The first ones read the weights from disk.
+        The first ones read the weights from disk. Yields the finished `share` of the measurement.
         """
         least = math.inf
         for _ in range(_WARM_UPS):
@@ -116,17 +118,20 @@ class BatchTimer:
             is_warm, least = spent > _WARM_SHARE * least, min(spent, least)
             if is_warm:
                 break
-            yield 0.0
+            yield share
         return least
 
-    def start(self, single_ns: float, largest: int) -> None:
-        """Time a single token; if `single_ns` is long, a batch of two shows whether it was slowed down."""
-        self._started = self._clock()
+    def start(self, single_ns: float, largest: int, spent_ns: int) -> None:
+        """Time a single token; if `single_ns` is long, a batch of two shows whether it was slowed down.
+
+        An interrupted measurement has spent `spent_ns` of the budget.
+        """
+        self._started = self._clock() - spent_ns
         if self._takes_long(single_ns) and largest > 1:
             two_ns = self.time(self._target, 2)
             single_ns = self.time(self._target, 1) if two_ns < _WARM_SHARE * single_ns else single_ns
             if self._takes_long(single_ns):
-                self.shares[2] = [two_ns / single_ns]
+                self.shares.setdefault(2, [two_ns / single_ns])
         if self._takes_long(single_ns):
             self.singles.append(single_ns)
             self._is_expensive = True
@@ -180,11 +185,13 @@ class BatchTimer:
 
         Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
         """
-        shares = self.shares.setdefault(size, [])
+        # If this is interrupted, the size is measured again.
+        shares = list(self.shares.get(size, ()))
         if not times:
             spent, single = self.time(self._target, size), self.singles[-1]
             shares.append(spent / (single if self._is_expensive else self.time(self._target, 1)))
         self._add(shares, self._target, size, times)
+        self.shares[size] = shares
         self._check_slowed(min(shares))
 
     def draft_shares(self, draft: TokenCache) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """Estimate the costs of a pair that was never measured, from the first tokens of the answer that is being written.
 
-No prompt waits for a calibration. Reading a prompt shows the cost of a further token in a batch, and the first steps
+No prompt waits for a measurement. Reading a prompt shows the cost of a further token in a batch, and the first steps
 show the cost of a single token. Every step with a draft corrects both, and `app.engine.auto.guard` limits the loss
-from a wrong estimate. A calibration while nothing is asked replaces the estimate.
+from a wrong estimate. A measurement while nothing is asked replaces the estimate.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class PairStatistics:
         n_rechecks: Times that the costs were measured again because of such answers.
         least_ns: Shortest time of a single token on this machine; 0 before the first.
         has_short_context: Whether this answer had single-token steps over a short context.
-        measured_ns: Time of a single token during calibration; unless given, the present time.
-        n_recalibrated: Times that the costs were replaced because other programs slowed down the calibration.
+        measured_ns: Time of a single token when the costs were measured; unless given, the present time.
+        n_remeasured: Times that the costs were replaced because other programs slowed down the measurement.
         is_estimated: Whether the costs come from an answer alone; see `app.engine.auto.first_costs`.
     """
 
@@ -57,19 +57,19 @@ class PairStatistics:
     least_ns: float = 0.0
     has_short_context: bool = False
     measured_ns: float = 0.0
-    n_recalibrated: int = 0
+    n_remeasured: int = 0
     is_estimated: bool = False
 
     RECHECK_GROWTH: ClassVar[int] = 4
     """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
-    RECALIBRATION_TOKENS: ClassVar[int] = 40
-    LEAST_RECALIBRATION_NS: ClassVar[int] = 1_000_000_000
-    """A second calibration may take the time of `RECALIBRATION_TOKENS` single tokens, and at least this long."""
+    REMEASURING_TOKENS: ClassVar[int] = 40
+    LEAST_REMEASURING_NS: ClassVar[int] = 1_000_000_000
+    """A second measurement may take the time of `REMEASURING_TOKENS` single tokens, and at least this long."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
     """Acceptance in hard, usual and easy texts, to estimate the gain before any draft was tried. Chosen by replays."""
     SLOWED: ClassVar[float] = 2.0
-    """Other programs slowed down a calibration whose single token took this many times its present time."""
-    MOST_RECALIBRATED: ClassVar[int] = 2
+    """Other programs slowed down a measurement whose single token took this many times its present time."""
+    MOST_REMEASURED: ClassVar[int] = 2
     _SHORT_CONTEXT: ClassVar[float] = 1.1
     """Over a short context, a single token costs at most this many times its cost with an empty cache."""
 
@@ -88,21 +88,21 @@ class PairStatistics:
 
     @property
     def was_slowed(self) -> bool:
-        """Return whether other programs slowed the calibration down."""
+        """Return whether other programs slowed the measurement down."""
         slowed = self.measured_ns > self.SLOWED * self.costs.target_ns(1, 0)
-        return slowed and self.n_recalibrated < self.MOST_RECALIBRATED
+        return slowed and self.n_remeasured < self.MOST_REMEASURED
 
     @property
-    def why_recalibrate(self) -> str:
-        """Return the reason to calibrate again, as a clause; an empty text if the last calibration still counts."""
+    def why_remeasure(self) -> str:
+        """Return the reason to measure again, as a clause; an empty text if the last measurement still counts."""
         if self.was_slowed:
             return "other programs were busy the first time"
         return "drafts could not pay here" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
 
     @property
-    def recalibration_ns(self) -> int:
-        """Return the nanoseconds that a second calibration may take."""
-        return max(self.LEAST_RECALIBRATION_NS, round(self.RECALIBRATION_TOKENS * self.costs.target_ns(1, 0)))
+    def remeasuring_ns(self) -> int:
+        """Return the nanoseconds that a second measurement may take."""
+        return max(self.LEAST_REMEASURING_NS, round(self.REMEASURING_TOKENS * self.costs.target_ns(1, 0)))
 
     def begin_answer(self, *, idle: bool) -> None:
         """Start an answer; `idle` if the draft model cannot gain and is left out."""
@@ -163,12 +163,12 @@ class PairStatistics:
             self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Use the costs of another calibration: all if these were estimated or slowed down, else the lower ones."""
+        """Use the costs of another measurement: all if these were estimated or slowed down, else the lower ones."""
         if self.is_estimated or self.was_slowed:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.batch_ns[1]
             self.n_unchecked = CHECK_EVERY - FIRST_CHECK
-            self.n_recalibrated += not self.is_estimated
+            self.n_remeasured += not self.is_estimated
             self.is_estimated = False
             return
         while self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks:

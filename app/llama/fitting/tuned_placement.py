@@ -105,7 +105,7 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
 
     use_offload(params.op_offload_min_batch)
     pair = NativePair(params, CancelFlag(), lambda what, share: True)
-    for _ in pair.recalibrate(lambda: False, budget_ns=budget_ns, passes=passes):
+    for _ in pair.remeasure_costs(lambda: False, budget_ns=budget_ns, passes=passes):
         pass
     assert pair.memory is not None
     return pair.memory.costs.profile, pair.drafter is not None

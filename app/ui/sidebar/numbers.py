@@ -24,7 +24,7 @@ class Numbers:
         per_step: Tokens per verify step.
         model_share: Share of the drafted tokens that the drafter proposed.
         drafter: Source of drafts other than n-grams.
-        first_s: Seconds to the first token, including the benchmark of a new pair.
+        first_s: Seconds to the first token, including the measurement of a new pair.
         prompt_speed: Prefill speed of the target.
     """
 
@@ -92,7 +92,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         draft_length=stored.get("draft_length") or None,
         model_share=stored.get("model_share") if drafted else None,
         drafter=drafter_of(str(document.get("drafter"))),
-        # Answers of older versions began with a calibration.
+        # Answers of older versions began with a measurement.
         first_s=(first_ms + stored.get("measuring_ms", 0.0)) / 1e3 if first_ms else None,
         prompt_speed=stored.get("reading_per_second") or None,
     )

@@ -7,7 +7,7 @@ import pytest
 from app.engine.auto.backlog import Backlog
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.types import NO_DRAFT
-from tests.bench.policies import calibrated
+from tests.bench.policies import measured
 from tests.recordings import curves, traces
 from tests.replay import RecordedDraft
 
@@ -15,7 +15,7 @@ from tests.replay import RecordedDraft
 def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
     """Return the backlog of a prompt; the draft model reads ten tokens in the time of a single token."""
     curve = curves()["cpu_bf16"]
-    statistics = calibrated(curve)
+    statistics = measured(curve)
     prompt = [5] * n_prompt
     statistics.gain, statistics.n_undrafted, statistics.last_prompt = gain, n_undrafted, prompt
     statistics.costs.profile.draft_prompt_ns = 0.1 * statistics.costs.target_ns(1, n_prompt)

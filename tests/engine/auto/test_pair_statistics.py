@@ -23,7 +23,7 @@ def statistics_of(batch_ns: dict[int, float]) -> PairStatistics:
     return PairStatistics(CostModel(CostProfile(dict(batch_ns), draft_ns=100.0, context_ns=CONTEXT)))
 
 
-def test_a_second_calibration_keeps_the_lower_costs() -> None:
+def test_a_second_measurement_keeps_the_lower_costs() -> None:
     known = statistics_of(LINEAR)
 
     # The machine is now twice as fast; costs are compared in single tokens.
@@ -33,7 +33,7 @@ def test_a_second_calibration_keeps_the_lower_costs() -> None:
     assert known.costs.profile.draft_ns == 70.0
 
 
-def test_a_second_calibration_is_compared_with_the_learned_costs() -> None:
+def test_a_second_measurement_is_compared_with_the_learned_costs() -> None:
     known = statistics_of(LINEAR)
     known.costs.scale = 2.0
 
@@ -44,7 +44,7 @@ def test_a_second_calibration_is_compared_with_the_learned_costs() -> None:
     assert (known.costs.profile.draft_ns, known.costs.profile.context_ns[8]) == (200.0, 6.0)
 
 
-def test_context_costs_of_a_second_calibration_are_scaled_to_the_known_single_token() -> None:
+def test_context_costs_of_a_second_measurement_are_scaled_to_the_known_single_token() -> None:
     known = statistics_of(LINEAR)
 
     known.remeasure(CostProfile({1: 500.0, 2: 900.0}, context_ns={1: 1.0, 8: 5.0, 64: 9.0}))
@@ -63,19 +63,19 @@ def test_other_costs_keep_acceptance_and_context_costs() -> None:
     assert with_context.costs.profile.context_ns[1] == 7.0
 
 
-class TestSlowedCalibration:
-    """Another program slowed down the calibration: three seconds per token, and meaningless ratios."""
+class TestSlowedMeasurement:
+    """Another program slowed down the measurement: three seconds per token, and meaningless ratios."""
 
     SLOWED: ClassVar = {1: 3e9, 2: 8e9, 4: 3e9, 8: 30e9}
 
     def slow(self) -> PairStatistics:
         known = statistics_of(self.SLOWED)
-        assert not known.why_recalibrate
+        assert not known.why_remeasure
         known.costs.scale = 0.01
         return known
 
     def test_is_repeated_once_the_machine_is_faster(self) -> None:
-        assert self.slow().why_recalibrate
+        assert self.slow().why_remeasure
 
     def test_is_replaced_also_where_it_was_lower(self) -> None:
         known = self.slow()
@@ -87,28 +87,28 @@ class TestSlowedCalibration:
         assert known.costs.profile.batch_ns == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
         assert known.model.counts is learned
         assert known.measured_ns == 40e6
-        assert not known.why_recalibrate
+        assert not known.why_remeasure
 
     def test_is_not_repeated_forever(self) -> None:
         known = self.slow()
-        for _ in range(PairStatistics.MOST_RECALIBRATED):
-            assert known.why_recalibrate
+        for _ in range(PairStatistics.MOST_REMEASURED):
+            assert known.why_remeasure
             known.remeasure(CostProfile(dict(self.SLOWED)))
             known.costs.scale = 0.01
 
-        assert not known.why_recalibrate
+        assert not known.why_remeasure
 
     def test_only_single_tokens_show_it(self) -> None:
         known = statistics_of({1: 3e9, 2: 30e9})
         known.costs.scale = 0.4
 
-        assert known.why_recalibrate
+        assert known.why_remeasure
 
-    def test_a_change_of_clock_speed_is_not_a_slowed_calibration(self) -> None:
+    def test_a_change_of_clock_speed_is_not_a_slowed_measurement(self) -> None:
         known = statistics_of(LINEAR)
         for scale in (0.6, 1.0, 5.0):
             known.costs.scale = scale
-            assert not known.why_recalibrate
+            assert not known.why_remeasure
 
 
 def begin_answer(known: PairStatistics, pair: FakePair) -> None:
@@ -128,7 +128,7 @@ def test_rechecks_of_impossible_drafting_become_rarer() -> None:
     checked = []
     for number in range(1, 90):
         # A long conversation, which would have to be read again, delays the check.
-        if known.why_recalibrate and number not in (2, 17):
+        if known.why_remeasure and number not in (2, 17):
             checked.append(number)
             known.remeasure(known.costs.profile)
         begin_answer(known, pair)
@@ -143,7 +143,7 @@ def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain:
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_rechecks, known.why_recalibrate) == (0, n_rechecks, "")
+    assert (known.idle_answers, known.n_rechecks, known.why_remeasure) == (0, n_rechecks, "")
 
 
 def test_answers_with_a_long_context_can_be_idle_too() -> None:
@@ -182,14 +182,14 @@ def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
         ({"measured_ns": 3000.0}, "other programs were busy the first time"),
     ],
 )
-def test_a_recalibration_has_a_reason(changes: dict[str, float], why: str) -> None:
+def test_another_measurement_has_a_reason(changes: dict[str, float], why: str) -> None:
     known = statistics_of(LINEAR)
     for name, value in changes.items():
         setattr(known, name, value)
-    assert known.why_recalibrate == why
+    assert known.why_remeasure == why
 
 
-def test_a_calibration_replaces_estimated_costs_and_keeps_the_acceptance() -> None:
+def test_a_measurement_replaces_estimated_costs_and_keeps_the_acceptance() -> None:
     known = statistics_of(LINEAR)
     known.is_estimated, known.gain, acceptance = True, 0.3, known.model
     known.remeasure(CostProfile({1: 10.0, 8: 20.0}))

@@ -19,7 +19,7 @@ from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
 from app.engine.types import MAX_DRAFT, DraftParams
-from tests.bench.policies import automatic, calibrated
+from tests.bench.policies import automatic, measured
 from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
 from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
@@ -34,7 +34,7 @@ LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
 
 def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str, float]:
     """Return the cost of every answer; the statistics start fresh and are kept from answer to answer."""
-    make = automatic(calibrated(curve), model=model)
+    make = automatic(measured(curve), model=model)
     ordered = [*traces()[order:], *traces()[:order]]
     return {trace.name: replay(trace, curve, make).cost for trace in ordered}
 
@@ -89,7 +89,7 @@ class TestGainingMachines:
     @pytest.mark.parametrize("order", [0, 6])
     def test_the_draft_model_alone_comes_close_in_any_order(self, name: str, order: int) -> None:
         curve = curves()[name]
-        make = automatic(calibrated(curve), ngram=False)
+        make = automatic(measured(curve), ngram=False)
         ordered = [*traces()[order:], *traces()[:order]]
         best = sum(best_fixed([trace], curve)[1] for trace in traces())
 
@@ -97,12 +97,12 @@ class TestGainingMachines:
 
     def test_on_other_texts_it_beats_the_best_fixed_setting(self, name: str) -> None:
         curve = curves()[name]
-        costs = [replay(trace, curve, automatic(calibrated(curve))).cost for trace in other_traces()]
+        costs = [replay(trace, curve, automatic(measured(curve))).cost for trace in other_traces()]
         assert best_fixed(other_traces(), curve)[1] / sum(costs) >= 1.0
 
     def test_editing_needs_no_draft_model(self, name: str) -> None:
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
-        cost = replay(edit, curves()[name], automatic(calibrated(curves()[name]), model=False)).cost
+        cost = replay(edit, curves()[name], automatic(measured(curves()[name]), model=False)).cost
 
         assert baseline_cost(edit, curves()[name]) / cost >= 2.4
 
@@ -110,7 +110,7 @@ class TestGainingMachines:
 def test_a_draft_model_that_recovers_is_noticed_from_drafts_that_are_not_submitted() -> None:
     curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
     # Two drafts fail at first, which costs more than a dozen steps gain; then 100 tokens are predicted.
-    played = replay(trace, curve, automatic(calibrated(curve), ngram=False))
+    played = replay(trace, curve, automatic(measured(curve), ngram=False))
 
     assert [result.n_accepted < len(result.draft) for result in played.steps[:2]] == [True, True]
     assert baseline_cost(trace, curve) / played.cost > 1.2
@@ -139,7 +139,7 @@ def test_n_grams_win_where_the_draft_model_cannot_and_no_text_loses(order: int) 
 def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     curve = curves()[name]
     single = curve.costs()[1]
-    make = automatic(calibrated(curve))
+    make = automatic(measured(curve))
     for trace in traces():
         played = replay(trace, curve, make)
         longest = max(result.total_ns for result in played.steps)
@@ -164,7 +164,7 @@ class TestImpossibleDrafting:
                 raise AssertionError(f"the draft model was called: {name}")
 
         curve = curves()["hopeless"]
-        statistics = calibrated(curve)
+        statistics = measured(curve)
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
             return AutomaticDrafting(statistics, UncallableDraft(), None, clock)  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ class TestImpossibleDrafting:
 
     def test_the_reason_is_shown(self) -> None:
         curve = curves()["hopeless"]
-        strategy = AutomaticDrafting(calibrated(curve), RecordedDraft(TINY, 0.0, lambda cost: None), None)
+        strategy = AutomaticDrafting(measured(curve), RecordedDraft(TINY, 0.0, lambda cost: None), None)
         for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
             pass
 
@@ -187,7 +187,7 @@ class TestStatus:
     def test_the_speedup_is_an_estimate_if_every_step_has_a_draft(self) -> None:
         curve = curves()["ada"]
         code = traces()[0]
-        played = replay(code, curve, automatic(calibrated(curve), ngram=False))
+        played = replay(code, curve, automatic(measured(curve), ngram=False))
         status = played.strategy.status
 
         assert status is not None
@@ -198,7 +198,7 @@ class TestStatus:
 class TestLongPrompts:
     def test_a_prompt_that_costs_more_to_read_than_drafts_can_save_is_not_read(self) -> None:
         curve = curves()["ada"]
-        statistics = calibrated(curve)
+        statistics = measured(curve)
         # At 20 ms per prompt token, reading the edit prompt takes longer than a usual answer can save.
         statistics.costs.profile.draft_prompt_ns = 2e7
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
@@ -236,7 +236,7 @@ class TestExpensiveReading:
 
     def test_first_answers_lose_little_and_win_together(self) -> None:
         curve = self.machine()
-        costs = {t.name: replay(t, curve, automatic(calibrated(curve))).cost for t in (*traces(), *other_traces())}
+        costs = {t.name: replay(t, curve, automatic(measured(curve))).cost for t in (*traces(), *other_traces())}
         baseline = {trace.name: baseline_cost(trace, curve) for trace in (*traces(), *other_traces())}
 
         assert min(baseline[name] / costs[name] for name in costs) >= 0.9
@@ -246,13 +246,13 @@ class TestExpensiveReading:
         # Measured on two cores at a high clock speed, with a 16-bit target.
         shares = {1: 1.0, 2: 1.75, 4: 2.17, 8: 2.84, 16: 3.64, 32: 6.69}
         curve = Curve("steep", {n: share * 79e6 for n, share in shares.items()}, draft=0.15 * 79e6, reading=3.6e6)
-        cost = sum(replay(trace, curve, automatic(calibrated(curve))).cost for trace in traces())
+        cost = sum(replay(trace, curve, automatic(measured(curve))).cost for trace in traces())
 
         assert sum(baseline_cost(trace, curve) for trace in traces()) / cost >= 1.25
 
     def test_hard_texts_are_not_read_again_and_again(self) -> None:
         curve, hard = self.machine(), [t for t in (*traces(), *other_traces()) if t.kind in ("prose", "chat")]
-        make = automatic(calibrated(curve))
+        make = automatic(measured(curve))
         cost = sum(replay(trace, curve, make).cost for _ in range(6) for trace in hard)
 
         assert 6 * sum(baseline_cost(trace, curve) for trace in hard) / cost >= 0.99
@@ -260,7 +260,7 @@ class TestExpensiveReading:
     @pytest.mark.parametrize("gain", [0.3, 0.0])
     def test_a_model_turned_off_earlier_reads_if_a_gain_is_likely(self, gain: float) -> None:
         curve = self.machine()
-        statistics = calibrated(curve)
+        statistics = measured(curve)
         statistics.gain, statistics.trial.on = gain, False
         code = next(trace for trace in traces() if trace.kind == "code")
         drafted = [result.draft.n_model for result in replay(code, curve, automatic(statistics)).steps]
@@ -288,13 +288,13 @@ class TestDocuments:
         ]
 
     def test_it_is_read_after_enough_answers(self) -> None:
-        drafted = self.answers(calibrated(self.CURVE), [self.DOCUMENT] * 4)
+        drafted = self.answers(measured(self.CURVE), [self.DOCUMENT] * 4)
 
         assert not drafted[0]
         assert any(drafted)
 
     def test_another_document_starts_the_count_again(self) -> None:
-        statistics = calibrated(self.CURVE)
+        statistics = measured(self.CURVE)
 
         assert not any(self.answers(statistics, [tuple(range(n, n + 3000)) for n in range(20_000, 50_000, 5000)]))
 
@@ -311,8 +311,8 @@ def test_a_long_copy_does_not_change_the_drafts_of_later_text() -> None:
         matches=(*(min(depth, len(page) - 1 - i) for i in range(len(page) - 1)), 0, *code.matches),
         confidences=(*((0.99,) * depth,) * len(page), *code.confidences),
     )
-    alone = replay(code, curve, automatic(calibrated(curve))).cost
-    steps = replay(copied, curve, automatic(calibrated(curve))).steps
+    alone = replay(code, curve, automatic(measured(curve))).cost
+    steps = replay(copied, curve, automatic(measured(curve))).steps
     after_copy = sum(r.total_ns for r in steps if r.n_past >= len(copied.prompt) + len(page))
 
     assert after_copy <= 1.1 * alone
@@ -330,7 +330,7 @@ class TestDraftLengthLimit:
         )
         curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
 
-        steps = replay(trace, curve, automatic(calibrated(curve), ngram=False)).steps
+        steps = replay(trace, curve, automatic(measured(curve), ngram=False)).steps
         return [len(result.draft) for result in steps]
 
     def test_wrong_drafts_stay_short(self) -> None:
@@ -348,7 +348,7 @@ class TestStalls:
     def cost(self, trace: Trace, stalled: range) -> float:
         """Return the cost of an answer if some of its batches seem to take twenty times as long."""
         step = count()
-        make = automatic(calibrated(self.CURVE))
+        make = automatic(measured(self.CURVE))
         return replay(trace, self.CURVE, make, lambda: 20.0 if next(step) in stalled else 1.0).cost
 
     @pytest.mark.parametrize("length", [1, 4, 16])
@@ -362,7 +362,7 @@ class TestStalls:
     def test_a_long_stall_is_not_a_loss(self) -> None:
         code = next(trace for trace in traces() if trace.kind == "code")
         step = count()
-        make = automatic(calibrated(self.CURVE), ngram=False)
+        make = automatic(measured(self.CURVE), ngram=False)
         status = replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0).strategy.status
 
         assert status is not None
@@ -373,7 +373,7 @@ def test_a_confident_and_wrong_draft_model_costs_short_answers_little() -> None:
     curve, n = curves()["cpu_bf16"], 64
     baseline = cost = 0.0
     for seed in range(4):
-        random, statistics = Random(seed), calibrated(curve)
+        random, statistics = Random(seed), measured(curve)
         for _ in range(24):
             text = tuple(random.randrange(50_000) for _ in range(n))
             sure = tuple(tuple(random.choice((0.9, 0.95, 0.97, 0.99)) for _ in range(16)) for _ in text)
@@ -391,7 +391,7 @@ def test_wrong_n_grams_cost_a_short_answer_at_most_two_percent() -> None:
     for prompt, text in (*texts(), *recorded):
         start = text[:64]
         trace = Trace("start", "any", prompt, start, (0,) * len(start), ((),) * len(start))
-        cost = replay(trace, curve, automatic(calibrated(curve), model=False)).cost
+        cost = replay(trace, curve, automatic(measured(curve), model=False)).cost
         ratios.append(baseline_cost(trace, curve) / cost)
 
     assert min(ratios) >= 0.98

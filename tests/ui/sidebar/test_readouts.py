@@ -176,11 +176,11 @@ def test_long_activities_show_their_progress() -> None:
     assert readouts.share == 0.25
 
 
-def test_a_benchmark_gives_its_reason_and_then_shows_the_last_numbers_again() -> None:
+def test_a_measurement_gives_its_reason_and_then_shows_the_last_numbers_again() -> None:
     readouts = Readouts()
     readouts.measured(STATS, None, live=False)
     readouts.follow(Measuring(1, 0.1, "other programs were busy the first time"))
-    assert readouts.doing == "benchmarking again: other programs were busy the first time: 10%"
+    assert readouts.doing == "measuring again (other programs were busy the first time): 10%"
     readouts.end_measuring()
     assert readouts.doing == ""
     readouts.begin()

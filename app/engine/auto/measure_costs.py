@@ -1,10 +1,11 @@
-"""Calibrate a pair: measure the cost curve of the target and the cost of a drafted token."""
+"""Measure the cost curve of a target and the cost of a drafted token."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from app.engine.auto.batch_timer import COMFORT, BatchTimer, SlowedError
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
@@ -34,7 +35,36 @@ _MAX_ATTEMPTS = 3
 """Attempts; the last one accepts a slow machine."""
 
 
-def calibrate(
+@dataclass(slots=True)
+class Pieces:
+    """The finished pieces of a measurement, from which an interrupted one continues.
+
+    Attributes:
+        shares: Costs of each batch size, in single tokens.
+        n_done: Measured batch sizes; a repeated one counts again.
+        share: Finished share of the work or of the budget.
+        drafts: Cost of a drafted token, of a prompt token of the draft model, and of a draft's start, in single tokens.
+        context: Costs of a cached token by batch size, in single tokens.
+        spent_ns: Nanoseconds of the finished pieces.
+        n_slowed: Attempts that other programs slowed down.
+    """
+
+    shares: dict[int, list[float]] = field(default_factory=dict)
+    n_done: int = 0
+    share: float = 0.0
+    drafts: tuple[float, float, float] | None = None
+    context: dict[int, float] = field(default_factory=dict)
+    spent_ns: int = 0
+    n_slowed: int = 0
+
+    def begin_again(self) -> None:
+        """Forget everything after an attempt that was slowed down."""
+        self.shares, self.context, self.drafts = {}, {}, None
+        self.n_done, self.share, self.spent_ns = 0, 0.0, 0
+        self.n_slowed += 1
+
+
+def measure_costs(
     target: TokenCache,
     draft: TokenCache | None,
     text: Sequence[int],
@@ -44,6 +74,7 @@ def calibrate(
     cancelled: Cancelled = lambda: False,
     passes: int = 1,
     head: ModelDrafting | None = None,
+    pieces: Pieces | None = None,
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
@@ -54,20 +85,23 @@ def calibrate(
     Args:
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
         budget_ns: Nanoseconds for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
-            If other programs slow it down, calibration starts again, at most twice.
+            If other programs slow it down, the measurement starts again, at most twice.
         passes: How often to measure all batch sizes.
         head: Draft layers that follow the target, in place of a draft model; None without any.
+        pieces: Those of an interrupted measurement with the same arguments, which continues; they are updated.
 
     Yields the finished share of the work or of the budget, whichever is greater. Raises `Interrupted` if cancelled
-    between two batches; a partial curve is not returned.
+    between two batches; the finished pieces stay in `pieces`.
     """
     # No draft is longer than the target can roll back.
     largest = min(len(text), target.n_rollback + 1)
-    for left in reversed(range(_MAX_ATTEMPTS)):
-        timer = BatchTimer(target, text, clock, budget_ns, cancelled, strict=left > 0)
+    pieces = pieces if pieces is not None else Pieces()
+    while True:
+        strict = pieces.n_slowed < _MAX_ATTEMPTS - 1
+        timer = BatchTimer(target, text, clock, budget_ns, cancelled, pieces.shares, strict=strict)
         with suppress(SlowedError):
-            return (yield from _measured(timer, target, draft, largest, passes, head))
-    raise AssertionError("the last attempt is not strict")
+            return (yield from _measured(timer, target, draft, largest, passes, head, pieces))
+        pieces.begin_again()
 
 
 def _measured(
@@ -77,23 +111,22 @@ def _measured(
     largest: int,
     passes: int,
     head: ModelDrafting | None,
+    pieces: Pieces,
 ) -> Generator[float, None, CostProfile]:
-    """Calibrate once; raise `SlowedError` if another attempt is worthwhile."""
-    single_ns = yield from timer.warm_up(target)
-    if draft is not None:
-        yield from timer.warm_up(draft)
-    timer.start(single_ns, largest)
+    """Measure what is not in `pieces` once; raise `SlowedError` if another attempt is worthwhile."""
+    single_ns = yield from timer.warm_up(target, pieces.share)
+    if draft is not None and pieces.drafts is None:
+        yield from timer.warm_up(draft, pieces.share)
+    timer.start(single_ns, largest, pieces.spent_ns)
     budget_ns = timer.budget_ns
-    draft_share, draft_prompt_share = timer.draft_shares(draft) if draft is not None else (0.0, 0.0)
-    draft_start_share = 0.0
-    if head is not None:
-        draft_share, draft_start_share = timer.head_shares(head)
+    if pieces.drafts is None:
+        pieces.drafts = _draft_shares(timer, draft, head)
+    draft_share, draft_prompt_share, draft_start_share = pieces.drafts
     outline = [size for size in _OUTLINE_SIZES if size <= largest]
     sizes = outline + [size for size in QUICK_ORDER[1:] if size <= largest]
     again = [size for size in QUICK_ORDER[1:] * (passes - 1) if size <= largest]
     essential = ESSENTIAL & set(sizes)
-    context: dict[int, float] = {}
-    for done, size in enumerate((*sizes, *again)):
+    for done, size in list(enumerate((*sizes, *again)))[pieces.n_done :]:
         spent = timer.spent_ns
         times = _times(2 * timer.least(size), spent, budget_ns)
         is_needed = size in essential and size not in timer.shares
@@ -105,8 +138,10 @@ def _measured(
             if timer.is_implausible(size):
                 timer.measure(size, times=1)
         if done == len(sizes) - 1 and timer.fill_cost() < budget_ns - timer.spent_ns:
-            context = timer.context_costs()
-        yield max((done + 1) / (len(sizes) + len(again)), min(1.0, timer.spent_ns / budget_ns))
+            pieces.context = timer.context_costs()
+        pieces.n_done, pieces.spent_ns = done + 1, timer.spent_ns
+        pieces.share = max(pieces.n_done / (len(sizes) + len(again)), min(1.0, pieces.spent_ns / budget_ns))
+        yield pieces.share
     timer.recheck_single()
     target.rollback(0)
     single_ns = statistics.median(timer.singles)
@@ -116,11 +151,21 @@ def _measured(
     return CostProfile(
         batch_ns={1: single_ns} | {size: single_ns * share for size, share in sorted(timer.costs().items())},
         draft_ns=single_ns * draft_share,
-        context_ns={size: single_ns * share for size, share in context.items()},
+        context_ns={size: single_ns * share for size, share in pieces.context.items()},
         draft_prompt_ns=single_ns * draft_prompt_share,
         draft_start_ns=single_ns * draft_start_share,
         max_batch=min(MAX_BATCH, target.n_rollback + 1),
     )
+
+
+def _draft_shares(
+    timer: BatchTimer, draft: TokenCache | None, head: ModelDrafting | None
+) -> tuple[float, float, float]:
+    """Return the cost of a drafted token, of a prompt token, and of a draft's start, in single tokens of the target."""
+    if head is not None:
+        per_token, start = timer.head_shares(head)
+        return per_token, 0.0, start
+    return (*timer.draft_shares(draft), 0.0) if draft is not None else (0.0, 0.0, 0.0)
 
 
 def _times(each: float, spent: float, budget: float) -> int:

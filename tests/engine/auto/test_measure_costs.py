@@ -1,4 +1,4 @@
-"""Calibration of a fake model with known batch times."""
+"""Measured costs of a fake model with known batch times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Generator, Sequence
 import pytest
 
 from app.core.errors import Interrupted
-from app.engine.auto.calibrate import QUICK_ORDER, calibrate
 from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.measure_costs import QUICK_ORDER, Pieces, measure_costs
 from app.engine.cache import TokenCache
 from tests.fakes import FakeModel, always
 
@@ -57,7 +57,7 @@ def measure(target: TimedModel, draft: TimedModel | None = None, **options: int)
     TimedModel.now = 0
     cache = TokenCache(target)
     budget_ns = options.pop("budget_ns", 10**12)
-    work = calibrate(
+    work = measure_costs(
         cache,
         TokenCache(draft) if draft else None,
         range(1, 65),
@@ -195,8 +195,39 @@ def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
         return len(target.batches) + len(draft.batches) >= n_batches
 
     with pytest.raises(Interrupted):
-        run_to_end(calibrate(*caches, range(1, 65), lambda: TimedModel.now, budget_ns=10**12, cancelled=stopped))
+        run_to_end(measure_costs(*caches, range(1, 65), lambda: TimedModel.now, budget_ns=10**12, cancelled=stopped))
     assert len(target.batches) + len(draft.batches) == n_batches
+
+
+def test_an_interrupted_measurement_continues_with_the_next_piece() -> None:
+    target, draft, pieces, shares = TimedModel({}, per_cell=1.0), TimedModel({1: 8}), Pieces(), [0.0]
+    whole, _ = measure(TimedModel({}, per_cell=1.0), TimedModel({1: 8}))
+    profile, first = None, 0
+
+    def stopped() -> bool:
+        return len(target.batches) - first >= 60
+
+    while profile is None:
+        first = len(target.batches)
+        work = measure_costs(
+            TokenCache(target),
+            TokenCache(draft),
+            range(1, 65),
+            lambda: TimedModel.now,
+            budget_ns=10**12,
+            cancelled=stopped,
+            pieces=pieces,
+        )
+        try:
+            profile, last = run_to_end(work)
+            shares += last
+        except Interrupted:
+            assert pieces.share > shares[-1]
+            shares.append(pieces.share)
+
+    assert profile == whole
+    assert len(shares) > 4
+    assert shares == sorted(shares)
 
 
 class Busy(TimedModel):
