@@ -22,10 +22,10 @@ from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
 from app.llama.params import ContextParams
-from app.models.draft_kinds import HeadFacts
+from app.models.draft_kinds import LONGEST_BLOCK, HeadFacts
 
 _MTP_CONTEXT = 1
-_HEAD_BATCH = MAX_DRAFT
+_HEAD_BATCH = LONGEST_BLOCK
 """Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
 _OUTPUT_ROWS_ONLY = frozenset({"mimo2", "qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""

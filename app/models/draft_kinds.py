@@ -16,7 +16,7 @@ from app.engine.types import MAX_DRAFT
 from app.models.gguf import GgufHeader, read_header
 
 _EAGLE_LAYERS = 3
-_DEFAULT_BLOCK, _LEAST_BLOCK = 16, 2
+_DEFAULT_BLOCK, _LEAST_BLOCK, LONGEST_BLOCK = 16, 2, 64
 _SELECTOR, _MARKOV, _CONFIDENCE = "selector_hidden.weight", "markov_w1.weight", "conf_proj.weight"
 """Tensors of DFlash2 blocks, of DSpark blocks, and of DSpark blocks that predict the acceptance."""
 _SELECTOR_NUMBERS = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
@@ -65,7 +65,7 @@ class HeadFacts:
     @property
     def longest(self) -> int:
         """Longest draft."""
-        return self.block_size - self.first_drafted if self.block_size else MAX_DRAFT
+        return min(MAX_DRAFT, self.block_size - self.first_drafted) if self.block_size else MAX_DRAFT
 
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
@@ -91,8 +91,8 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault = fault or "it names no mask token"
             if header.number("embedding_length_out") not in (0, width):
                 fault = fault or "its output has another width than its layers"
-            if not _LEAST_BLOCK <= block <= MAX_DRAFT:
-                fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {MAX_DRAFT} are possible"
+            if not _LEAST_BLOCK <= block <= LONGEST_BLOCK:
+                fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {LONGEST_BLOCK} are possible"
             mask, is_causal = mask if isinstance(mask, int) else 0, header.of_architecture("attention.causal") is True
             facts = HeadFacts(Source.DFLASH, numbers, width, block, mask, fault, is_causal=is_causal, first_drafted=1)
             if _SELECTOR in header.tensors:

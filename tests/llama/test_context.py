@@ -14,6 +14,7 @@ import pytest
 
 from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache
+from app.engine.types import MAX_DRAFT
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
@@ -46,6 +47,17 @@ def test_rows_are_those_of_the_last_tokens_in_order(new_context: NewContext, tok
         difference = np.abs(context.logits(row) - alone[len(tokens) - 4 + row]).max()
         others = np.abs(context.logits(row) - alone[len(tokens) - 5 + row]).max()
         assert difference < 0.2 < others
+
+
+def test_the_longest_verify_batch_gives_the_logits_of_single_tokens(new_context: NewContext, model: Model) -> None:
+    """The kernels of one token and of a batch round alike, except for flash attention from 64 tokens on."""
+    tokens = (model.tokenize(TEXT, parse_special=False) * 9)[: 16 + MAX_DRAFT + 1]
+    alone = [row.copy() for row in rows_alone(new_context(), tokens, 16)]
+    context = new_context(n_outputs=MAX_DRAFT + 1)
+    context.decode(tokens[:16], 0)
+    context.decode(tokens[16:], MAX_DRAFT + 1)
+    differences = [np.abs(context.logits(row) - alone[row]).max() for row in range(MAX_DRAFT + 1)]
+    assert np.median(differences) < 0.05
 
 
 def test_a_row_is_a_view_that_lasts_until_the_next_decode(context: Context, tokens: list[int]) -> None:

@@ -161,7 +161,7 @@ class TestWrongInput:
             ("run", "--target", "x", "--drafting", "fixed", "Hi"),
             ("tune", "--no-draft"),
             ("tune", "--draft-n-max", "3"),
-            ("run", "--draft-n-max", "65", "Hi"),
+            ("run", "--draft-n-max", "63", "Hi"),
             ("run", "--draft-p-min", "2", "Hi"),
             ("run", "--temp", "nan", "Hi"),
             ("run", "--ctx", "0", "Hi"),

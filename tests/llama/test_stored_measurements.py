@@ -47,7 +47,7 @@ def test_saved_statistics_are_restored(tmp_path: Path) -> None:
         (("rows",), {}),
         (("rows", "1"), -5),
         (("rows", "1"), "fast"),
-        (("rows",), {"1": 5, "999": 7}),
+        (("rows",), {"0": 5, "1": 5}),
         (("draft_ns",), float("inf")),
         (("rows", "8"), 1e308),
         (("cells",), []),
@@ -68,6 +68,18 @@ def test_implausible_statistics_are_discarded(tmp_path: Path, path: tuple[Any, .
     file.write_text(json.dumps(raw))
 
     assert stored_measurements.load_statistics(file) is None
+
+
+def test_sizes_of_longer_drafts_than_today_are_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    stored_measurements.save_statistics(file, learned())
+    raw = json.loads(file.read_text())
+    raw["rows"] = {"1": 5, "65": 7}
+    file.write_text(json.dumps(raw))
+
+    back = stored_measurements.load_statistics(file)
+    assert back is not None
+    assert back.costs.profile.batch_ns == {1: 5.0}
 
 
 def test_a_failed_save_is_no_exception(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.engine.types import AutoDraft, DraftParams
+from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
@@ -141,7 +141,7 @@ def test_a_model_is_found_by_its_name(serve: Serve) -> None:
         ({"speculative.n_max": 0}, None),
         ({"speculative": {"n_max": 0}}, None),
         ({"speculative.n_max": 3, "speculative": {"p_min": 0.9}}, DraftParams(3, 0, 0.9)),
-        ({"speculative.n_max": 999, "speculative.n_min": 1000}, DraftParams(64, 64)),
+        ({"speculative.n_max": 999, "speculative.n_min": 1000}, DraftParams(MAX_DRAFT, MAX_DRAFT)),
         ({"speculative.p_min": 2}, DraftParams(p_min=1.0)),
     ],
 )

@@ -11,8 +11,9 @@ from app.engine.auto.batch_timer import COMFORT, BatchTimer, SlowedError
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock, ModelDrafting
+from app.engine.types import MAX_DRAFT
 
-QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
+QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, MAX_DRAFT)
 """Batch sizes to measure, most important first: the small ones, and both sides of known steps of kernels."""
 _WITHIN_STEP = 3
 """Batch size measured early if a second token is expensive. Kernels that process four at once make three cost more
