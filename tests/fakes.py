@@ -60,6 +60,7 @@ class FakeModel:
         self.rule = rule
         self.n_ctx = n_ctx
         self.n_batch = self.n_chunk = n_batch
+        self.stops_inside = True
         self.n_vocab = n_vocab
         self.native_ns = 0
         self.decode_ns = 1000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.errors import ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Follower, Logits, SavedState, TokenModel
+from app.engine.prompt_chunks import PromptChunks
 
 _TEMPLATE_TAIL = 16
 """Tokens at the end of a prompt that the next prompt may lack: chat templates open a new answer, and its reasoning,
@@ -15,8 +16,6 @@ _KEEP_EVERY = 2048
 """Tokens of a long prompt between two kept states. After a document, usually only the question is edited."""
 _FEWEST_TIMED = 32
 """Fewest tokens of a batch that measure the prefill speed."""
-_FAST_CHUNK_NS = 2_000_000_000
-"""A prompt chunk that takes less time is followed by one twice as long."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -58,6 +57,7 @@ class TokenCache:
         self._model = model
         self._translate = translate
         self._tokens: list[int] = []
+        self._chunks = PromptChunks(model.n_chunk, model.n_batch, stops_inside=model.stops_inside)
         self._ns_per_token: float | None = None
         self.is_broken = False
         self.follower: Follower | None = None
@@ -121,24 +121,28 @@ class TokenCache:
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate tokens in chunks, with logits for the last one only.
 
-        Each chunk reads all weights, so chunk sizes grow while chunks are fast. Yields the tokens in the cache after
-        each one. Raises `Interrupted` if cancelled between two chunks or inside one; evaluated tokens stay.
+        `app.engine.prompt_chunks` chooses their sizes. Yields the tokens in the cache after each one. Raises
+        `Interrupted` if cancelled between two chunks or inside one; evaluated tokens stay.
         """
-        size, done = self._model.n_chunk, 0
-        began = self._model.native_ns
+        chunks, model = self._chunks, self._model
+        chunks.begin()
+        done = waited_at = 0
+        began = waited_ns = model.native_ns
         first: tuple[int, int] | None = None
         while done < len(tokens):
             if cancelled():
                 raise Interrupted
-            chunk = tokens[done : done + size]
+            chunk = tokens[done : done + chunks.size]
             done += len(chunk)
-            before = self._model.native_ns
-            self.evaluate(chunk, n_outputs=int(done == len(tokens)))
-            if self._model.native_ns - before < _FAST_CHUNK_NS:
-                size = min(2 * size, self._model.n_batch)
-            spent = self._model.native_ns - began
+            # A GPU queues batches without outputs.
+            waits = done == len(tokens) or chunks.must_wait(done - waited_at)
+            self.evaluate(chunk, n_outputs=int(waits))
+            if waits or model.stops_inside:
+                chunks.observe(done - waited_at, model.native_ns - waited_ns)
+                waited_at, waited_ns = done, model.native_ns
+            spent = model.native_ns - began
             if first is not None:
-                # A GPU computes a batch while the next one is prepared, so the first batch cannot be timed alone.
+                # The first batch may have set up kernels.
                 self._ns_per_token = (spent - first[1]) / (done - first[0])
             elif done >= _FEWEST_TIMED and (done == len(tokens) or self._ns_per_token is None):
                 self._ns_per_token = spent / done

@@ -89,6 +89,10 @@ class TokenModel(NativeTimed, Protocol):
         """Prompt tokens of the first `decode`, 1 to `n_batch`; progress is reported between decodes."""
 
     @property
+    def stops_inside(self) -> bool:
+        """Whether a cancel ends a long `decode` in the middle."""
+
+    @property
     def n_past(self) -> int:
         """Tokens that the cache holds now."""
 
@@ -103,6 +107,8 @@ class TokenModel(NativeTimed, Protocol):
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
+
+        Without outputs, a device may compute the batch later.
 
         Raises:
             DecodeError: The batch was refused or failed; `n_past` counts the tokens that are left.

@@ -36,6 +36,8 @@ _PROCESSOR_CHUNK = 128
 
 More than `_MAX_DRAFT_ROWS`, so that they are read with the threads for prompts.
 """
+_FIRST_CHUNK = 64
+"""Prompt tokens in the first batch on other devices, whose speed is unknown; see `app.engine.prompt_chunks`."""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
 _logits_address = native._lib["llama_get_logits_ith"]
@@ -76,7 +78,6 @@ class Context:
         cache holds these tokens."""
         self._threads = (params.n_threads, params.n_threads_batch)
         self._is_prompt = False
-        self._waits = params.waits
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
         with ExitStack() as stack:
@@ -124,7 +125,12 @@ class Context:
 
     @property
     def n_chunk(self) -> int:
-        return min(self.n_batch, _PROCESSOR_CHUNK) if self.model.on_cpu else self.n_batch
+        return min(self.n_batch, _PROCESSOR_CHUNK if self.model.on_cpu else _FIRST_CHUNK)
+
+    @property
+    def stops_inside(self) -> bool:
+        # Only the CPU backend calls the abort callback.
+        return self.model.on_cpu and self._abort_callback is not None
 
     @property
     def n_rollback(self) -> int:
@@ -151,10 +157,9 @@ class Context:
         if self.n_past + n > self.n_ctx:
             self._raise(_NO_SLOT)
         self._open()
-        # A remote device may still compute a batch until one of its outputs is fetched.
-        flagged = n_outputs or int(self._waits)
-        self._batch.fill(tokens, self.n_past, flagged)
-        self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=flagged > 0)
+        self._batch.fill(tokens, self.n_past, n_outputs)
+        # A remote device computes queued batches until an output is fetched.
+        self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=n_outputs > 0)
 
     def _evaluate(self, function: Any, batch: Any, n: int, n_outputs: int, *, wait: bool) -> None:
         """Run a native batch of `n` tokens and count them, with outputs for the last `n_outputs`."""

@@ -7,6 +7,7 @@ mangled names (Itanium and MSVC). A library that lacks one of them cannot draft 
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -162,11 +163,15 @@ class HeadContext(Context):
 
     def hidden_rows(self, n: int) -> Rows:
         handle = self._target._open()
-        if not self._layers:
-            return self._rows_at(self._functions["nextn"](handle), n, self._row_width)
-        width = self._row_width // len(self._layers)
-        parts = [self._rows_at(self._functions["layer_input"](handle, layer), n, width) for layer in self._layers]
-        return np.concatenate(parts, axis=1)
+        started = time.perf_counter_ns()
+        if self._layers:
+            addresses = [self._functions["layer_input"](handle, layer) for layer in self._layers]
+        else:
+            addresses = [self._functions["nextn"](handle)]
+        # A GPU is still computing the target's batch; the wait for it belongs to the target.
+        self._target.native_ns += time.perf_counter_ns() - started
+        parts = [self._rows_at(address, n, self._row_width // len(addresses)) for address in addresses]
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
         if self._shares_memory:

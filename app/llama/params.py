@@ -83,8 +83,6 @@ class ContextParams:
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
         n_snapshots: Earlier states of a recurrent model to keep, so that as many tokens can be rolled back.
         swa_full: Layers with a sliding window keep the whole context; without it, their window and one batch.
-        waits: Whether to wait for batches without logits too. A remote device queues those, so that a whole prompt
-            would be one wait at its end, which cannot be stopped.
     """
 
     n_ctx: int
@@ -96,7 +94,6 @@ class ContextParams:
     kv_type: str = "f16"
     n_snapshots: int = 0
     swa_full: bool = True
-    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,5 +186,4 @@ class PairParams:
             n_snapshots=n_snapshots,
             flash_attention=self.flash_attention,
             swa_full=self.swa_full is not False,
-            waits=bool(self.rpc),
         )

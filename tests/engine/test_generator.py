@@ -338,13 +338,6 @@ class TestProgressAndCancel:
             (True, 40, 41),
         ]
 
-    def test_fast_chunks_become_longer(self) -> None:
-        target = FakeModel(mixing(1), n_batch=64)
-        target.n_chunk = 16
-        Bench(target).run(prompt=list(range(1, 201)), max_tokens=1)
-
-        assert [len(batch) for batch in target.batches] == [16, 32, 64, 64, 24]
-
     def test_a_cancel_between_chunks_keeps_the_evaluated_tokens(self) -> None:
         bench = Bench(FakeModel(mixing(1), n_batch=16))
         answers = iter([False, False, True])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -512,6 +513,35 @@ def test_a_library_without_the_functions_answers_without_a_draft(
         pair.close()
     with pytest.raises(ModelLoadError):
         draft_heads.symbol("nextn")
+
+
+@pytest.mark.parametrize("kind", ["mtp", "eagle3"])
+def test_the_wait_for_hidden_rows_counts_as_reading_the_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A GPU returns from a batch before it is computed, so the wait is where its rows are fetched."""
+    draft = write_eagle3(tmp_path / "draft.gguf") if kind == "eagle3" else None
+    target = (write_mtp if draft is None else write_target)(tmp_path / "target.gguf")
+    pair = load(target, draft, mtp=draft is None)
+    assert isinstance(pair.drafter, HiddenDrafter)
+    head = pair.drafter._head
+    assert isinstance(head, draft_heads.HeadContext)
+    now, name = [0], "layer_input" if draft is not None else "nextn"
+    fetch = head._functions[name]
+
+    def slow(*arguments: Any) -> Any:
+        now[0] += 1_000_000_000
+        return fetch(*arguments)
+
+    monkeypatch.setattr(draft_heads, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
+    head._functions[name] = slow
+    for _ in pair.target.process(PROMPT[:40], lambda: False):
+        pass
+    seconds = pair.target.seconds_to_read(40)
+    pair.close()
+
+    assert seconds is not None
+    assert seconds >= 1.0
 
 
 WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {

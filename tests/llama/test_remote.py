@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import query_server
 from app.llama import devices
-from app.llama.params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Step
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
@@ -190,14 +188,6 @@ def test_a_server_that_dies_in_an_answer_is_an_error_and_can_be_replaced(server:
     assert lost.error.hint.endswith(WITHOUT_RPC)
     assert (gone.request, type(gone.error)) == (again, RemoteError)
     chat.goes_on(last)
-
-
-def test_remote_prompts_are_synchronized_after_every_chunk() -> None:
-    here = PairParams(Path("big.gguf"), Path("small.gguf"), n_threads=1)
-    there = replace(here, rpc=("127.0.0.1:1",))
-
-    assert (there.target_context(8192).waits, there.draft_context(8192).waits) == (True, True)
-    assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
 
 
 def test_a_missing_server_is_an_error(server: Server, remote_chat: Begin) -> None:

@@ -1,0 +1,86 @@
+"""Prompt batches: a stop is obeyed soon on every device, and a fast one loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.engine.cache import TokenCache
+from tests.fakes import FakeModel, always
+
+MS = 1_000_000
+
+
+class Device(FakeModel):
+    """A device that computes queued batches when an output is fetched.
+
+    Args:
+        token_ms: Time of each token.
+        batch_ms: Time of each batch besides, such as for reading the weights.
+    """
+
+    def __init__(self, token_ms: float, batch_ms: float = 0.0, *, stops_inside: bool = False) -> None:
+        super().__init__(always(5), n_ctx=8192, n_batch=512)
+        self.n_chunk, self.stops_inside = 64, stops_inside
+        self.token_ms, self.batch_ms = token_ms, batch_ms
+        self.queued_ms = 0.0
+        self.waits_ms: list[float] = []
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        self.queued_ms += self.batch_ms + len(tokens) * self.token_ms
+        self.decode_ns = 0
+        if n_outputs or self.stops_inside:
+            self.waits_ms.append(self.queued_ms)
+            self.decode_ns, self.queued_ms = round(self.queued_ms * MS), 0.0
+        super().decode(tokens, n_outputs)
+
+    def sizes(self) -> list[int]:
+        return [len(batch) for batch in self.batches]
+
+
+def read(model: Device, n_tokens: int, times: int = 1) -> None:
+    cache = TokenCache(model)
+    for _ in range(times):
+        cache.rollback(0)
+        for _ in cache.process([5] * n_tokens, lambda: False):
+            pass
+
+
+@pytest.mark.parametrize("batch_ms", [0.0, 15.0, 60.0])
+@pytest.mark.parametrize("token_ms", [0.02, 0.2, 0.5, 1.0, 3.0, 12.0])
+def test_no_wait_is_longer_than_a_quarter_of_a_second_once_the_speed_is_known(token_ms: float, batch_ms: float) -> None:
+    model = Device(token_ms, batch_ms)
+    read(model, 4000)
+    assert max(model.waits_ms[1:]) <= 275
+    # A batch is not shorter than it has to be: twice the tokens would take longer than that at this speed.
+    size = model.sizes()[-2]
+    assert size == 512 or 2 * (batch_ms + size * token_ms) > 250
+
+
+def test_a_fast_device_gets_the_longest_batches_and_seldom_waits() -> None:
+    model = Device(0.1)
+    read(model, 4096 + 64)
+    assert model.sizes() == [64, *[512] * 8]
+    assert len(model.waits_ms) == 4
+
+
+def test_later_prompts_begin_with_the_size_that_was_found() -> None:
+    model = Device(0.1)
+    read(model, 1024, times=2)
+    assert model.sizes() == [64, 512, 448, 512, 512]
+
+
+def test_a_device_that_becomes_slower_gets_shorter_batches() -> None:
+    model = Device(0.2)
+    cache = TokenCache(model)
+    for done in cache.process([5] * 4000, lambda: False):
+        if done > 1000:
+            model.token_ms = 2.0
+    assert model.sizes()[-2] == 64
+
+
+def test_batches_that_can_be_stopped_grow_for_two_seconds_in_each_prompt() -> None:
+    model = Device(10.0, stops_inside=True)
+    read(model, 600, times=2)
+    assert model.sizes() == [64, 128, 256, 152] * 2
