@@ -128,7 +128,7 @@ def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
     new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
-    context = new_context(1024, of=model, n_batch=512)
+    context = new_context(1024, of=model, cancel=CancelFlag(), n_batch=512)
     prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
     on_cpu = TokenCache(context)
     told = [*on_cpu.process(prompt, cancelled=lambda: False)]
