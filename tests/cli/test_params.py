@@ -22,7 +22,7 @@ from tests.llama.tiny_heads import write_eagle3, write_target
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DraftParams(n_max=65), "n_max is 65; it must lie between 0 and 64."),
+        (lambda: DraftParams(n_max=63), "n_max is 63; it must lie between 0 and 62."),
         (lambda: DraftParams(n_max=2, n_min=3), r"n_min is 3; it must lie between 0 and n_max \(2\)"),
         (lambda: DraftParams(p_min=float("nan")), "p_min is nan"),
         (lambda: SamplingParams(temperature=-0.1), "temperature is -0.1"),

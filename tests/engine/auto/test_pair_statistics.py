@@ -14,8 +14,8 @@ from app.engine.interfaces import AnswerStart
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 
-LINEAR = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
-CONTEXT = {1: 2.0, 8: 3.0, 64: 4.0}
+LINEAR = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 62)}
+CONTEXT = {1: 2.0, 8: 3.0, 62: 4.0}
 GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
@@ -47,19 +47,19 @@ def test_a_second_measurement_is_compared_with_the_learned_costs() -> None:
 def test_context_costs_of_a_second_measurement_are_scaled_to_the_known_single_token() -> None:
     known = statistics_of(LINEAR)
 
-    known.remeasure(CostProfile({1: 500.0, 2: 900.0}, context_ns={1: 1.0, 8: 5.0, 64: 9.0}))
+    known.remeasure(CostProfile({1: 500.0, 2: 900.0}, context_ns={1: 1.0, 8: 5.0, 62: 9.0}))
 
-    assert known.costs.profile.context_ns == {1: 2.0, 8: 10.0, 64: 18.0}
+    assert known.costs.profile.context_ns == {1: 2.0, 8: 10.0, 62: 18.0}
 
 
 def test_other_costs_keep_acceptance_and_context_costs() -> None:
     known = statistics_of(LINEAR)
     known.model.observe([(0.9, 0, False)])
     again = known.with_costs(CostModel(CostProfile({1: 500.0, 2: 550.0})))
-    with_context = known.with_costs(CostModel(CostProfile({1: 500.0}, context_ns={1: 7.0, 8: 8.0, 64: 9.0})))
+    with_context = known.with_costs(CostModel(CostProfile({1: 500.0}, context_ns={1: 7.0, 8: 8.0, 62: 9.0})))
 
     assert again.model is known.model
-    assert again.costs.profile.context_ns == {1: 1.0, 8: 1.5, 64: 2.0}
+    assert again.costs.profile.context_ns == {1: 1.0, 8: 1.5, 62: 2.0}
     assert with_context.costs.profile.context_ns[1] == 7.0
 
 
@@ -148,7 +148,7 @@ def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain:
 
 def test_answers_with_a_long_context_can_be_idle_too() -> None:
     profile = CostProfile(
-        {1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, context_ns={1: 0.0, 8: 0.1, 64: 0.8}
+        {1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 62: 73.0}, draft_ns=1.0, context_ns={1: 0.0, 8: 0.1, 64: 0.8}
     )
     known, pair = PairStatistics(CostModel(profile)), new_pair()
     for length, idle in ((3, 0), (3000, 1)):
@@ -159,7 +159,7 @@ def test_answers_with_a_long_context_can_be_idle_too() -> None:
 
 
 def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
-    profile = CostProfile({1: 10.0, 2: 11.0}, context_ns={1: 0.01, 8: 0.01, 64: 0.01})
+    profile = CostProfile({1: 10.0, 2: 11.0}, context_ns={1: 0.01, 8: 0.01, 62: 0.01})
     known = PairStatistics(CostModel(profile))
     known.observe_batch(1, 10_000, 60.0)
     known.keep_least()

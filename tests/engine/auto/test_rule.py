@@ -9,7 +9,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import LOOK_AHEAD, Rule, ceiling, impossibility
 
 SINGLE = 10e6
-RULE = Rule(CostModel(CostProfile({1: SINGLE, 65: 42e6})), n_past=0, rate=1 / SINGLE)
+RULE = Rule(CostModel(CostProfile({1: SINGLE, 63: 41e6})), n_past=0, rate=1 / SINGLE)
 """Each further token costs a twentieth of the first."""
 
 
@@ -31,14 +31,14 @@ def test_an_unlikely_draft_is_not_submitted() -> None:
 
 @pytest.mark.parametrize("probability", [0.3, 0.6, 0.8, 0.9])
 def test_less_wealth_means_shorter_drafts(probability: float) -> None:
-    lengths = [RULE.best_submission(products(probability, 63), wealth=wealth)[1] for wealth in (0.2, 1, 3, 10, 1e9)]
+    lengths = [RULE.best_submission(products(probability, 62), wealth=wealth)[1] for wealth in (0.2, 1, 3, 10, 1e9)]
 
     assert lengths == sorted(lengths)
-    assert lengths[0] < lengths[-1] == RULE.best_submission(products(probability, 63))[1]
+    assert lengths[0] < lengths[-1] == RULE.best_submission(products(probability, 62))[1]
 
 
 def test_certain_tokens_need_no_wealth() -> None:
-    assert RULE.best_submission([1.0] * 63, wealth=0.01)[1] == 63
+    assert RULE.best_submission([1.0] * 62, wealth=0.01)[1] == 62
 
 
 def test_the_value_falls_by_the_variance_over_twice_the_wealth() -> None:
@@ -50,18 +50,18 @@ def test_the_value_falls_by_the_variance_over_twice_the_wealth() -> None:
 
 
 @pytest.mark.parametrize("drafted", [(), (0.9,), (0.9, 0.45)])
-@pytest.mark.parametrize(("survival", "limit"), [(0.5, 64), (0.95, 64), (0.99, 5), (0.05, 64)])
+@pytest.mark.parametrize(("survival", "limit"), [(0.5, 62), (0.95, 62), (0.99, 5), (0.05, 62)])
 def test_the_lookahead_is_the_best_value_of_all_longer_drafts(
     drafted: tuple[float, ...], survival: float, limit: int
 ) -> None:
     # Three tokens cost more than a batch padded to four; the cost of drafted tokens is sunk.
-    batch_ns = {1: SINGLE, 2: 1.3 * SINGLE, 3: 2.0 * SINGLE, 4: 1.5 * SINGLE, 9: 1.6 * SINGLE, 65: 4 * SINGLE}
+    batch_ns = {1: SINGLE, 2: 1.3 * SINGLE, 3: 2.0 * SINGLE, 4: 1.5 * SINGLE, 9: 1.6 * SINGLE, 63: 4 * SINGLE}
     rule = Rule(CostModel(CostProfile(batch_ns, draft_ns=0.1 * SINGLE)), n_past=0, rate=1.1 / SINGLE)
     k, last = len(drafted), drafted[-1] if drafted else 1.0
     values = []
     for more in range(1, min(LOOK_AHEAD, limit - k) + 1):
         tokens = 1.0 + sum(drafted) + sum(last * survival**n for n in range(1, more + 1))
-        cheapest = min(rule.costs.target_ns(n, 0) for n in range(k + more + 1, 66))
+        cheapest = min(rule.costs.target_ns(n, 0) for n in range(k + more + 1, 64))
         values.append(tokens - rule.rate * (cheapest + more * 0.1 * SINGLE))
 
     assert rule.best_lookahead(drafted, survival, limit) == pytest.approx(max(values))
@@ -69,7 +69,7 @@ def test_the_lookahead_is_the_best_value_of_all_longer_drafts(
 
 def costs(further: float, draft: float) -> CostModel:
     """Return costs of further tokens and of drafted ones, in single tokens."""
-    return CostModel(CostProfile({1: 10e6, 65: 10e6 * (1 + 64 * further)}, draft_ns=draft * 10e6))
+    return CostModel(CostProfile({1: 10e6, 63: 10e6 * (1 + 62 * further)}, draft_ns=draft * 10e6))
 
 
 class TestImpossibility:
@@ -77,18 +77,18 @@ class TestImpossibility:
         ("further", "draft"), [(1.0, 0.3), (0.02, 1.0)], ids=["linear batches", "slow draft model"]
     )
     def test_drafting_cannot_help_at_high_costs(self, further: float, draft: float) -> None:
-        assert impossibility(costs(further, draft), 0, 64)
+        assert impossibility(costs(further, draft), 0, 62)
 
     def test_low_costs_allow_a_high_speedup(self) -> None:
-        assert ceiling(costs(0.02, 0.05), 0, 64, 0.5e6) > 5
+        assert ceiling(costs(0.02, 0.05), 0, 62, 0.5e6) > 5
 
     def test_the_reason_names_the_best_batch_size(self) -> None:
-        model = CostModel(CostProfile({1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 65: 65e6}, draft_ns=0.2e6))
+        model = CostModel(CostProfile({1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 63: 65e6}, draft_ns=0.2e6))
 
         why = "a step with 7 drafted tokens costs 7.7× one token here, so drafting cannot help"
-        assert impossibility(model, 0, 64) == why
+        assert impossibility(model, 0, 62) == why
 
     def test_an_expensive_second_token_does_not_hide_a_cheap_fourth(self) -> None:
-        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 65: 60e6}, draft_ns=0.6e6))
+        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 63: 60e6}, draft_ns=0.6e6))
 
-        assert not impossibility(model, 0, 64)
+        assert not impossibility(model, 0, 62)
