@@ -81,6 +81,8 @@ class Request:
         prepare: Called before the prompt is read, to restore caches; its time counts to the first token.
         n_allowed: How many leading tokens of a draft a grammar allows; the others are not verified. None without one.
         n_top: Most probable tokens to report at each position; None reports no probabilities.
+        probes: Sizes of the batches in which to read the end of the prompt, as if it were verified; the last is 1.
+        on_probe: Called with the size of each of these batches and its nanoseconds by the work clock.
     """
 
     prompt: Sequence[int]
@@ -91,6 +93,8 @@ class Request:
     prepare: Callable[[], None] = lambda: None
     n_allowed: Callable[[Sequence[int]], int] | None = None
     n_top: int | None = None
+    probes: tuple[int, ...] = ()
+    on_probe: Callable[[int, int], None] = lambda size, ns: None
 
 
 class Generator:
@@ -157,7 +161,7 @@ class Generator:
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
         yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
-        for done in self._target.read(sequence, request.controls.cancelled):
+        for done in self._read(sequence, request):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self.clock() - started
             yield PromptProgress(drafting=False, done=done, total=len(sequence))
@@ -169,6 +173,21 @@ class Generator:
             first, _ = self._inspect(first, request.n_top)
         stats.first_token_ns = self.clock() - started
         yield replace(first, stats=stats.snapshot())
+
+    def _read(self, sequence: Sequence[int], request: Request) -> Iterator[int]:
+        """Read the prompt and report the times of the batches at its end. Yields the tokens that are done."""
+        target, probes = self._target, request.probes
+        end = len(sequence) - sum(probes)
+        if end <= len(target):
+            probes, end = (), len(sequence)
+        yield from target.read(sequence[:end], request.controls.cancelled)
+        for size in probes:
+            if request.controls.cancelled():
+                raise Interrupted
+            began = self.work_clock()
+            target.evaluate(sequence[len(target) : len(target) + size], n_outputs=size)
+            request.on_probe(size, self.work_clock() - began)
+            yield len(target)
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Let the draft model read the prompt, after the first token; count that time separately."""

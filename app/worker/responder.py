@@ -121,6 +121,8 @@ def _generate(
         prepare=prepare_caches,
         n_allowed=sampler.n_allowed if request.guidance.has_grammar else None,
         n_top=request.n_top,
+        probes=first.probes if first is not None else (),
+        on_probe=first.observe_probe if first is not None else lambda size, ns: None,
     )
     for event in generator.run(asked):
         pair.yield_cpu()
@@ -132,7 +134,7 @@ def _generate(
                 chances = _probabilities(pair, event, request.n_top)
                 yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
                 if first is not None and first.observe(event):
-                    pair.memory = PairStatistics.estimated(first.profile(stats))
+                    pair.memory = PairStatistics.estimated(first.profile())
                     generator.use(_strategy(pair, request, generator.work_clock))
                     first = None
             case engine.DraftLost(reason=why):

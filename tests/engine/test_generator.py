@@ -12,7 +12,7 @@ from app.core.errors import ContextOverflowError, DecodeError
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request, verify
-from app.engine.interfaces import AnswerStart, Cancelled
+from app.engine.interfaces import AnswerStart, Cancelled, Controls
 from app.engine.types import (
     Draft,
     DraftLost,
@@ -337,6 +337,41 @@ class TestProgressAndCancel:
             (True, 32, 41),
             (True, 40, 41),
         ]
+
+    @pytest.mark.parametrize(("n_prompt", "sizes"), [(40, [16, 13, 8, 2, 1]), (12, [1, 8, 2, 1]), (11, [11])])
+    def test_the_end_of_a_prompt_is_read_in_timed_batches(self, n_prompt: int, sizes: list[int]) -> None:
+        bench, prompt, timed = Bench(FakeModel(mixing(1))), list(range(1, n_prompt + 1)), []
+        request = Request(
+            prompt,
+            lambda t: t == END,
+            max_tokens=6,
+            observe=lambda token, origin: None,
+            probes=(8, 2, 1),
+            on_probe=lambda size, ns: timed.append((size, ns)),
+        )
+        steps = [event for event in bench.generator().run(request) if isinstance(event, Step)]
+
+        assert [len(batch) for batch in bench.target.batches][: len(sizes)] == sizes
+        assert timed == ([(8, 1000), (2, 1000), (1, 1000)] if n_prompt > 11 else [])
+        assert steps[-1].stats.prompt_n == n_prompt
+        assert [token for step in steps for token in step.tokens] == undrafted(mixing(1), prompt, 6)
+
+    def test_a_cancel_between_timed_batches_keeps_the_evaluated_tokens(self) -> None:
+        bench, timed = Bench(FakeModel(mixing(1))), list[int]()
+        request = Request(
+            list(range(1, 41)),
+            lambda t: t == END,
+            max_tokens=6,
+            observe=lambda token, origin: None,
+            controls=Controls(lambda: bool(timed)),
+            probes=(8, 2, 1),
+            on_probe=lambda size, ns: timed.append(size),
+        )
+        generator = bench.generator()
+        list(generator.run(request))
+
+        assert generator.finish is FinishReason.CANCELLED
+        assert len(bench.cache) == 37
 
     def test_a_cancel_between_chunks_keeps_the_evaluated_tokens(self) -> None:
         bench = Bench(FakeModel(mixing(1), n_batch=16))

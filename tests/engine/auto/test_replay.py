@@ -12,13 +12,15 @@ from random import Random
 
 import pytest
 
+from app.engine.auto.first_costs import FirstCosts
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
-from app.engine.types import MAX_DRAFT, DraftParams
+from app.engine.stats import GenerationStats
+from app.engine.types import MAX_DRAFT, NO_DRAFT, DraftParams, Step
 from tests.bench.policies import automatic, measured
 from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
@@ -396,6 +398,44 @@ def test_wrong_n_grams_cost_a_short_answer_at_most_two_percent() -> None:
 
     assert min(ratios) >= 0.98
     assert len(ratios) / sum(1 / ratio for ratio in ratios) >= 1.09
+
+
+class TestFirstAnswers:
+    """The first answer of a pair that was never measured, 96 tokens long, with costs learned from itself."""
+
+    def ratio(self, trace: Trace, curve: Curve, draft_share: float) -> float:
+        """Return the cost with no draft over that of a first answer, without the end of its prompt."""
+        costs, first = curve.costs(), FirstCosts(curve.max_batch, draft_share)
+        for size in first.probes:
+            first.observe_probe(size, round(costs[size]))
+        n = 1
+        while not first.observe(Step((0,), 0, NO_DRAFT, GenerationStats(verify_steps=n), work_ns=round(costs[1]))):
+            n += 1
+        # The answer so far is part of the text before the first draft.
+        short = replace(trace, text=trace.text[:96], has_end=trace.has_end and len(trace.text) <= 96)
+        rest = replace(
+            short,
+            prompt=(*trace.prompt, *short.text[:n]),
+            text=short.text[n:],
+            matches=trace.matches[n:],
+            confidences=trace.confidences[n:],
+        )
+        cost = replay(rest, curve, automatic(PairStatistics.estimated(first.profile()))).cost
+        return baseline_cost(short, curve) / (cost + baseline_cost(short, curve) - baseline_cost(rest, curve))
+
+    @pytest.mark.parametrize("name", ["cpu_q4_0", "cpu_q4_0_reading"])
+    def test_drafts_that_seldom_win_lose_at_most_three_percent(self, name: str) -> None:
+        curve = curves()[name]
+        curve = replace(curve, reading=0.1 * curve.costs()[1])
+        ratios = {id(trace): self.ratio(trace, curve, 0.36) for trace in (*traces(), *other_traces())}
+        assert min(ratios.values()) >= 0.97
+        assert max(ratios.values()) >= 1.5
+
+    def test_code_is_twice_as_fast_where_drafts_are_cheap(self) -> None:
+        curve = curves()["cpu_bf16"]
+        code = [self.ratio(trace, curve, 0.11) for trace in (*traces(), *other_traces()) if trace.kind == "code"]
+        assert len(code) / sum(1 / ratio for ratio in code) >= 1.9
+        assert min(code) >= 1.5
 
 
 PROMPT = (1, 2, 3)
