@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.engine.cache import common_prefix
+from app.engine.draft_source import DraftSource
 from app.engine.fixed import FixedDrafting
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, StepResult, Strategy, Verdict
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, StepResult, Strategy, Verdict
+from app.engine.ngram import NgramDrafter, NgramIndex
 from app.engine.sources import Source
-from app.engine.types import MAX_DRAFT, Draft, DraftParams
+from app.engine.types import Draft, DraftParams
 from tests.recordings import Curve, Trace
 
 _WRONG = -1
@@ -29,8 +31,8 @@ class Replay:
     strategy: Strategy
 
 
-class RecordedDraft:
-    """A draft model that proposes the recorded drafts; implements `ModelDrafting`.
+class RecordedDraft(DraftSource):
+    """A draft model that proposes the recorded drafts.
 
     Args:
         trace: The answer.
@@ -40,24 +42,19 @@ class RecordedDraft:
         start: Cost of a draft besides that of its tokens.
     """
 
-    native_ns = 0
-    kind: Source = Source.MODEL
-    longest = MAX_DRAFT
     follows = False
-
-    def rest(self) -> None:
-        pass
 
     def __init__(
         self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0, start: float = 0.0
     ) -> None:
+        super().__init__(Source.MODEL)
         self._trace = trace
         self._start = start
         self._cost = cost
         self._advance = advance
         self._reading = reading
         self._n_read = 0
-        self._n_before = 0
+        self._n_before: int | None = None
 
     def unread(self, tokens: Sequence[int]) -> int:
         return max(0, len(tokens) - 1 - self._n_read) if self._reading else 0
@@ -94,13 +91,20 @@ class RecordedDraft:
         self._n_before = len(tokens)
         # The last drafted token was not evaluated.
         self._n_read = len(tokens) + max(0, len(drafted) - 1)
-        return Draft(tuple(drafted), confidences[: len(drafted)], len(drafted))
+        return Draft.of(self.kind, drafted, confidences[: len(drafted)])
 
-    def accept(self, n_accepted: int) -> None:
-        self._n_read = min(self._n_read, self._n_before + n_accepted)
+    def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
+        if self._n_before is not None:
+            self._n_read = min(self._n_read, self._n_before + n_accepted)
+            self._n_before = None
 
 
-StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
+def chain(drafter: DraftSource | None, index: NgramIndex | None) -> list[DraftSource]:
+    """Return the sources of a strategy; None for either that is off."""
+    return [source for source in (drafter, NgramDrafter(index) if index is not None else None) if source is not None]
+
+
+StrategyFactory = Callable[[DraftSource, Clock], Strategy]
 
 
 def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
@@ -140,7 +144,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
 
 def fixed(params: DraftParams) -> StrategyFactory:
     """Return a factory of fixed drafting."""
-    return lambda drafter, clock: FixedDrafting(drafter, params)
+    return lambda drafter, clock: FixedDrafting([drafter], params)
 
 
 def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:

@@ -22,7 +22,7 @@ from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
-from app.engine.types import FinishReason, Guidance, Origin
+from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import answer_request
 from app.worker.events import (
@@ -108,7 +108,7 @@ class Listener:
                     if not self._as_json:
                         self._status.clear()
                         if self._prefill:
-                            self._printer.print([Segment(self._prefill, Origin.TARGET)])
+                            self._printer.print([Segment(self._prefill)])
                             self._prefill = ""
                         self._printer.print(segments)
                 case Finished():

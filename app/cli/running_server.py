@@ -20,7 +20,6 @@ from app.core import atomic
 from app.core.errors import INTERRUPTED, AppError
 from app.core.paths import server_file
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 from app.settings.table import SETTINGS
 from app.worker.request import AnswerRequest
 
@@ -142,7 +141,7 @@ class ServerAnswer:
             error = json.loads(response.read())["error"]
             raise AppError(str(error["message"]))
         if request.prefill is not None and not self._as_json:
-            self._printer.print([Segment(request.prefill.text, Origin.TARGET)])
+            self._printer.print([Segment(request.prefill.text)])
         for line in response:
             name, _, data = line.decode().strip().partition(": ")
             if name != "data":
@@ -162,7 +161,7 @@ class ServerAnswer:
             for key in ("reasoning_content", "content"):
                 text = choice["delta"].get(key)
                 if text and not self._as_json:
-                    self._printer.print([Segment(text, Origin.TARGET, reasoning=key == "reasoning_content")])
+                    self._printer.print([Segment(text, reasoning=key == "reasoning_content")])
         if (report := chunk.get("tandem")) is not None:
             if self._as_json:
                 print(json_for(sys.stdout, report["answer"]))

@@ -16,8 +16,7 @@ from app.core.errors import Interrupted, UsageError
 from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import best_length, impossibility
 from app.engine.cache import TokenCache
-from app.engine.draft_model import ModelDrafter
-from app.engine.hidden_drafter import HiddenDrafter
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, Logits, Verdict
 from app.engine.types import MAX_DRAFT
 from app.worker.request import LoadedPair
@@ -87,7 +86,7 @@ def write_samples(
 
 
 def agreement(
-    drafter: ModelDrafter | HiddenDrafter, target: TokenCache, samples: Sequence[Sample], cancelled: Cancelled
+    drafter: DraftSource, target: TokenCache, samples: Sequence[Sample], cancelled: Cancelled
 ) -> Generator[float, None, Agreement]:
     """Let a draft predict every token of the samples; yields the share done. Raises Interrupted.
 
@@ -117,7 +116,7 @@ def agreement(
             for own in rows:
                 n_shared = min(len(row), len(own))
                 divergences.append(divergence(row[:n_shared], own[:n_shared]))
-            drafter.accept(0)
+            drafter.accept((token,), 0)
             if follows:
                 target.evaluate(tokens[-1:], n_outputs=1)
             tokens.append(token)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, IsEnd, Judge, Logits, Verdict
 from app.engine.probability import most_probable
 from app.engine.sources import Source
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft
+from app.engine.types import NO_DRAFT, Draft
 
 
-class ModelDrafter:
+class ModelDrafter(DraftSource):
     """Draft greedily with a model that has its own cache.
 
     The draft model does not evaluate the verify batch; its cache keeps the drafted tokens that were accepted. Let a
@@ -22,34 +23,18 @@ class ModelDrafter:
     `n_vocab` is the number of ids that draft and target share: padded vocabularies differ in size.
     """
 
+    cache: TokenCache
+
     def __init__(self, cache: TokenCache, n_vocab: int, is_end: IsEnd) -> None:
+        super().__init__(Source.MODEL)
         self.cache = cache
         self._n_vocab = n_vocab
         self._is_end = is_end
-        self._n_before_draft = 0
-
-    kind = Source.MODEL
-    longest = MAX_DRAFT
-    follows = False
-
-    def rest(self) -> None:
-        """Do nothing; the draft model reads text only while drafting."""
-
-    def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
-        """Do nothing; the draft model reads text only while drafting."""
-
-    @property
-    def native_ns(self) -> int:
-        return self.cache.native_ns
-
-    @property
-    def is_broken(self) -> bool:
-        """Return whether the computation of a batch failed."""
-        return self.cache.is_broken
+        self._n_before_draft: int | None = None
+        """Length of the text before the last draft; None once its outcome is known."""
 
     @property
     def logits(self) -> Logits:
-        """Return the logits of the first drafted token; valid only while the judge is called for it."""
         return self.cache.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
@@ -67,7 +52,7 @@ class ModelDrafter:
         yield from self.cache.process(tokens[n_read:-1], cancelled)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Read the missing tokens except the last, if there are more than the one or two that `draft` evaluates."""
+        """Read the missing tokens, unless `draft` evaluates them because they are the last one or two."""
         missing = len(tokens) - 1 - len(self.cache)
         if missing > 1:
             self.read(tokens, missing)
@@ -93,8 +78,9 @@ class ModelDrafter:
             if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
                 break
             self.cache.evaluate((token,), n_outputs=1)
-        return Draft(tuple(drafted), tuple(probabilities), len(drafted))
+        return Draft.of(self.kind, drafted, probabilities)
 
-    def accept(self, n_accepted: int) -> None:
-        """Roll back to the accepted tokens of the last draft."""
-        self.cache.rollback(min(len(self.cache), self._n_before_draft + n_accepted))
+    def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
+        if self._n_before_draft is not None:
+            self.cache.rollback(min(len(self.cache), self._n_before_draft + n_accepted))
+            self._n_before_draft = None

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.curve import CostModel
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult, Verdict
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult, Verdict
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams
 
 _RECENT_STEPS = 15
@@ -41,18 +42,19 @@ class NoDrafting:
 class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
-    As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
-    without a measurement.
+    As in llama.cpp, the first source with such a draft is used, and a drafted end token is submitted like any other.
+    The step costs are for the speedup; they are None without a measurement.
     """
 
     def __init__(
         self,
-        drafter: ModelDrafting,
+        sources: Sequence[DraftSource],
         params: DraftParams,
         costs: CostModel | None = None,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
-        self._drafter = drafter
+        self._sources = sources
+        self._used = sources[0]
         self._drafting = self._has_failed = False
         self.params = params
         self._costs = costs
@@ -63,14 +65,15 @@ class FixedDrafting:
 
     @property
     def native_ns(self) -> int:
-        return self._drafter.native_ns
+        return sum(source.native_ns for source in self._sources)
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         self._speed.add_undrafted(start.undrafted_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
-                yield from self._drafter.begin(start.sequence, cancelled)
+                for source in self._sources:
+                    yield from source.begin(start.sequence, cancelled)
             finally:
                 self._speed.add_preparation(self._clock() - started)
 
@@ -78,10 +81,12 @@ class FixedDrafting:
         limit = min(limit, self.params.n_max)
         # At the end of the context, no draft can be as long as n_min.
         self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
-        if not self._drafting:
-            return NO_DRAFT
-        draft = self._drafter.draft(sequence, limit, self._judge)
-        return draft if len(draft) >= self.params.n_min else NO_DRAFT
+        if self._drafting:
+            for source in self._sources:
+                self._used, draft = source, source.draft(sequence, limit, self._judge)
+                if len(draft) >= max(1, self.params.n_min):
+                    return draft
+        return NO_DRAFT
 
     def lose_model(self) -> None:
         self._drafting, self._has_failed = False, True
@@ -90,8 +95,9 @@ class FixedDrafting:
         return Verdict.TAKE if probability >= self.params.p_min else Verdict.DROP
 
     def observe(self, result: StepResult) -> None:
-        if self._drafting:
-            self._drafter.accept(result.n_accepted)
+        if not self._has_failed:
+            for source in self._sources:
+                source.accept(result.tokens, result.n_accepted)
         if self._costs is not None:
             self._account(result, self._costs)
 
@@ -122,7 +128,7 @@ class FixedDrafting:
         if self.params.n_max == 0:
             return None
         speed = self._speed
-        kind = self._drafter.kind
+        kind = self._used.kind
         why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
         return DraftingStatus(
             "off" if self._has_failed else kind, why, speed.verdict, speed.speedup, speed.measured, kind

@@ -25,6 +25,7 @@ from app.engine.interfaces import (
     Strategy,
 )
 from app.engine.probability import most_probable_tokens, probability_of
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import (
     NO_DRAFT,
@@ -33,13 +34,15 @@ from app.engine.types import (
     FinishReason,
     GenerationEvent,
     Inspection,
-    Origin,
     PromptProgress,
     Step,
 )
 
-Observe = Callable[[int, Origin], FinishReason | None]
-"""Called with each emitted token in order; a returned reason ends the answer with it."""
+Observe = Callable[[int, Source | None], FinishReason | None]
+"""Called with each emitted token in order and the source that drafted it, None for the target's own.
+
+A returned reason ends the answer with that token.
+"""
 Verification = tuple[tuple[int, ...], int, FinishReason | None]
 """The accepted tokens and then the target's own, unless the answer ended before it; how many were accepted; and why the
 answer ended here, if it did."""
@@ -61,8 +64,7 @@ def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Veri
         matches = i < len(draft) and token == draft.tokens[i]
         n_accepted += matches
         tokens.append(token)
-        source = Origin.DRAFT if i < draft.n_model else Origin.NGRAM
-        finish = observe(token, source if matches else Origin.TARGET)
+        finish = observe(token, draft.sources[i] if matches else None)
         if finish is not None or not matches:
             break
     return tuple(tokens), n_accepted, finish
@@ -251,7 +253,7 @@ class Generator:
             self.strategy.observe(
                 StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns, stretch)
             )
-            stats.observe_step(len(draft), step.n_accepted, draft.n_model)
+            stats.observe_step(draft.sources, step.n_accepted)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self.clock() - started
             stats.native_ns = self._native_ns() - native_before
@@ -301,9 +303,9 @@ class Generator:
         return replace(step, inspection=inspection), self.clock() - started
 
     def _observer(self, request: Request) -> Observe:
-        def observe(token: int, origin: Origin) -> FinishReason | None:
+        def observe(token: int, source: Source | None) -> FinishReason | None:
             self.stats.predicted_n += 1
-            reason = request.observe(token, origin)
+            reason = request.observe(token, source)
             if reason is not None or request.is_end(token):
                 return reason or FinishReason.STOP
             return FinishReason.LENGTH if self.stats.predicted_n == request.max_tokens else None

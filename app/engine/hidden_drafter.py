@@ -8,6 +8,7 @@ import numpy as np
 
 from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
 from app.engine.sources import Source
 from app.engine.types import NO_DRAFT, Draft
@@ -18,7 +19,7 @@ _KEPT_ENDS = 64
 """Number of prompt batches whose last row is kept. A recurrent target is restored to the end of one of them."""
 
 
-class HiddenDrafter:
+class HiddenDrafter(DraftSource):
     """Draft greedily with layers that read the target's hidden rows.
 
     The target's cache calls `follow` after each batch, which takes the hidden rows. Rows of a prompt batch are read
@@ -29,22 +30,16 @@ class HiddenDrafter:
     token. With `row_shift` 0 (DFlash), position i takes row i alone: the last token begins the block. After a draft,
     the KV cache of the layers holds only tokens that the target has accepted.
 
-    While no draft can gain, the drafter does not follow the target and costs nothing (`rest`). To catch up, the target
+    While no draft can gain, the drafter does not follow the target and costs nothing (`pause`). To catch up, the target
     evaluates the missed tokens again.
     """
 
-    cache = None
-    """The KV cache of the layers is never saved or filled without the target's."""
-
     def __init__(self, kind: Source, target: TokenCache, head: HeadModel, is_end: IsEnd) -> None:
-        self.kind = kind
+        super().__init__(kind, head.longest)
         self._target = target
         self._head = head
-        self.longest = head.longest
         self._is_end = is_end
         self._failure: AppError | None = None
-        self.is_broken = False
-        """Whether the computation of a batch failed; the drafter must not be used again."""
         self._tokens: list[int] = []
         """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
         self._rows: Rows = np.empty((0, 0), np.float32)
@@ -58,6 +53,10 @@ class HiddenDrafter:
     @property
     def native_ns(self) -> int:
         return self._head.native_ns
+
+    @property
+    def is_broken(self) -> bool:
+        return isinstance(self._failure, ComputeError)
 
     # app.engine.interfaces.Follower
 
@@ -88,13 +87,13 @@ class HiddenDrafter:
         self._rows = self._rows[:0]
         self._head.clear()
 
-    # app.engine.interfaces.ModelDrafting
+    # app.engine.draft_source.DraftSource
 
     @property
     def follows(self) -> bool:
         return self._target.follower is self
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         self._follow(False)
 
     def _follow(self, is_on: bool) -> None:
@@ -105,7 +104,7 @@ class HiddenDrafter:
         """Do not follow in an answer without drafts; follow the next one again if it needs no text that was missed."""
         if not drafts:
             self._is_paused = self._is_paused or self.follows
-            self.rest()
+            self.pause()
         elif self._is_paused:
             self._is_paused = False
             n_kept = common_prefix(self._target.tokens, prompt)
@@ -114,14 +113,10 @@ class HiddenDrafter:
 
     @property
     def logits(self) -> Logits | None:
-        """Return the logits of the first drafted token, if there are any; valid only while the judge is called."""
         return self._head.first_logits
 
     def unread(self, tokens: Sequence[int]) -> int:
         return 0 if self.follows else len(tokens) - 1 - self._n_known(tokens)
-
-    def read(self, tokens: Sequence[int], limit: int) -> None:
-        self.catch_up(tokens)
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Raise an earlier failure; follow the target again after a rest."""
@@ -133,11 +128,6 @@ class HiddenDrafter:
             yield self._target.rollback(max(0, n_known - 1))
             yield from self._target.process(tokens[len(self._target) : -1], cancelled)
         yield len(tokens) - 1
-
-    def catch_up(self, tokens: Sequence[int]) -> None:
-        """Do the same as `begin`, but without progress or a way to cancel."""
-        for _ in self.begin(tokens, lambda: False):
-            pass
 
     def _n_known(self, tokens: Sequence[int]) -> int:
         """Return the length of the prefix, at most all tokens but the last, whose rows were taken."""
@@ -170,10 +160,7 @@ class HiddenDrafter:
         except AppError as error:
             self._fail(error)
             self._report()
-        return Draft(tuple(drafted), tuple(probabilities), len(drafted))
-
-    def accept(self, n_accepted: int) -> None:
-        """Do nothing: `draft` has removed its tokens, and the next one reads the accepted ones."""
+        return Draft.of(self.kind, drafted, probabilities)
 
     def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
         """Read the pending tokens; compute the first drafted token, or all tokens of a block."""
@@ -239,7 +226,6 @@ class HiddenDrafter:
         self._rows = self._rows[max(0, self._n_read - 1 - self._head.row_shift - first) :]
 
     def _fail(self, error: AppError) -> None:
-        self.is_broken = self.is_broken or isinstance(error, ComputeError)
         self._failure = error
         self.forget()
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.sources import Source
 from app.engine.types import Draft, DraftingStatus
 
 if TYPE_CHECKING:
@@ -233,43 +232,6 @@ class Follower(Protocol):
 
     def forget(self) -> None:
         """Forget all tokens: the target's cache was replaced."""
-
-
-class ModelDrafting(NativeTimed, Protocol):
-    """A draft model, or other draft layers, as strategies use it."""
-
-    @property
-    def kind(self) -> Source:
-        """Name of the source, as `--json` reports it."""
-
-    @property
-    def longest(self) -> int:
-        """Longest possible draft."""
-
-    @property
-    def follows(self) -> bool:
-        """Whether it reads each target batch immediately, so that no text is left to read."""
-
-    def rest(self) -> None:
-        """Stop following the target, because no draft can gain; the next read or draft catches up."""
-
-    def unread(self, tokens: Sequence[int]) -> int:
-        """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""
-
-    def read(self, tokens: Sequence[int], limit: int) -> None:
-        """Read the next `limit` missing tokens."""
-
-    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Read a prompt. Yields the tokens that are done after each chunk."""
-
-    def catch_up(self, tokens: Sequence[int]) -> None:
-        """Read all missing tokens."""
-
-    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        """Propose up to `limit` tokens that follow `tokens`; read missing ones first."""
-
-    def accept(self, n_accepted: int) -> None:
-        """Roll back to the accepted tokens of the last draft."""
 
 
 @dataclass(frozen=True, slots=True)

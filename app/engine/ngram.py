@@ -14,7 +14,10 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from app.engine.cache import common_prefix
-from app.engine.types import MIN_MATCH
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Cancelled, Judge
+from app.engine.sources import Source
+from app.engine.types import MIN_MATCH, Draft
 
 MAX_MATCH = 64
 """Longest match that is counted, in tokens."""
@@ -194,6 +197,31 @@ class NgramIndex:
         if match.length < len(period):
             return after
         return [period[i % len(period)] for i in range(limit)]
+
+
+class NgramDrafter(DraftSource):
+    """Propose the continuation that an index finds; the confidence of a token is its support."""
+
+    def __init__(self, index: NgramIndex) -> None:
+        super().__init__(Source.NGRAM)
+        self.index = index
+        self._match_length = 0
+
+    @property
+    def reason(self) -> str:
+        return f"the last {self._match_length} tokens occurred before"
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        self.index.follow(tokens)
+        return iter(())
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        found = self.index.continuation(tokens[len(self.index) :], limit)
+        self._match_length = found.match_length
+        return Draft.of(self.kind, found.tokens, found.support)
+
+    def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
+        self.index.grow(tokens)
 
 
 def _support(proposed: Sequence[int], match_length: int, others: Iterable[_Match]) -> tuple[float, ...]:

@@ -5,8 +5,11 @@ Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from app.engine.sources import Source
 
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; fewer take about as long as one."""
@@ -34,7 +37,7 @@ class GenerationStats:
     """Submitted drafted tokens."""
     draft_n_accepted: int = 0
     draft_n_model: int = 0
-    """Submitted tokens of a draft model; the others are n-gram tokens."""
+    """Submitted tokens of models; the others are from free sources."""
     verify_steps: int = 0
     """Steps of the target after the first token, with or without a draft."""
     drafted_steps: int = 0
@@ -51,13 +54,13 @@ class GenerationStats:
     native_ns: int = 0
     """The part of the generation time inside native calls."""
 
-    def observe_step(self, n_drafted: int, n_accepted: int, n_model: int = 0) -> None:
-        """Count one step."""
+    def observe_step(self, drafted: Sequence[Source], n_accepted: int) -> None:
+        """Count one step, given the source of each drafted token."""
         self.verify_steps += 1
-        if n_drafted:
+        if drafted:
             self.drafted_steps += 1
-            self.draft_n += n_drafted
-            self.draft_n_model += n_model
+            self.draft_n += len(drafted)
+            self.draft_n_model += sum(not source.is_free for source in drafted)
             self.draft_n_accepted += n_accepted
             self.accepted_by_position.extend([0] * (n_accepted - len(self.accepted_by_position)))
             for position in range(n_accepted):

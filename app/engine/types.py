@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Literal
@@ -20,17 +20,6 @@ From 64 tokens in a batch on, llama.cpp's flash attention on the CPU uses anothe
 ggml-cpu/common.h), so greedy text would differ from that with no draft. A verify batch has the draft and one token."""
 MIN_MATCH = 2
 """Shortest n-gram match, in tokens; a single token matches by chance."""
-
-
-class Origin(Enum):
-    """Source of a token."""
-
-    DRAFT = "draft"
-    """Drafted by the draft model, and accepted because the target chose the same token."""
-    NGRAM = "ngram"
-    """Drafted from an n-gram match, and accepted in the same way."""
-    TARGET = "target"
-    """Sampled by the target: at a mismatch, after a fully accepted draft, or without a draft."""
 
 
 class FinishReason(Enum):
@@ -256,28 +245,31 @@ class Draft:
 
     Attributes:
         tokens: The proposal, first position first.
-        probabilities: Confidence in each, in (0, 1].
-        n_model: Tokens of the draft model; n-gram tokens follow them.
-        confidences: The sources' own values, if `probabilities` are acceptance estimates; else empty.
+        confidences: The source's own value for each: a probability in (0, 1], or the support of an n-gram.
+        sources: The source of each.
     """
 
     tokens: tuple[int, ...] = ()
-    probabilities: tuple[float, ...] = ()
-    n_model: int = 0
-    confidences: tuple[float, ...] = dataclasses.field(default=(), compare=False)
+    confidences: tuple[float, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, tokens: Sequence[int], confidences: Sequence[float]) -> Draft:
+        """Return the draft of one source."""
+        return cls(tuple(tokens), tuple(confidences), (source,) * len(tokens))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def first(self, n: int) -> Draft:
         """Return the first `n` tokens of the draft."""
-        return Draft(self.tokens[:n], self.probabilities[:n], min(n, self.n_model), self.confidences[:n])
+        return Draft(self.tokens[:n], self.confidences[:n], self.sources[:n])
 
     @property
-    def by_model(self) -> tuple[float | None, ...]:
-        """Return the draft model's probability of each token; None for n-gram tokens."""
-        known = self.confidences or self.probabilities
-        return tuple(p if n < self.n_model else None for n, p in enumerate(known))
+    def probabilities(self) -> tuple[float | None, ...]:
+        """Return the probability that a model gave each token; None for tokens of free sources."""
+        known = zip(self.confidences, self.sources, strict=True)
+        return tuple(None if source.is_free else confidence for confidence, source in known)
 
 
 NO_DRAFT = Draft()

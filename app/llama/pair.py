@@ -21,6 +21,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.draft_source import DraftSource
 from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
@@ -106,7 +107,7 @@ class NativePair:
         others: Callable[[], float] | None = None,
     ) -> None:
         self.notices: list[str] = list(params.notices)
-        self.drafter: ModelDrafter | HiddenDrafter | None = None
+        self.drafter: DraftSource | None = None
         self._draft: Model | None = None
         self.index = NgramIndex()
         self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
@@ -368,7 +369,7 @@ class NativePair:
             budget_ns=budget_ns,
             cancelled=stopped,
             passes=passes,
-            head=self.drafter if isinstance(self.drafter, HiddenDrafter) else None,
+            head=self.drafter if self._draft_cache is None else None,
             pieces=pieces,
         )
         self._measured = Pieces()

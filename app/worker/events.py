@@ -119,8 +119,8 @@ class StepDetails:
     Attributes:
         number: Number of the step in its answer, from 1.
         drafted: Bytes of each drafted token; empty for a control token.
-        n_model: Tokens of the draft model; n-gram tokens follow them.
-        confidences: The draft model's probability of each drafted token; None for n-gram tokens.
+        sources: Source of each drafted token.
+        confidences: The draft model's probability of each drafted token; None for tokens of free sources.
         written: Bytes of each emitted token, accepted ones first.
         n_accepted: Accepted tokens of the draft.
         chosen: The target's probability of each emitted token; empty unless inspected.
@@ -131,7 +131,7 @@ class StepDetails:
 
     number: int
     drafted: tuple[bytes, ...]
-    n_model: int
+    sources: tuple[Source, ...]
     confidences: tuple[float | None, ...]
     written: tuple[bytes, ...]
     n_accepted: int

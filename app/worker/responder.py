@@ -13,16 +13,18 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.draft_source import DraftSource
 from app.engine.drafting_report import capitalized
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
+from app.engine.ngram import NgramDrafter
 from app.engine.repetition import RepetitionDetector
 from app.engine.sources import Source
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Origin
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
 from app.worker.events import AnswerPlan, Event, Finished, Notice, Step, StepDetails, TokenProbability
@@ -199,8 +201,8 @@ def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
     return StepDetails(
         number=stats.verify_steps,
         drafted=tuple(pair.piece(token) for token in step.draft.tokens),
-        n_model=step.draft.n_model,
-        confidences=step.draft.by_model,
+        sources=step.draft.sources,
+        confidences=step.draft.probabilities,
         written=tuple(pair.piece(token) for token in step.tokens),
         n_accepted=step.n_accepted,
         chosen=seen.chosen if seen is not None else (),
@@ -214,17 +216,19 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
     """Return the requested strategy, or no drafting if the pair lacks what it needs."""
     drafting = request.drafting
     sources = pair.info.sources(drafting)
-    drafter = pair.drafter if any(not source.is_free for source in sources) else None
+    chain: list[DraftSource] = []
+    if pair.drafter is not None and any(not source.is_free for source in sources):
+        chain.append(pair.drafter)
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
-        index = pair.index if Source.NGRAM in sources else None
-        if index is not None:
-            index.require(drafting.min_match)
-            index.set_other_texts(_tokens_of(pair, request.beside))
-        return AutomaticDrafting(pair.memory, drafter, index, clock)
-    if isinstance(drafting, DraftParams) and drafter is not None:
+        if Source.NGRAM in sources:
+            pair.index.require(drafting.min_match)
+            pair.index.set_other_texts(_tokens_of(pair, request.beside))
+            chain.append(NgramDrafter(pair.index))
+        return AutomaticDrafting(pair.memory, chain, clock)
+    if isinstance(drafting, DraftParams) and chain:
         # Automatic drafting does not learn from fixed drafts.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
-        return FixedDrafting(drafter, drafting, costs, clock)
+        return FixedDrafting(chain, drafting, costs, clock)
     return NoDrafting(pair.info.why_no_draft(drafting))
 
 
@@ -256,9 +260,9 @@ class _Collector:
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
-    def observe(self, token: int, origin: Origin) -> FinishReason | None:
+    def observe(self, token: int, source: Source | None) -> FinishReason | None:
         piece = self._piece(token)
-        self._fresh += self._stream.push(piece, origin, token)
+        self._fresh += self._stream.push(piece, source, token)
         if self._stream.stopped:
             return FinishReason.STOP
         if self._most_ns is not None and self._is_late(piece):

@@ -31,11 +31,12 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Clock, Strategy
 from app.engine.ngram import NgramIndex
 from app.engine.types import MAX_DRAFT
 from tests.recordings import Curve, Trace, baseline_cost, curves, other_traces, texts, traces
-from tests.replay import replay
+from tests.replay import chain, replay
 
 WORTH, LOSS = 0.005, 0.02
 _WORST = 0.02
@@ -174,9 +175,9 @@ def times(recorded: list[tuple[Trace, bool]], machine: Curve, condition: Conditi
         learned = statistics_of[with_model]
 
         def make(
-            drafter: ModelDrafting, clock: Clock, learned: PairStatistics = learned, model: bool = with_model
+            drafter: DraftSource, clock: Clock, learned: PairStatistics = learned, model: bool = with_model
         ) -> Strategy:
-            return AutomaticDrafting(learned, drafter if model else None, NgramIndex(), clock)
+            return AutomaticDrafting(learned, chain(drafter if model else None, NgramIndex()), clock)
 
         yield replay(trace, machine, make, condition.disturb(rng)).cost, baseline_cost(trace, machine)
 

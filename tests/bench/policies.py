@@ -11,10 +11,11 @@ from pathlib import Path
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Clock, Strategy
 from app.engine.ngram import NgramIndex
 from tests.recordings import Curve, baseline_cost, curves, load_traces, lowest_cost, traces
-from tests.replay import StrategyFactory, best_fixed, fixed, replay
+from tests.replay import StrategyFactory, best_fixed, chain, fixed, replay
 
 
 def measured(curve: Curve) -> PairStatistics:
@@ -25,8 +26,8 @@ def measured(curve: Curve) -> PairStatistics:
 def automatic(statistics: PairStatistics, *, model: bool = True, ngram: bool = True) -> StrategyFactory:
     """Return a factory of automatic drafting that shares these statistics."""
 
-    def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(statistics, drafter if model else None, NgramIndex() if ngram else None, clock)
+    def make(drafter: DraftSource, clock: Clock) -> Strategy:
+        return AutomaticDrafting(statistics, chain(drafter if model else None, NgramIndex() if ngram else None), clock)
 
     return make
 

@@ -11,8 +11,8 @@ import resource
 import time
 from collections.abc import Iterator
 
+from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 from app.worker.events import Step
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 async def _update(chat: Chat, tokens: list[str]) -> None:
-    segments = tuple(Segment(token, Origin.DRAFT if n % 4 else Origin.TARGET) for n, token in enumerate(tokens))
+    segments = tuple(Segment(token, Source.MODEL if n % 4 else None) for n, token in enumerate(tokens))
     chat.engine.emit(Step(len(chat.engine.requests), segments, STATS))
     await chat.screen.event_queue.dispatch()
     await chat.pilot.pause()

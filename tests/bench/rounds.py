@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import AnswerStart, Cancelled, StepResult, Strategy
 from app.engine.ngram import NgramIndex
 from app.engine.types import Draft
 from tests.recordings import Curve, Trace, curves, texts, traces
-from tests.replay import replay
+from tests.replay import chain, replay
 
 _LENGTH = 300
 _REPEATS = 7
@@ -104,9 +105,9 @@ def _run(recorded: Sequence[Trace], curve: Curve, with_model: bool, digest: hash
     for trace in recorded:
         made: list[Timed] = []
 
-        def make(drafter: object, clock: Callable[[], int], made: list[Timed] = made) -> Timed:
+        def make(drafter: DraftSource, clock: Callable[[], int], made: list[Timed] = made) -> Timed:
             model = drafter if with_model else None
-            made.append(Timed(AutomaticDrafting(learned, model, NgramIndex(), clock)))  # type: ignore[arg-type]
+            made.append(Timed(AutomaticDrafting(learned, chain(model, NgramIndex()), clock)))
             return made[-1]
 
         played = replay(trace, curve, make)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import DraftingStatus, FinishReason, Origin
+from app.engine.types import DraftingStatus, FinishReason
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Finished, Loaded, Step
 from app.worker.request import AnswerRequest
@@ -92,7 +92,7 @@ class Streamer:
     def _emit_step(self, tokens: int) -> None:
         at = self._stats.predicted_n
         text = "".join(self._words[n % len(self._words)] for n in range(at, at + tokens))
-        self._stats.observe_step(tokens, tokens - 1, tokens)
+        self._stats.observe_step((Source.MODEL,) * tokens, tokens - 1)
         self._stats.predicted_n += tokens
         drafting = DraftingStatus(Source.MODEL, "82% of drafted tokens accepted", "winning", 3.1)
-        self._emit(Step(1, (Segment(text, Origin.DRAFT),), self._stats.snapshot(), drafting))
+        self._emit(Step(1, (Segment(text, Source.MODEL),), self._stats.snapshot(), drafting))

@@ -12,9 +12,8 @@ from app.cli import main
 from app.cli.output import AnswerPrinter, ProgressLine, columns_of, for_reading
 from app.core.errors import HubError
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 
-THOUGHT = Segment("so", Origin.TARGET, reasoning=True)
+THOUGHT = Segment("so", None, reasoning=True)
 SENTENCE = "The draft was trained for 4,096 tokens of context, the target for 32,768."
 
 
@@ -63,7 +62,7 @@ def test_no_color_keeps_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_an_answer_has_no_control_characters(stream: type[io.StringIO]) -> None:
     answer = stream()
     printer = AnswerPrinter(answer, stream())
-    printer.print([Segment("a\x1b]52;c;eA==\x07\u202e\u200b\tb", Origin.TARGET)])
+    printer.print([Segment("a\x1b]52;c;eA==\x07\u202e\u200b\tb")])
     printer.end()
     assert answer.getvalue() == "a]52;c;eA==\tb\n"
 

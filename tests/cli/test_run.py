@@ -15,7 +15,7 @@ from app.cli.run import Listener
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import FinishReason, Origin
+from app.engine.types import FinishReason
 from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 def text(piece: str, *, reasoning: bool = False) -> Step:
-    return Step(1, (Segment(piece, Origin.TARGET, reasoning=reasoning),), STATS)
+    return Step(1, (Segment(piece, None, reasoning=reasoning),), STATS)
 
 
 def pair(name: str = "Fake") -> Loaded:

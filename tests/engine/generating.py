@@ -10,7 +10,8 @@ from app.engine.draft_model import ModelDrafter
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Judge, Strategy, Verdict
-from app.engine.types import Draft, DraftParams, FinishReason, GenerationEvent, Origin, Step
+from app.engine.sources import Source
+from app.engine.types import Draft, DraftParams, FinishReason, GenerationEvent, Step
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.recordings import Trace
 from tests.replay import RecordedDraft
@@ -28,7 +29,7 @@ class Bench:
     params: DraftParams = EVERYTHING
     seed: int | None = None
     events: list[GenerationEvent] = field(default_factory=list)
-    emitted: list[tuple[int, Origin]] = field(default_factory=list)
+    emitted: list[tuple[int, Source | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.cache = TokenCache(self.target)
@@ -39,20 +40,20 @@ class Bench:
     def generator(self) -> Generator:
         self.sampler = FakeSampler(self.target, self.seed)
         clock = iter(range(0, 10**9, 1000))
-        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else NoDrafting()
+        strategy: Strategy = FixedDrafting([self.drafter], self.params) if self.drafter else NoDrafting()
         return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
 
     def run(
         self,
         prompt: Sequence[int] = PROMPT,
         max_tokens: int | None = 20,
-        ends: Callable[[int, Origin], FinishReason | None] = lambda token, origin: None,
+        ends: Callable[[int, Source | None], FinishReason | None] = lambda token, origin: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[int]:
         self.last = self.generator()
         self.events, self.emitted = [], []
 
-        def observe(token: int, origin: Origin) -> FinishReason | None:
+        def observe(token: int, origin: Source | None) -> FinishReason | None:
             self.emitted.append((token, origin))
             return ends(token, origin)
 
@@ -90,4 +91,4 @@ class ConstantDraft(RecordedDraft):
             drafted.append(token)
             if verdict is not Verdict.TAKE or token == END:
                 break
-        return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))
+        return Draft.of(self.kind, drafted, (self._confidence,) * len(drafted))

@@ -19,7 +19,7 @@ from tests.bench.policies import automatic
 from tests.engine.generating import ConstantDraft
 from tests.fakes import END, FakeModel, FakeSampler, script
 from tests.recordings import Curve, Trace
-from tests.replay import replay
+from tests.replay import chain, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
@@ -45,7 +45,7 @@ def begun(
     known: PairStatistics | None = None,
 ) -> AutomaticDrafting:
     index = NgramIndex() if ngram else None
-    strategy = AutomaticDrafting(known or statistics_of(), drafter, index, lambda: 0)
+    strategy = AutomaticDrafting(known or statistics_of(), chain(drafter, index), lambda: 0)
     for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
         pass
     return strategy
@@ -101,7 +101,7 @@ def test_an_end_token_pads_a_batch_to_a_cheaper_size() -> None:
 def test_the_request_defines_the_end_tokens() -> None:
     conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN[:-1]
     target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
-    strategy = AutomaticDrafting(statistics_of(), None, NgramIndex(), lambda: 0)
+    strategy = AutomaticDrafting(statistics_of(), chain(None, NgramIndex()), lambda: 0)
     answer = Generator(TokenCache(target), strategy, FakeSampler(target), lambda: 0)
     request = Request(conversation, is_end, None, lambda *_: None)
     steps = [event for event in answer.run(request) if isinstance(event, Step)]

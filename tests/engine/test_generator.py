@@ -13,13 +13,13 @@ from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request, verify
 from app.engine.interfaces import AnswerStart, Cancelled, Controls
+from app.engine.sources import Source
 from app.engine.types import (
     Draft,
     DraftLost,
     DraftParams,
     FinishReason,
     GenerationEvent,
-    Origin,
     PromptProgress,
     Step,
 )
@@ -78,10 +78,10 @@ class TestSteps:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
         bench.run(max_tokens=9)
 
-        assert [origin.value for _, origin in bench.emitted] == [
-            *["target"],
-            *["draft", "draft", "draft", "target"],
-            *["draft", "draft", "draft", "target"],
+        assert [source for _, source in bench.emitted] == [
+            None,
+            *[Source.MODEL, Source.MODEL, Source.MODEL, None],
+            *[Source.MODEL, Source.MODEL, Source.MODEL, None],
         ]
         assert bench.last.stats.acceptance_rate == 1.0
         assert bench.last.stats.mean_accepted_length == 4.0
@@ -128,7 +128,7 @@ class TestSteps:
         bench = Bench(FakeModel(mixing(1)), FakeModel(fading), DraftParams(8, 0, 0.6))
         bench.run(max_tokens=12)
 
-        assert all(p >= 0.6 for step in bench.steps for p in step.draft.probabilities)
+        assert all(p >= 0.6 for step in bench.steps for p in step.draft.confidences)
         assert {len(step.draft) for step in bench.steps[1:-1]} <= {0, 1, 2}
 
     def test_a_draft_shorter_than_n_min_is_not_submitted(self) -> None:
@@ -247,15 +247,15 @@ class TestStats:
 
 
 def test_every_accepted_token_names_the_source_that_drafted_it() -> None:
-    found: list[tuple[int, Origin]] = []
+    found: list[tuple[int, Source | None]] = []
 
-    def observe(token: int, origin: Origin) -> FinishReason | None:
+    def observe(token: int, origin: Source | None) -> FinishReason | None:
         found.append((token, origin))
         return None
 
-    draft = Draft((1, 2, 3), (0.9, 0.9, 0.9), n_model=1)
+    draft = Draft((1, 2, 3), (0.9, 0.9, 0.9), (Source.MODEL, Source.NGRAM, Source.NGRAM))
     assert verify(draft, [1, 2, 9, 9].__getitem__, observe) == ((1, 2, 9), 2, None)
-    assert found == [(1, Origin.DRAFT), (2, Origin.NGRAM), (9, Origin.TARGET)]
+    assert found == [(1, Source.MODEL), (2, Source.NGRAM), (9, None)]
 
 
 class TestPromptReuse:

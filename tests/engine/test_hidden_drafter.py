@@ -120,7 +120,7 @@ class Rig:
 
 class _Mixed(FixedDrafting):
     def __init__(self, drafter: HiddenDrafter, model: FakeModel, right: float, n_max: int) -> None:
-        super().__init__(drafter, DraftParams(n_max, 0, 0.0))
+        super().__init__([drafter], DraftParams(n_max, 0, 0.0))
         self._model, self._right, self._random = model, right, random.Random(1)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
@@ -128,7 +128,7 @@ class _Mixed(FixedDrafting):
         for token in draft.tokens:
             best = max(self._model.rule(tokens).items(), key=lambda one: one[1])[0]
             tokens.append(best if self._random.random() < self._right else token)
-        return Draft(tuple(tokens[len(sequence) :]), draft.probabilities, len(draft))
+        return Draft.of(Source.MTP, tokens[len(sequence) :], draft.confidences)
 
 
 @pytest.fixture(params=[False, True], ids=["chain", "block"])
@@ -190,7 +190,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_layers_at_rest_catch_up_with_a_text_that_was_read_before(at_once: bool, right: float | None) -> None:
     rig = Rig(at_once=at_once)
     first = rig.answer(PROMPT, 90, right)
-    rig.drafter.rest()
+    rig.drafter.pause()
     rig.target.rollback(0)
 
     assert rig.answer(PROMPT, 60, 0.5) == first[:60]
@@ -227,7 +227,7 @@ def test_answers_without_drafts_do_not_move_the_layers(at_once: bool, followed: 
 def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
     rig = Rig(at_once=at_once, can_truncate=can_truncate)
     text = [*PROMPT, *rig.answer(PROMPT, 30, 0.5)]
-    rig.drafter.rest()
+    rig.drafter.pause()
     followed.clear()
     before = dict(rig.head.memory)
 
@@ -253,7 +253,7 @@ def test_automatic_drafting_lets_layers_rest_that_cannot_gain(
 
     def answer(n: int) -> list[Step]:
         ticks = count(0, 10_000)
-        strategy = AutomaticDrafting(statistics, rig.drafter, None, lambda: next(ticks))
+        strategy = AutomaticDrafting(statistics, [rig.drafter], lambda: next(ticks))
         generator = Generator(rig.target, strategy, FakeSampler(rig.model), clock=lambda: next(ticks))
         steps = [
             event

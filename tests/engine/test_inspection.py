@@ -16,7 +16,8 @@ from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Logits
 from app.engine.probability import most_probable, probability_of
-from app.engine.types import DraftParams, FinishReason, Origin
+from app.engine.sources import Source
+from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Step
 from app.worker.request import AnswerRequest
@@ -54,10 +55,10 @@ def run(
 ) -> list[engine.Step]:
     model, small = FakeModel(target), FakeModel(draft)
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
-    strategy = FixedDrafting(drafter, DraftParams(4, 0, 0.0))
+    strategy = FixedDrafting([drafter], DraftParams(4, 0, 0.0))
     generator = Generator(TokenCache(model), strategy, FakeSampler(model), Ticks())
 
-    def observe(token: int, _: Origin) -> FinishReason | None:
+    def observe(token: int, _: Source | None) -> FinishReason | None:
         return FinishReason.STOP if token == stop_at else None
 
     request = Request(PROMPT, lambda token: token == END, 20, observe, Controls(inspected=inspected))
@@ -101,7 +102,7 @@ def test_a_step_has_the_probabilities_of_both_models() -> None:
         assert seen is not None
         assert len(seen.chosen) == len(step.tokens)
         assert seen.chosen == pytest.approx([0.75] * len(step.tokens), rel=1e-4)
-        assert step.draft.by_model == pytest.approx([0.5] * len(step.draft), rel=1e-4)
+        assert step.draft.probabilities == pytest.approx([0.5] * len(step.draft), rel=1e-4)
         assert step.total_ns > 0
         mismatch = step.n_accepted < len(step.draft) and step.n_accepted < len(step.tokens)
         assert (seen.declined is not None) == mismatch

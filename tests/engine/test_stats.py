@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.engine.sources import Source
 from app.engine.stats import FEWEST_READ, GenerationStats
 
 
@@ -36,10 +37,11 @@ def test_a_few_prompt_tokens_give_no_prefill_speed(n: int, rate: float | None) -
 
 def test_steps_are_counted_and_accepted_tokens_by_position() -> None:
     stats = GenerationStats()
-    for n_drafted, n_accepted, n_model in ((0, 0, 0), (3, 1, 2), (4, 3, 0)):
-        stats.observe_step(n_drafted, n_accepted, n_model)
+    model, ngram = Source.MODEL, Source.NGRAM
+    for drafted, n_accepted in (((), 0), ((model, model, ngram), 1), ((ngram,) * 4, 3)):
+        stats.observe_step(drafted, n_accepted)
     before = stats.snapshot()
-    stats.observe_step(1, 1, 1)
+    stats.observe_step((model,), 1)
 
     assert (before.verify_steps, before.drafted_steps) == (3, 2)
     assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)

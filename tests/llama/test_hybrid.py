@@ -15,6 +15,7 @@ from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
+from app.engine.sources import Source
 from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
@@ -175,7 +176,7 @@ class Foretold(NoDrafting):
         self.limits.add(limit)
         n = len(sequence)
         said = [t if (n + i) % 3 else t ^ 1 for i, t in enumerate(self._all[n : n + limit])]
-        return Draft(tuple(said), (0.5,) * len(said), len(said))
+        return Draft.of(Source.MODEL, said, (0.5,) * len(said))
 
 
 def drafted_answer(context: Context, cache: TokenCache, strategy: Strategy) -> tuple[list[int], list[Step]]:

@@ -12,7 +12,7 @@ from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import FinishReason, Origin
+from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.session.conversation import Conversation
 from app.session.session import Session
@@ -130,7 +130,7 @@ class ScriptedSession:
     # What the engine says
 
     def says(self, text: str, *, thinking: bool = False) -> None:
-        self.session.add([Segment(text, Origin.TARGET, thinking)])
+        self.session.add([Segment(text, None, thinking)])
 
     def finishes(self, text: str = "", reason: FinishReason = FinishReason.STOP, repeats: int = 0) -> Outcome:
         event = Finished(len(self.engine.requests), reason, text, "", STATS, AnswerPlan("auto", "model", None, None))

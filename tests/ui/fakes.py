@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 
 from app.core.errors import AppError
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import DraftingStatus, DraftParams, FinishReason, Origin
+from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.session.library import StoreOpener
 from app.settings.layers import Layer
@@ -115,7 +116,7 @@ class FakeEngine:
             self._thoughts += text
         else:
             self._text += text
-        segments = (Segment(text, Origin.DRAFT, reasoning=thinking),)
+        segments = (Segment(text, Source.MODEL, reasoning=thinking),)
         self.emit(Step(request or len(self.requests), segments, stats, drafting))
 
     def finishes(

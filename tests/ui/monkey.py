@@ -18,8 +18,9 @@ from textual.widgets import Input, TextArea
 from app.compare.job import Raced
 from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
+from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import DraftParams, FinishReason, Origin
+from app.engine.types import DraftParams, FinishReason
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
@@ -148,7 +149,7 @@ class MonkeyEngine:
             self._load(now, what) if ends else self.emit(LoadProgress("target", 0.5))
         elif not ends:
             now.text.append(text)
-            self.emit(Step(now.number, (Segment(text, Origin.DRAFT, False),), STATS))
+            self.emit(Step(now.number, (Segment(text, Source.MODEL, False),), STATS))
         else:
             self._end(now, now.number, what)
 

@@ -8,7 +8,7 @@ import pytest
 from textual.driver import Driver
 
 from app.core.errors import AppError
-from app.engine.types import Origin
+from app.engine.sources import Source
 from app.ui.app import TandemApp
 from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
@@ -100,7 +100,7 @@ async def test_a_low_window_has_the_answer_and_what_became_of_a_round() -> None:
     async with open_chat(size=(60, 14)) as chat:
         await chat.pilot.press("f3")
         await chat.send("go")
-        says(chat, ("The pivot", Origin.DRAFT), details=ROUND)
+        says(chat, ("The pivot", Source.MODEL), details=ROUND)
         await chat.shows("target    [")
         await chat.shows("The pivot")
         assert "drafted   [" in chat.text
@@ -117,7 +117,7 @@ async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
 
 def test_without_colors_the_targets_tokens_are_reported_by_their_shape() -> None:
     document = TokenDocument(COLORLESS)
-    document.append([("drafted", Origin.DRAFT), (" own", Origin.TARGET)])
+    document.append([("drafted", Source.MODEL), (" own", None)])
     (row,) = document.open
     styles = [(row.content.plain[span.start : span.end], span.style) for span in row.content.spans]
     assert styles == [("drafted", ""), (" own", "bold underline")]

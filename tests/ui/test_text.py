@@ -14,8 +14,8 @@ from unittest.mock import Mock
 import pytest
 
 from app.core.printable import printable
+from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
 from app.ui.event_queue import Batch, EventQueue, IdleCore, delay_after
@@ -59,7 +59,7 @@ def test_unsafe_characters_are_dropped_and_tabs_stay() -> None:
 
 
 def step(text: str) -> Step:
-    return Step(1, (Segment(text, Origin.DRAFT),), STATS)
+    return Step(1, (Segment(text, Source.MODEL),), STATS)
 
 
 def test_single_events_wake_the_screen_once() -> None:

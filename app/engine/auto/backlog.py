@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import common_prefix
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult
 
 _USUAL_ANSWER = 256
 """Expected tokens of an answer; a longer one is expected to double."""
@@ -28,7 +29,7 @@ class Backlog:
         unread: Tokens of a long text that are read in pieces; 0 if drafting can begin at once.
     """
 
-    def __init__(self, statistics: PairStatistics, drafter: ModelDrafting | None, clock: Clock) -> None:
+    def __init__(self, statistics: PairStatistics, drafter: DraftSource | None, clock: Clock) -> None:
         self._statistics = statistics
         self._drafter = drafter
         self._clock = clock

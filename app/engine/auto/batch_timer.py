@@ -9,7 +9,8 @@ from collections.abc import Generator, Sequence
 from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES, expand
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Cancelled, Clock, Verdict
 
 COMFORT = 0.25
 """Share of the budget for one batch size; slower ones are timed less often."""
@@ -211,7 +212,7 @@ class BatchTimer:
         draft.rollback(0)
         return statistics.median(shares), per_token / self.single()
 
-    def head_shares(self, head: ModelDrafting) -> tuple[float, float]:
+    def head_shares(self, head: DraftSource) -> tuple[float, float]:
         """Return the cost per drafted token and the fixed cost per draft of draft layers, in single target tokens.
 
         A block is computed in one pass, so nearly all of its cost is fixed. Other layers run once per token.
@@ -230,7 +231,7 @@ class BatchTimer:
             return per_token, one - per_token
         return several / _HEAD_DRAFT, 0.0
 
-    def _draft_ns(self, head: ModelDrafting, sequence: Sequence[int], limit: int) -> float:
+    def _draft_ns(self, head: DraftSource, sequence: Sequence[int], limit: int) -> float:
         """Return the nanoseconds of a draft of `limit` tokens, extrapolated if the draft is shorter."""
         if self._cancelled():
             raise Interrupted

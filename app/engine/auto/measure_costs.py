@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from app.engine.auto.batch_timer import COMFORT, BatchTimer, SlowedError
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Clock, ModelDrafting
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import MAX_DRAFT
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, MAX_DRAFT)
@@ -74,7 +75,7 @@ def measure_costs(
     budget_ns: int,
     cancelled: Cancelled = lambda: False,
     passes: int = 1,
-    head: ModelDrafting | None = None,
+    head: DraftSource | None = None,
     pieces: Pieces | None = None,
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
@@ -111,7 +112,7 @@ def _measured(
     draft: TokenCache | None,
     largest: int,
     passes: int,
-    head: ModelDrafting | None,
+    head: DraftSource | None,
     pieces: Pieces,
 ) -> Generator[float, None, CostProfile]:
     """Measure what is not in `pieces` once; raise `SlowedError` if another attempt is worthwhile."""
@@ -159,9 +160,7 @@ def _measured(
     )
 
 
-def _draft_shares(
-    timer: BatchTimer, draft: TokenCache | None, head: ModelDrafting | None
-) -> tuple[float, float, float]:
+def _draft_shares(timer: BatchTimer, draft: TokenCache | None, head: DraftSource | None) -> tuple[float, float, float]:
     """Return the cost of a drafted token, of a prompt token, and of a draft's start, in single tokens of the target."""
     if head is not None:
         per_token, start = timer.head_shares(head)

@@ -13,6 +13,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.rule import gain_at
+from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 
 CHECK_EVERY, FIRST_CHECK = 128, 32
@@ -80,6 +81,10 @@ class PairStatistics:
     def estimated(cls, profile: CostProfile) -> PairStatistics:
         """Return the statistics of a pair whose costs are only estimated, so that drafts may lose less at first."""
         return cls(CostModel(profile), ledger=Ledger(Ledger.ESTIMATED), is_estimated=True)
+
+    def table(self, source: Source) -> AcceptanceTable:
+        """Return the acceptance of a source's tokens by its confidence."""
+        return self.ngram if source.is_free else self.model
 
     @property
     def is_check_due(self) -> bool:

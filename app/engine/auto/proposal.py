@@ -1,14 +1,16 @@
-"""A draft under construction, and n-gram drafting as one of its sources."""
+"""A draft under construction, and the record of one step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from operator import mul
 
 from app.engine.auto.acceptance import AcceptanceTable
-from app.engine.interfaces import AnswerStart, IsEnd, StepResult
-from app.engine.ngram import NOTHING, Continuation, NgramIndex
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import IsEnd
+from app.engine.sources import Source
 from app.engine.types import Draft
 
 
@@ -19,13 +21,15 @@ class Proposal:
     Attributes:
         tokens: The tokens so far.
         products: For each token, the probability that it and all before it are accepted.
-        features: For each token, whether the draft model proposed it, and its confidence or n-gram support.
+        confidences: For each token, the value of its source.
+        sources: For each token, its source.
         ends: Whether the last token ends the answer.
     """
 
     tokens: list[int] = field(default_factory=list)
     products: list[float] = field(default_factory=list)
-    features: list[tuple[bool, float]] = field(default_factory=list)
+    confidences: list[float] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     ends: bool = False
 
     @property
@@ -41,10 +45,20 @@ class Proposal:
         """Return the probability that all tokens so far are accepted."""
         return self.products[-1] if self.products else 1.0
 
+    def extend(self, draft: Draft, table: AcceptanceTable, is_end: IsEnd) -> None:
+        """Append the draft of a free source, up to a token that ends the answer."""
+        n = next((n for n, token in enumerate(draft.tokens, start=1) if is_end(token)), 0)
+        self.ends, n = n > 0, n or len(draft)
+        confidences = draft.confidences[:n]
+        probabilities = table.probabilities(confidences, len(self.tokens))
+        self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
+        self.tokens += draft.tokens[:n]
+        self.confidences += confidences
+        self.sources += draft.sources[:n]
+
     def first(self, n: int) -> Draft:
         """Return the first `n` tokens as a draft."""
-        by_model, confidences = zip(*self.features[:n], strict=True) if n else ((), ())
-        return Draft(tuple(self.tokens[:n]), tuple(self.products[:n]), sum(by_model), tuple(confidences))
+        return Draft(tuple(self.tokens[:n]), tuple(self.confidences[:n]), tuple(self.sources[:n]))
 
 
 @dataclass(slots=True)
@@ -53,6 +67,8 @@ class Attempt:
 
     Attributes:
         proposal: The draft, and what was drafted but not submitted.
+        found: The drafts of the free sources, which are judged also if they were not submitted.
+        source: The source of the draft; None before one has drafted.
         used_model: Whether the draft model took part.
         n_drafted: Tokens that it drafted.
         catch_up_ns: Nanoseconds that it spent on text it had not read.
@@ -61,69 +77,12 @@ class Attempt:
         has_failed: Whether the draft model failed.
     """
 
-    proposal: Proposal
+    proposal: Proposal = field(default_factory=Proposal)
+    found: Sequence[Draft] = ()
+    source: DraftSource | None = None
     used_model: bool = False
     n_drafted: int = 0
     catch_up_ns: int = 0
     expected: float = 0.0
     batch_size: int = 1
     has_failed: bool = False
-
-
-class NgramSource:
-    """N-gram drafting as a source of drafts; without an index it proposes nothing.
-
-    It learns from every step, also from those that did not use it, and updates the table of acceptance by support.
-    """
-
-    def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:
-        self.index = index
-        self._table = table
-        self._is_end: IsEnd = lambda token: False
-        self.found = NOTHING
-        """The continuation of the text before this step."""
-
-    def follow(self, start: AnswerStart) -> None:
-        """Index the text before a new answer."""
-        self._is_end = start.is_end
-        if self.index is not None:
-            self.index.follow(start.sequence)
-
-    def find(self, limit: int) -> None:
-        """Find a continuation of the text."""
-        self.found = self.index.continuation((), limit) if self.index is not None else NOTHING
-
-    def proposal(self) -> Proposal:
-        """Return the continuation that `find` found, as a proposal."""
-        proposal = Proposal()
-        self._extend(proposal, self.found)
-        return proposal
-
-    def extend(self, proposal: Proposal, limit: int) -> None:
-        """Append a continuation to a proposal of the draft model."""
-        if self.index is not None and len(proposal.tokens) < limit and not proposal.ends:
-            self._extend(proposal, self.index.continuation(proposal.tokens, limit - len(proposal.tokens)))
-
-    def _extend(self, proposal: Proposal, found: Continuation) -> None:
-        tokens = found.tokens
-        for n, token in enumerate(tokens, start=1):
-            if self._is_end(token):
-                tokens, proposal.ends = tokens[:n], True
-                break
-        support = found.support[: len(tokens)]
-        probabilities = self._table.probabilities(support, len(proposal.tokens))
-        proposal.tokens += tokens
-        proposal.products += islice(accumulate(probabilities, mul, initial=proposal.survival), 1, None)
-        proposal.features += [(False, value) for value in support]
-
-    def learn(self, result: StepResult) -> None:
-        """Learn whether the continuation was right, also if it was not submitted; index the step's tokens."""
-        labels: list[tuple[float, int, bool]] = []
-        found = zip(self.found.tokens, self.found.support, result.tokens, strict=False)
-        for depth, (proposed, support, token) in enumerate(found):
-            labels.append((support, depth, proposed == token))
-            if proposed != token:
-                break
-        self._table.observe(labels)
-        if self.index is not None:
-            self.index.grow(result.tokens)

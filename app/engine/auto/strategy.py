@@ -15,10 +15,10 @@ from app.engine.auto.acceptance import RunLength
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.proposal import Attempt, NgramSource, Proposal
+from app.engine.auto.proposal import Attempt, Proposal
 from app.engine.auto.rule import Rule, impossibility
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict
-from app.engine.ngram import NgramIndex
+from app.engine.draft_source import DraftSource
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, StepResult, Verdict
 from app.engine.sources import RETRIED, Source
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
 
@@ -36,23 +36,36 @@ _BUSY_STATUS: Reason = ("off", "paused: system is busy")
 _BASELINE_STATUS: Reason = ("off", "one token without a draft, to measure the speedup")
 
 
+def _take(depth: int, confidence: float) -> Verdict:
+    return Verdict.TAKE
+
+
+def _judged(draft: Draft, tokens: Sequence[int]) -> list[tuple[float, int, bool]]:
+    """Return confidence, depth and whether the target chose it, up to the first token that it did not choose."""
+    labels: list[tuple[float, int, bool]] = []
+    for depth, (proposed, confidence, token) in enumerate(zip(draft.tokens, draft.confidences, tokens, strict=False)):
+        labels.append((confidence, depth, proposed == token))
+        if proposed != token:
+            break
+    return labels
+
+
 class AutomaticDrafting:
     """Choose sources and draft lengths by measurement. One object serves one answer.
 
-    It updates the statistics of the pair. `drafter` is None for n-gram drafting alone, `index` for none.
+    It updates the statistics of the pair. Of the sources, at most one is not free; it is called the draft model here.
     """
 
     def __init__(
         self,
         statistics: PairStatistics,
-        drafter: ModelDrafting | None,
-        index: NgramIndex | None,
+        sources: Sequence[DraftSource],
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self.statistics = statistics
+        self._free = [source for source in sources if source.kind.is_free]
+        drafter = next((source for source in sources if not source.kind.is_free), None)
         self._drafter = self._first_drafter = drafter
-        self._kind: Source = drafter.kind if drafter is not None else Source.MODEL
-        self._ngram = NgramSource(index, statistics.ngram)
         self._backlog = Backlog(statistics, drafter, clock)
         self._speed = AnswerSpeed()
         self._stalls = Stalls()
@@ -60,7 +73,7 @@ class AutomaticDrafting:
         self._is_end: IsEnd = lambda token: False
         self._run_length = RunLength()
         self._all_predicted = False
-        self._attempt = Attempt(Proposal())
+        self._attempt = Attempt()
         self._has_failed = False
         self._impossible = ""
         self._reason: Reason | None = None
@@ -77,10 +90,12 @@ class AutomaticDrafting:
         if self._drafter is not None:
             self._impossible = impossibility(self.statistics.costs, n_past, self._drafter.longest)
             if self._impossible:
-                self._drafter.rest()
+                self._drafter.pause()
         self.statistics.begin_answer(idle=bool(self._impossible))
         self._is_end = start.is_end
-        self._ngram.follow(start)
+        for source in self._free:
+            for _ in source.begin(start.sequence, cancelled):
+                pass
         self._backlog.begin(start)
         try:
             if self._may_use_model(n_past):
@@ -95,21 +110,20 @@ class AutomaticDrafting:
             self._reason = self._reason or self._explain()
         else:
             self._reason = _BUSY_STATUS if self._stalls.waiting else None
-        self._attempt = attempt = Attempt(Proposal())
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
-        self._ngram.find(limit)
+        found = [source.draft(sequence, limit, _take) for source in self._free]
+        self._attempt = attempt = Attempt(found=found)
         if limit > 0 and self.statistics.is_check_due:
             self._reason = self._reason or _BASELINE_STATUS
         if self._reason or not self.statistics.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.statistics.costs, n_past, self._rate(n_past))
-        attempt.proposal = self._ngram.proposal()
-        value, n = rule.best_submission(attempt.proposal.gains, wealth=self.statistics.ledger.wealth)
+        value, n = self._weigh_found(rule)
         # Without an n-gram draft, the model drafts at least one token: its confidence shows what kind of text this is.
         is_better = n == 0 or rule.best_lookahead((), self._run_length.survival, limit) > value
-        found = attempt.proposal
-        predicts_end = found.ends and len(found.tokens) == 1 and found.survival >= _SURE_OF_END
+        free = attempt.proposal
+        predicts_end = free.ends and len(free.tokens) == 1 and free.survival >= _SURE_OF_END
         use_model = is_better and self._may_use_model(n_past) and not predicts_end
         if use_model and self._backlog.unread:
             if n == 0:
@@ -117,28 +131,42 @@ class AutomaticDrafting:
                 self._backlog.read_piece(sequence)
                 attempt.catch_up_ns = self._clock() - started
         elif use_model:
-            attempt.proposal = Proposal()
+            attempt.proposal, attempt.source = Proposal(), self._drafter
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(attempt.proposal.gains)
             attempt.expected = value - rule.rate * self._drafting_ns(n_past)
             attempt.expected -= 1.0 - rule.rate * self.statistics.costs.target_ns(1, n_past)
         return attempt.proposal.first(n)
 
+    def _weigh_found(self, rule: Rule) -> tuple[float, int]:
+        """Take the most valuable draft of a free source; return its value and the length to submit."""
+        attempt, statistics = self._attempt, self.statistics
+        best: tuple[float, int] | None = None
+        for source, draft in zip(self._free, attempt.found, strict=True):
+            if draft:
+                proposal = Proposal()
+                proposal.extend(draft, statistics.table(source.kind), self._is_end)
+                weighed = rule.best_submission(proposal.gains, wealth=statistics.ledger.wealth)
+                if best is None or weighed[0] > best[0]:
+                    best, attempt.proposal, attempt.source = weighed, proposal, source
+        return best or rule.best_submission(())
+
     def _draft_with_model(self, sequence: Sequence[int], limit: int, rule: Rule) -> None:
-        """Draft while further tokens are worth their cost, then append an n-gram draft."""
+        """Draft while further tokens are worth their cost, then append the draft of a free source."""
         assert self._drafter is not None
-        attempt, run_length = self._attempt, self._run_length
+        attempt, run_length, kind = self._attempt, self._run_length, self._drafter.kind
         proposal, most = attempt.proposal, min(limit, run_length.limit, self._drafter.longest)
-        attempt.used_model = True
+        table, attempt.used_model = self.statistics.table(kind), True
         started = self._clock()
         self._backlog.catch_up(sequence)
         caught_up = self._clock()
         attempt.catch_up_ns = caught_up - started
 
         def judge(depth: int, confidence: float) -> Verdict:
-            probability = self.statistics.model.probability(confidence, depth)
+            probability = table.probability(confidence, depth)
             proposal.products.append(proposal.survival * probability)
-            proposal.features.append((True, confidence))
+            proposal.confidences.append(confidence)
+            proposal.sources.append(kind)
             further = rule.best_lookahead(proposal.products, run_length.survival, most)
             return Verdict.TAKE if further > rule.best_submission(proposal.products)[0] else Verdict.LAST
 
@@ -147,7 +175,10 @@ class AutomaticDrafting:
         proposal.ends = len(draft) > 0 and self._is_end(draft.tokens[-1])
         attempt.n_drafted = len(draft)
         self.statistics.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
-        self._ngram.extend(proposal, limit)
+        for source in self._free:
+            if len(proposal.tokens) < limit and not proposal.ends:
+                further = source.draft([*sequence, *proposal.tokens], limit - len(proposal.tokens), _take)
+                proposal.extend(further, self.statistics.table(source.kind), self._is_end)
 
     def _drafting_ns(self, n_past: int) -> float:
         """Return the expected time that the draft model spent in this step."""
@@ -157,7 +188,7 @@ class AutomaticDrafting:
     def lose_model(self) -> None:
         """Go on with n-gram drafting alone."""
         self._drafter, self._has_failed = None, True
-        self._attempt = Attempt(Proposal(), has_failed=True)
+        self._attempt = Attempt(found=self._attempt.found, has_failed=True)
 
     def _rate(self, n_past: int) -> float:
         return self._speed.rate(self.statistics.costs.target_ns(1, n_past))
@@ -191,8 +222,8 @@ class AutomaticDrafting:
         rate = self._rate(result.n_past)
         attempt.batch_size = batch_size
         self._learn_acceptance(result)
-        if self._drafter is not None and attempt.used_model:
-            self._drafter.accept(result.n_accepted)
+        if self._drafter is not None:
+            self._drafter.accept(result.tokens, result.n_accepted)
         n = len(result.tokens)
         if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * single_ns))
@@ -212,7 +243,10 @@ class AutomaticDrafting:
             single_ns=target_ns if batch_size == 1 else None,
             stretch=result.stretch,
         )
-        self._ngram.learn(result)
+        for source, draft in zip(self._free, attempt.found, strict=False):
+            statistics.table(source.kind).observe(_judged(draft, result.tokens))
+        for source in self._free:
+            source.accept(result.tokens, result.n_accepted)
 
     def _learn_acceptance(self, result: StepResult) -> None:
         """Learn which drafted tokens the target chose, up to the first that it did not."""
@@ -220,18 +254,18 @@ class AutomaticDrafting:
         labels: list[tuple[float, int, bool]] = []
         # After a step whose tokens were all predicted, the next token follows an accepted one.
         follows_accepted, self._all_predicted = self._all_predicted, False
-        for depth, (by_model, confidence) in enumerate(proposal.features):
+        for depth, (source, confidence) in enumerate(zip(proposal.sources, proposal.confidences, strict=True)):
             # The target's own token also judges the first drafted token that was not submitted.
             if depth >= len(result.tokens):
                 break
             accepted = proposal.tokens[depth] == result.tokens[depth]
-            if by_model:
+            if not source.is_free:
                 labels.append((confidence, depth, accepted))
                 if depth > 0 or follows_accepted:
                     self._run_length.observe_token(accepted=accepted)
             if not accepted:
                 break
-            self._all_predicted = by_model and depth == len(result.tokens) - 1
+            self._all_predicted = not source.is_free and depth == len(result.tokens) - 1
         self.statistics.model.observe(labels)
         self._run_length.observe_draft(self._attempt.n_drafted, [accepted for *_, accepted in labels])
 
@@ -242,20 +276,21 @@ class AutomaticDrafting:
         speed = self._speed
         return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured, self._kind)
 
+    @property
+    def _kind(self) -> Source:
+        return self._first_drafter.kind if self._first_drafter is not None else Source.MODEL
+
     def _explain(self) -> Reason:
         """Return source and reason of the last step."""
         attempt, ledger = self._attempt, self.statistics.ledger
         has_model = self._first_drafter is not None
-        if attempt.used_model:
-            kind = self._kind
+        if attempt.source is not None and (attempt.used_model or attempt.batch_size > 1):
+            why = attempt.source.reason
             if attempt.batch_size == 1:
-                return kind, "the draft was too unsure"
-            survival = self._run_length.survival
-            if self._run_length.is_known:
-                return kind, f"{survival:.0%} of drafted tokens accepted"
-            return kind, f"the {kind.label} proposes tokens"
-        if attempt.proposal.tokens and attempt.batch_size > 1:
-            return Source.NGRAM, f"the last {self._ngram.found.match_length} tokens occurred before"
+                why = "the draft was too unsure"
+            elif attempt.used_model and self._run_length.is_known:
+                why = f"{self._run_length.survival:.0%} of drafted tokens accepted"
+            return attempt.source.kind, why
         if self._has_failed:
             why = self._kind.failed
         elif ledger.blocked:
@@ -263,7 +298,7 @@ class AutomaticDrafting:
             if not ledger.allows_any:
                 return "off", why
         elif not has_model:
-            return "off", "no n-gram match" if self._ngram.index is not None else "no draft model, and n-gram is off"
+            return "off", "no n-gram match" if self._free else "no draft model, and n-gram is off"
         elif self._impossible:
             why = self._impossible
         elif not self._backlog.is_worth_reading:
@@ -275,4 +310,4 @@ class AutomaticDrafting:
         else:
             return "off", "single tokens are faster"
         # With n-gram drafting on, the reason is about the drafter only.
-        return "off", self._kind.turned_off(why) if has_model and self._ngram.index is not None else why
+        return "off", self._kind.turned_off(why) if has_model and self._free else why

@@ -1,7 +1,7 @@
 """Text of a model in segments, and the stop strings that span them.
 
 Each stage of `app.engine.text.stream` takes segments and returns segments. It holds back only text that it cannot
-decide yet, and keeps the origin of each piece.
+decide yet, and keeps the source of each piece.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from app.engine.types import Origin
+from app.engine.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Complete characters with the origin of the token that completed them, and whether they are reasoning."""
+    """Complete characters, the source that drafted the token which completed them, and whether they are reasoning.
+
+    The source is None for the target's own tokens.
+    """
 
     text: str
-    origin: Origin
+    source: Source | None = None
     reasoning: bool = False
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
+from app.engine.sources import Source
 from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup, ReasoningSplitter
 from app.engine.text.segments import Segment, StopScanner
-from app.engine.types import Origin
 
 
 class TextStream:
@@ -35,7 +35,7 @@ class TextStream:
         self._reasoning = ReasoningSplitter(markup, part, begun=begun)
         self._stops = StopScanner(stops)
         self._marks = markup.marks
-        self._last_origin = Origin.TARGET
+        self._last_source: Source | None = None
 
     @property
     def stopped(self) -> bool:
@@ -47,12 +47,12 @@ class TextStream:
         """Return the stop string that was reached; "" for none."""
         return self._stops.found
 
-    def push(self, piece: bytes, origin: Origin, token: int | None = None) -> list[Segment]:
+    def push(self, piece: bytes, source: Source | None = None, token: int | None = None) -> list[Segment]:
         """Add one token; return the segments that can be shown now.
 
         `piece` is its text, empty for a control token; `token` is its id, which identifies marks.
         """
-        self._last_origin = origin
+        self._last_source = source
         surrogate = self._marks.get(token) if token is not None else None
         if surrogate is None:
             return self._pass(self._decoder.decode(piece))
@@ -76,7 +76,7 @@ class TextStream:
     def _pass(self, text: str) -> list[Segment]:
         if not text:
             return []
-        shown = self._ends.push(Segment(text, self._last_origin))
+        shown = self._ends.push(Segment(text, self._last_source))
         return [out for segment in shown for out in self._without_stops(self._reasoning.push(segment))]
 
     def _without_stops(self, segments: Sequence[Segment]) -> list[Segment]:

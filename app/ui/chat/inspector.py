@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from app.core.printable import printable
 from app.engine.sources import Source
-from app.engine.types import Origin
 from app.ui.key_names import key
 from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.ui.text import MARK
@@ -184,7 +183,7 @@ def _piece(piece: bytes, style: str) -> Content:
 
 def _drafted_style(details: StepDetails, depth: int) -> str:
     """Return the style of an accepted drafted token."""
-    return STYLES[Origin.DRAFT if depth < details.n_model else Origin.NGRAM]
+    return STYLES.of(details.sources[depth])
 
 
 # The list of steps
@@ -214,8 +213,8 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
 
 
 def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
-    drafted, by_model = len(details.drafted), details.n_model
-    sources = [name for name, count in (("draft model", by_model), ("n-gram", drafted - by_model)) if count]
+    drafted = len(details.drafted)
+    sources = [s.label if len(s.label) <= _WIDTHS[1] else s.brief for s in dict.fromkeys(details.sources)]
     accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
     source = sources[0] if len(sources) == 1 else "both" if sources else "no draft"
     return f"{details.number:,}", source, accepted, f"{details.total_ns / 1e6:.1f} ms"

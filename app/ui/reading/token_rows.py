@@ -5,50 +5,62 @@ The draft model or draft layer is teal, n-gram drafting is underlined teal, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from textual.content import Content, Span
 
 from app.core.printable import printable
+from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 from app.ui.reading.rows import Row, spaced_content
 
-STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
-COLORLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
-LEGEND = {
-    Origin.DRAFT: ("teal = {drafter}", "draft"),
-    Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
-    Origin.TARGET: ("amber = target", "target"),
-}
-"""Legend of the token view, with and without the color names."""
+
+class TokenStyles(NamedTuple):
+    """Styles of tokens by their source: a model, a free source, or the target itself."""
+
+    model: str
+    free: str
+    target: str
+
+    def of(self, source: Source | None) -> str:
+        """Return the style for a source; None for the target's own tokens."""
+        if source is None:
+            return self.target
+        return self.free if source.is_free else self.model
+
+
+STYLES = TokenStyles("$draft", "underline $draft", "$target")
+COLORLESS = TokenStyles("", "italic", "bold underline")
+_NAMES = TokenStyles("teal = {drafter}", f"underlined teal = {Source.NGRAM.label}", "amber = target")
+_COLORLESS_NAMES = TokenStyles("draft", Source.NGRAM.label, "target")
 LINE_END = "⏎"
 _MAX_ROW_CHARACTERS = 2_000
 """Characters of a row; a longer line is continued by the next row."""
 
 
-def legend(styles: Mapping[Origin, str], room: int, drafter: str) -> Content:
-    """Return the names of all origins, each in its own style.
+def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
+    """Return the names of all sources, each in its own style.
 
     Args:
-        styles: The style of each origin.
+        styles: The style of each source.
         room: Available cells; colors are named if they fit and are shown.
         drafter: Name of the source other than n-grams.
     """
-    for brief in (styles is not STYLES, True):
-        names = {origin: LEGEND[origin][brief].format(drafter=drafter) for origin in styles}
-        found = Content(", ").join(Content.styled(names[origin], style) for origin, style in styles.items())
+    for names in (_NAMES, _COLORLESS_NAMES) if styles is STYLES else (_COLORLESS_NAMES,):
+        entries = zip(names, styles, strict=True)
+        found = Content(", ").join(Content.styled(name.format(drafter=drafter), style) for name, style in entries)
         if found.cell_length <= room:
             return found
     return Content("")
 
 
-Run = tuple[str, Origin | None]
-"""A text and its origin; None between reasoning and answer."""
+Run = tuple[str, Source | None]
+"""A text and the source that drafted it, None for the target's own; an empty text between reasoning and answer."""
 
 
 class TokenRuns:
-    """Texts of an answer with their origins, oldest first."""
+    """Texts of an answer with their sources, oldest first."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -64,7 +76,7 @@ class TokenRuns:
             if self._is_reasoning not in (None, segment.reasoning):
                 fresh.append(("", None))
             self._is_reasoning = segment.reasoning
-            fresh.append((segment.text, segment.origin))
+            fresh.append((segment.text, segment.source))
         self.runs += fresh
         return fresh
 
@@ -73,13 +85,13 @@ class TokenDocument:
     """Growing plain text with visible line ends, which are tokens too.
 
     Args:
-        styles: The style of each origin.
+        styles: The style of each source.
 
     Attributes:
         frozen: Rows that never change again.
     """
 
-    def __init__(self, styles: Mapping[Origin, str] = STYLES) -> None:
+    def __init__(self, styles: TokenStyles = STYLES) -> None:
         self._styles = styles
         self.frozen: list[Row] = []
         self._text = ""
@@ -94,8 +106,8 @@ class TokenDocument:
         return [self._row()] if self._text else []
 
     def append(self, runs: Iterable[Run]) -> None:
-        for text, origin in runs:
-            if origin is None:
+        for text, source in runs:
+            if not text:
                 # A blank row between reasoning and answer.
                 if self._text:
                     self._freeze(joined=False)
@@ -104,7 +116,7 @@ class TokenDocument:
             text = printable(text, self._last)
             self._last = text[-1:] or self._last
             for line in text.splitlines(keepends=True):
-                self._add(line, self._styles[origin])
+                self._add(line, self._styles.of(source))
 
     def _add(self, line: str, style: str) -> None:
         rest = line.removesuffix("\n")

@@ -130,7 +130,7 @@ class AnswerMessage(MessageView):
 
     Args:
         node: The answer, or the prompt.
-        token_runs: Origins of its tokens, if known.
+        token_runs: Sources of its tokens, if known.
         shows_tokens: True to show these.
         shows_reasoning: True to open the reasoning.
     """
@@ -157,7 +157,7 @@ class AnswerMessage(MessageView):
         self._add(node.text if is_answer else "")
         is_new = not (self.text or self.reasoning.text)
         self.token_runs = token_runs or (TokenRuns() if is_new else None)
-        """Origins of all tokens; None if the beginning of the answer was not seen."""
+        """Sources of all tokens; None if the beginning of the answer was not seen."""
         self.tokens: TokenView | None = None
         self._note = "waiting for the models" if node.id < 0 else ""
         self._is_final = False

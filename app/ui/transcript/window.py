@@ -36,7 +36,7 @@ class Item:
         node: The message as it was last shown; None for a notice.
         is_answer: True for an answer, and for the reason why a prompt has none.
         widget: None while the message is not mounted; a notice always has one.
-        token_runs: Origins of the tokens of an answer that was mounted, if known.
+        token_runs: Sources of the tokens of an answer that was mounted, if known.
     """
 
     node: Node | None = None

@@ -6,6 +6,7 @@ import pytest
 
 from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import FirstCosts
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import NO_DRAFT, Draft, Step
 
@@ -29,7 +30,7 @@ def learned(*, batches: dict[int, int], max_batch: int = 63, draft_share: float 
 def test_single_tokens_without_a_draft_are_counted_and_one_slow_one_is_ignored() -> None:
     first = FirstCosts(63, 1.0)
     first.observe_probe(1, 900)
-    seen = [step(9, is_first=True), step(9, Draft((1,), n_model=1)), step(51)]
+    seen = [step(9, is_first=True), step(9, Draft.of(Source.MODEL, (1,), (0.9,))), step(51)]
     assert not any(map(first.observe, seen))
     assert first.observe(step(52))
     assert first.profile().batch_ns[1] == 52

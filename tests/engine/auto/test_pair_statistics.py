@@ -10,6 +10,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import AnswerStart
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
@@ -111,8 +112,13 @@ class TestSlowedMeasurement:
             assert not known.why_remeasure
 
 
+def drafter_of(pair: FakePair) -> DraftSource:
+    assert pair.drafter is not None
+    return pair.drafter
+
+
 def begin_answer(known: PairStatistics, pair: FakePair) -> None:
-    for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(AnswerStart([1, 2, 3], 10), lambda: False):
+    for _ in AutomaticDrafting(known, [drafter_of(pair)], lambda: 0).begin(AnswerStart([1, 2, 3], 10), lambda: False):
         pass
 
 
@@ -153,7 +159,7 @@ def test_answers_with_a_long_context_can_be_idle_too() -> None:
     known, pair = PairStatistics(CostModel(profile)), new_pair()
     for length, idle in ((3, 0), (3000, 1)):
         start = AnswerStart([1] * length, 10)
-        for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(start, lambda: False):
+        for _ in AutomaticDrafting(known, [drafter_of(pair)], lambda: 0).begin(start, lambda: False):
             pass
         assert known.idle_answers == idle
 

@@ -17,10 +17,12 @@ from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
+from app.engine.draft_source import DraftSource
 from app.engine.fixed import NoDrafting
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Strategy
+from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import MAX_DRAFT, NO_DRAFT, DraftParams, Step
+from app.engine.types import NO_DRAFT, DraftParams, Step
 from tests.bench.policies import automatic, measured
 from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
@@ -150,33 +152,27 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
 
 class TestImpossibleDrafting:
     def test_the_draft_model_is_never_called(self) -> None:
-        class UncallableDraft:
-            kind = "model"
-            native_ns = 0
-            longest = MAX_DRAFT
+        class UncallableDraft(DraftSource):
             follows = False
-
-            def rest(self) -> None:
-                pass
 
             def unread(self, tokens: Sequence[int]) -> int:
                 return len(tokens)
 
-            def __getattr__(self, name: str) -> object:
-                raise AssertionError(f"the draft model was called: {name}")
+            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+                raise AssertionError("the draft model was called")
 
         curve = curves()["hopeless"]
         statistics = measured(curve)
 
-        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            return AutomaticDrafting(statistics, UncallableDraft(), None, clock)  # type: ignore[arg-type]
+        def make(drafter: DraftSource, clock: Clock) -> Strategy:
+            return AutomaticDrafting(statistics, [UncallableDraft(Source.MODEL)], clock)
 
         for trace in traces():
             assert replay(trace, curve, make).cost == pytest.approx(baseline_cost(trace, curve))
 
     def test_the_reason_is_shown(self) -> None:
         curve = curves()["hopeless"]
-        strategy = AutomaticDrafting(measured(curve), RecordedDraft(TINY, 0.0, lambda cost: None), None)
+        strategy = AutomaticDrafting(measured(curve), [RecordedDraft(TINY, 0.0, lambda cost: None)])
         for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
             pass
 
@@ -214,7 +210,7 @@ class TestLongPrompts:
                 read.append(len(tokens))
                 return iter(())
 
-        strategy = AutomaticDrafting(statistics, Reader(edit, 0.0, lambda cost: None), None)
+        strategy = AutomaticDrafting(statistics, [Reader(edit, 0.0, lambda cost: None)])
         for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
             pass
 
@@ -265,9 +261,9 @@ class TestExpensiveReading:
         statistics = measured(curve)
         statistics.gain, statistics.trial.on = gain, False
         code = next(trace for trace in traces() if trace.kind == "code")
-        drafted = [result.draft.n_model for result in replay(code, curve, automatic(statistics)).steps]
+        steps = replay(code, curve, automatic(statistics)).steps
 
-        assert any(drafted) == (gain > 0)
+        assert any(Source.MODEL in step.draft.sources for step in steps) == (gain > 0)
 
 
 class TestDocuments:
@@ -281,7 +277,7 @@ class TestDocuments:
         trace = next(trace for trace in traces() if trace.kind == "code")
         return [
             sum(
-                result.draft.n_model
+                result.draft.sources.count(Source.MODEL)
                 for result in replay(
                     replace(trace, prompt=(*document, *trace.prompt)), self.CURVE, automatic(statistics, ngram=False)
                 ).steps

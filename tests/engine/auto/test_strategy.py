@@ -12,8 +12,10 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.types import NO_DRAFT
+from app.engine.sources import Source
+from app.engine.types import NO_DRAFT, Draft
 from tests.engine.generating import ConstantDraft
+from tests.replay import chain
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 PROMPT = list(range(1, 200))
@@ -26,7 +28,11 @@ def statistics_of(batch_ns: dict[int, float] = CHEAP, draft_ns: float = 10.0) ->
 
 def automatic(known: PairStatistics, drafter: ConstantDraft | None, index: NgramIndex | None) -> AutomaticDrafting:
     """Return a strategy whose drafts take no time."""
-    return AutomaticDrafting(known, drafter, index, lambda: 0)
+    return AutomaticDrafting(known, chain(drafter, index), lambda: 0)
+
+
+def n_model(draft: Draft) -> int:
+    return draft.sources.count(Source.MODEL)
 
 
 def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> AutomaticDrafting:
@@ -39,7 +45,7 @@ def run_step(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) ->
     """Run a step in which the target accepts the whole draft or none of it."""
     draft = strategy.propose(text, ROOM)
     tokens = (*draft.tokens, 5000 + len(text)) if accepted else (5000 + len(text),)
-    strategy.observe(StepResult(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * draft.n_model))
+    strategy.observe(StepResult(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * n_model(draft)))
     text.extend(tokens)
 
 
@@ -96,7 +102,7 @@ def test_the_acceptance_is_shown_after_enough_steps() -> None:
 def test_the_single_token_after_a_stall_shows_that_the_system_is_busy() -> None:
     strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
     draft = strategy.propose(text, ROOM)
-    strategy.observe(StepResult(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * draft.n_model))
+    strategy.observe(StepResult(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * n_model(draft)))
     text += [*draft.tokens, 5000]
     run_step(strategy, text, accepted=True)
     paused = strategy.status

@@ -11,7 +11,6 @@ from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.call_reader import CallReader
 from app.engine.text.reasoning import ReasoningMarkup
 from app.engine.text.stream import TextStream
-from app.engine.types import Origin
 from app.llama.reasoning_markup import markup_of
 from tests.engine.text.reading import Reading, tool
 
@@ -37,7 +36,7 @@ def read(markup: ReasoningMarkup, text: str) -> Reading:
         letters = [(bytes([byte]), byte) for byte in part.encode()]
         mark = [(part.encode() if is_call_mark(part) else b"", ids.get(part, 0))]
         for piece, token in mark if part in ids else letters:
-            for segment in stream.push(piece, Origin.TARGET, token):
+            for segment in stream.push(piece, None, token):
                 found.add(reader.push(segment.text, reasoning=segment.reasoning))
     for segment in stream.flush():
         found.add(reader.push(segment.text, reasoning=segment.reasoning))

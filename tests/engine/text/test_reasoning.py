@@ -6,7 +6,6 @@ import pytest
 
 from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup
 from app.engine.text.stream import TextStream
-from app.engine.types import Origin
 from app.llama.reasoning_markup import markup_of
 
 CHANNELS = markup_of("<|start|>{{ role }}<|channel|>final<|message|>")
@@ -52,7 +51,7 @@ class Vocabulary:
     ) -> tuple[str, str]:
         """Return the reasoning and the answer."""
         stream = TextStream(stops, markup=markup.with_tokens(self.ids), part=part)
-        segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
+        segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), None, token)]
         segments += stream.flush()
         reasoning, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
         return reasoning, text
@@ -217,8 +216,8 @@ def test_a_mark_in_the_answer_has_the_text_of_llama_cpp() -> None:
 
 def test_a_mark_ends_an_incomplete_character() -> None:
     stream = TextStream(markup=BRACKETS.with_tokens(MISTRAL.ids), part=AnswerPart.THINKING)
-    shown = stream.push(b"a\xe2\x82", Origin.TARGET) + stream.push(b"", Origin.TARGET, MISTRAL.ids["[/THINK]"])
-    shown += stream.push(b"b", Origin.TARGET)
+    shown = stream.push(b"a\xe2\x82") + stream.push(b"", None, MISTRAL.ids["[/THINK]"])
+    shown += stream.push(b"b")
     assert [(s.text, s.reasoning) for s in shown] == [("a", True), ("\ufffd", True), ("b", False)]
 
 
@@ -230,7 +229,7 @@ def test_a_stop_string_ends_the_answer_but_not_the_reasoning(stop: str) -> None:
 
 def test_an_end_of_turn_mark_in_text_form_ends_the_reasoning() -> None:
     stream = TextStream(ends=["<|im_end|>"], part=AnswerPart.THINKING)
-    shown = stream.push(b"Hm.<|im_end|>", Origin.TARGET)
+    shown = stream.push(b"Hm.<|im_end|>")
     assert [(s.text, s.reasoning) for s in shown] == [("Hm.", True)]
     assert stream.stopped
 

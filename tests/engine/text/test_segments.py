@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.engine.sources import Source
 from app.engine.text.segments import Segment, cut, held_back, text_of
-from app.engine.types import Origin
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ def test_the_beginning_of_a_marker_is_held_back(tail: str, expected: int) -> Non
 
 @pytest.mark.parametrize("length", range(8))
 def test_a_run_of_segments_is_cut_anywhere(length: int) -> None:
-    run = [Segment("abc", Origin.DRAFT), Segment("de", Origin.TARGET)]
+    run = [Segment("abc", Source.MODEL), Segment("de")]
     head, rest = cut(run, length)
 
     assert (text_of(head), text_of(rest)) == ("abcde"[:length], "abcde"[length:])
-    assert {s.origin for s in head if s.text in ("a", "ab", "abc")} <= {Origin.DRAFT}
+    assert {s.source for s in head if s.text in ("a", "ab", "abc")} <= {Source.MODEL}

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.engine.sources import Source
 from app.engine.text.reasoning import AnswerPart
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.types import Origin
 
 
 def shown(stream: TextStream, *pieces: bytes | str) -> list[Segment]:
     out: list[Segment] = []
     for piece in pieces:
-        out += stream.push(piece.encode() if isinstance(piece, str) else piece, Origin.TARGET)
+        out += stream.push(piece.encode() if isinstance(piece, str) else piece)
     return out + stream.flush()
 
 
@@ -28,15 +28,15 @@ class TestCharacters:
         stream = TextStream()
         euro = "€".encode()
 
-        assert stream.push(euro[:1], Origin.TARGET) == []
-        assert stream.push(euro[1:2], Origin.TARGET) == []
-        assert stream.push(euro[2:] + b"5", Origin.TARGET) == [Segment("€5", Origin.TARGET)]
+        assert stream.push(euro[:1]) == []
+        assert stream.push(euro[1:2]) == []
+        assert stream.push(euro[2:] + b"5") == [Segment("€5")]
 
     def test_a_character_has_the_origin_of_the_token_that_completes_it(self) -> None:
         stream = TextStream()
-        stream.push("é".encode()[:1], Origin.DRAFT)
+        stream.push("é".encode()[:1], Source.MODEL)
 
-        assert stream.push("é".encode()[1:], Origin.TARGET) == [Segment("é", Origin.TARGET)]
+        assert stream.push("é".encode()[1:]) == [Segment("é")]
 
     def test_invalid_utf8_is_shown_as_a_replacement_character(self) -> None:
         assert text(shown(TextStream(), b"a\xff", b"b")) == "a\ufffdb"
@@ -64,8 +64,8 @@ class TestStops:
     def test_the_beginning_of_a_stop_string_is_shown_once_it_cannot_be_one(self) -> None:
         stream = TextStream(["\nUser:"])
 
-        assert text(stream.push(b"Hello\nUs", Origin.TARGET)) == "Hello"
-        assert text(stream.push(b"ing", Origin.TARGET)) == "\nUsing"
+        assert text(stream.push(b"Hello\nUs")) == "Hello"
+        assert text(stream.push(b"ing")) == "\nUsing"
         assert not stream.stopped
 
     def test_the_first_of_several_stop_strings_wins(self) -> None:
@@ -76,10 +76,10 @@ class TestStops:
 
     def test_held_segments_keep_their_origin(self) -> None:
         stream = TextStream(["abc"])
-        stream.push(b"xa", Origin.DRAFT)
-        out = stream.push(b"by", Origin.TARGET)
+        stream.push(b"xa", Source.MODEL)
+        out = stream.push(b"by")
 
-        assert out == [Segment("a", Origin.DRAFT), Segment("by", Origin.TARGET)]
+        assert out == [Segment("a", Source.MODEL), Segment("by")]
 
     @given(st.text("ab", max_size=20), st.lists(st.text("ab", min_size=1, max_size=4), max_size=3), st.integers(1, 3))
     def test_streaming_stops_where_a_search_in_the_whole_text_does(
@@ -130,7 +130,7 @@ class TestReasoning:
         assert text(out, reasoning=True) == ("a" if blanks <= 200 else "")
         assert text(out) == ("b" if blanks <= 200 else source)
         stream = TextStream()
-        assert bool(stream.push(b"\n" * blanks, Origin.TARGET)) is (blanks > 200)
+        assert bool(stream.push(b"\n" * blanks)) is (blanks > 200)
 
     def test_a_second_reasoning_mark_is_text_of_the_answer(self) -> None:
         segments = shown(TextStream(), "<think>a</think>b<think>c")
@@ -140,18 +140,18 @@ class TestReasoning:
 
 def test_a_continued_answer_keeps_its_space_and_has_no_marks() -> None:
     stream = TextStream(part=AnswerPart.ANSWER)
-    shown = stream.push(b"\n\n<think>x", Origin.TARGET) + stream.flush()
+    shown = stream.push(b"\n\n<think>x") + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
 
 
 def test_continued_reasoning_keeps_its_space_and_ends() -> None:
     stream = TextStream(part=AnswerPart.THINKING, begun=True)
-    shown = stream.push(b" more</think>\n\nYes", Origin.TARGET) + stream.flush()
+    shown = stream.push(b" more</think>\n\nYes") + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
 
 
 @pytest.mark.parametrize(("ended", "text"), [(True, "ab\ufffd"), (False, "ab")])
 def test_an_incomplete_character_is_shown_only_in_a_complete_answer(ended: bool, text: str) -> None:
     stream = TextStream()
-    shown = stream.push(b"ab\xe2\x82", Origin.TARGET) + stream.flush(ended=ended)
+    shown = stream.push(b"ab\xe2\x82") + stream.flush(ended=ended)
     assert "".join(segment.text for segment in shown) == text

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 from textual import events
 
+from app.engine.sources import Source
 from app.ui.chat.inspector import Inspector, step_rows
 from app.ui.chat.token_steps import step_spans
 from app.ui.text import MARK
 from app.ui.transcript.parts import TokenView
 from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.transcript.test_text_views import ROUND, D, T, says
+from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
@@ -70,8 +71,8 @@ def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
 
 
 def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None:
-    plain = replace(ROUND, number=9, drafted=(), n_model=0, written=(b"a",), n_accepted=0, total_ns=4_000_000)
-    newest = replace(ROUND, number=10, n_model=2)
+    plain = replace(ROUND, number=9, drafted=(), sources=(), written=(b"a",), n_accepted=0, total_ns=4_000_000)
+    newest = replace(ROUND, number=10, sources=BOTH)
     assert rows(0, newest, plain) == [
         ">    10   both          accepted 3 of 5       38.0 ms for 4 tokens, without draft 34.0 ms per token",
         "      9   no draft                             4.0 ms   a",
@@ -84,8 +85,17 @@ def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None
     assert rows(1, plain, plain, width=20) == ["      9   no draft …", ">     9   no draft …"]
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [(Source.MODEL, "draft model"), (Source.MTP, "MTP layer"), (Source.EAGLE3, "EAGLE-3"), (Source.NGRAM, "n-gram")],
+)
+def test_a_step_names_the_source_of_its_draft(source: Source, name: str) -> None:
+    (row,) = rows(0, replace(ROUND, sources=(source,) * 5))
+    assert row[9:23].strip() == name
+
+
 def test_no_column_moves_with_the_steps_in_view() -> None:
-    few, many = replace(ROUND, number=9), replace(ROUND, number=1_234, n_model=2, total_ns=1_234_000_000)
+    few, many = replace(ROUND, number=9), replace(ROUND, number=1_234, sources=BOTH, total_ns=1_234_000_000)
     (alone,), (_, beside) = rows(1, few), rows(2, many, few)
     assert alone == beside
 

@@ -11,7 +11,7 @@ from app.compare.race import Run, RunBegan, RunEnded
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.types import FinishReason, Origin
+from app.engine.types import FinishReason
 from app.settings.layers import Layer
 from app.worker.events import JobEnded, JobProgressed, Step
 from tests.ui.chat_driver import Chat, open_chat
@@ -62,7 +62,7 @@ class Comparison:
         self.engine.emit(JobProgressed(self.engine.job_number, RunBegan(side, round_)))
 
     def writes(self, text: str, stats: GenerationStats, *, thinking: bool = False) -> None:
-        segments = (Segment(text, Origin.TARGET, reasoning=thinking),)
+        segments = (Segment(text, None, reasoning=thinking),)
         self.engine.emit(Step(self.engine.job_number, segments, stats))
 
     def ends(self, run: Run, round_: int = 1) -> None:

@@ -11,7 +11,6 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.parts import TokenView
@@ -19,11 +18,11 @@ from app.worker.events import Loaded, Step, StepDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR, STATS
 
-D, N, T = Origin.DRAFT, Origin.NGRAM, Origin.TARGET
+D, N, T = Source.MODEL, Source.NGRAM, None
 ROUND = StepDetails(
     number=41,
     drafted=(b" pivot", b" =", b" items", b" len", b"("),
-    n_model=5,
+    sources=(Source.MODEL,) * 5,
     confidences=(0.97, 0.999, 0.93, 0.61, 0.58),
     written=(b" pivot", b" =", b" items", b"0"),
     n_accepted=3,
@@ -33,8 +32,10 @@ ROUND = StepDetails(
     plain_ns=34_000_000.0,
 )
 
+BOTH = (*(Source.MODEL,) * 2, *(Source.NGRAM,) * 3)
 
-def says(chat: Chat, *tokens: tuple[str, Origin], details: StepDetails | None = None) -> None:
+
+def says(chat: Chat, *tokens: tuple[str, Source | None], details: StepDetails | None = None) -> None:
     segments = tuple(Segment(text, origin) for text, origin in tokens)
     chat.engine.emit(Step(len(chat.engine.requests), segments, STATS, None, details))
 
@@ -186,9 +187,9 @@ def test_a_step_shows_drafted_and_verified_tokens_and_the_disagreement() -> None
         "target p  recorded only while f3 is open",
         "the target wrote 0; the draft said ·len (draft p .61)",
     ]
-    plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
+    plain = replace(ROUND, drafted=(), sources=(), confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
     assert lines(replace(plain, declined=None, plain_ns=None)) == ["target    [a]", "target p  .50", ""]
-    by_n_gram = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
+    by_n_gram = lines(replace(ROUND, sources=BOTH, confidences=(0.97, 0.99, None, None, None)))
     assert "n-gram, target p .08" in by_n_gram[-1]
 
 
@@ -197,7 +198,7 @@ def test_a_long_step_shows_where_it_was_decided(width: int) -> None:
     long = replace(
         ROUND,
         drafted=(b" token",) * 30,
-        n_model=30,
+        sources=(Source.MODEL,) * 30,
         confidences=(0.9,) * 30,
         written=(*(b" token",) * 25, b"other"),
         n_accepted=25,
