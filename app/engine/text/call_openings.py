@@ -16,6 +16,8 @@ from app.engine.text.call_values import Schema
 
 _NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
 _OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
+_DEFINING_KEYS = ("description", "input_schema")
+"""Keys that only the definition of a tool has."""
 _JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_TAIL = 12
 """A JSON error this close to the end of a text may be an incomplete value."""
@@ -113,14 +115,18 @@ class FormatPatterns:
                 return None
             if at >= len(text):
                 return PARTIAL
-            if key in _ARGUMENTS and name and text[at] == "{":
+            may_be_schema = depth > 1 and key == "parameters"
+            if key in _ARGUMENTS and name and text[at] == "{" and not may_be_schema:
                 return Opening(self, name, at, depth)
             if key == "function" and text[at] == "{":
                 depth, at = depth + 1, at + 1
                 continue
             value, at = _decoded(text, at)
-            if at < 0:
+            if at < 0 or key in _DEFINING_KEYS or (may_be_schema and _is_schema(value)):
+                # A model may quote the tools themselves.
                 return None
+            if may_be_schema and at > len(text):
+                return PARTIAL
             if key in _ARGUMENTS:
                 arguments = _as_arguments(value)
             elif key in _NAMES and isinstance(value, str) and at <= len(text):
@@ -148,6 +154,10 @@ def _decoded(text: str, at: int) -> tuple[Any, int]:
         return "", len(text) + 1 if may_go_on else -1
     except RecursionError:
         return "", -1
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, dict) and value.get("type") == "object" and isinstance(value.get("properties"), dict)
 
 
 def _as_arguments(value: object) -> str:
