@@ -103,7 +103,7 @@ def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
 
 
 def read_custom_tool(fields: Fields) -> dict[str, Any]:
-    """Return a tool of OpenAI that takes any text, as a function with one parameter; see `custom_call`."""
+    """Return a tool of OpenAI that takes any text, as a function with one parameter; see `custom_arguments`."""
     form = fields.object("format") or Fields({})
     # OpenAI's chat API nests the grammar once more.
     form = form.object("grammar") or form
@@ -115,17 +115,33 @@ def read_custom_tool(fields: Fields) -> dict[str, Any]:
     return read_tool(named, "parameters")
 
 
-def custom_call(fields: Fields, call_id: str) -> ToolCall:
-    """Return a call of a custom tool; its input is text."""
-    arguments = json.dumps({CUSTOM_INPUT: fields.text("input")}, ensure_ascii=False)
-    return ToolCall(fields.text("name"), arguments, call_id or new_call_id())
+def custom_arguments(fields: Fields) -> str:
+    """Return the arguments of a call of a custom tool, whose input is text."""
+    return json.dumps({CUSTOM_INPUT: fields.text("input")}, ensure_ascii=False)
+
+
+def listed_tools(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
+    """Yield the tools of a request: name for the model, namespace or an empty text, and tool.
+
+    A tool of a namespace has its own name, or, if that is taken, the namespace's in front of it.
+    """
+    taken: set[str] = set()
+    tools = fields.objects("tools")
+    groups = [("", [one for one in tools if one.text("type") != "namespace"])]
+    groups += [(one.text("name"), one.objects("tools")) for one in tools if one.text("type") == "namespace"]
+    for space, members in groups:
+        for one in members:
+            name = (one.object("custom") or one).text("name")
+            shown = f"{space}__{name}" if space and name in taken else name
+            taken.add(shown)
+            yield shown, space, one
 
 
 def custom_names(fields: Fields) -> frozenset[str]:
     """Return the names of the custom tools in a request."""
     # Anthropic calls its functions custom.
-    tools = [one for one in fields.objects("tools") if one.text("type") == "custom" and "input_schema" not in one]
-    return frozenset((one.object("custom") or one).text("name") for one in tools)
+    tools = listed_tools(fields)
+    return frozenset(name for name, _, one in tools if one.text("type") == "custom" and "input_schema" not in one)
 
 
 def custom_input(arguments: str) -> str:
@@ -200,13 +216,12 @@ def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:
 
 def _read_calls(message: Fields) -> Iterator[ToolCall]:
     for call in message.objects("tool_calls"):
-        if (custom := call.object("custom")) is not None:
-            yield custom_call(custom, call.text("id"))
-            continue
-        function = call.object("function")
+        custom = call.object("custom")
+        function = custom or call.object("function")
         if function is None:
             refuse(call.at("function"), None, "an object")
-        yield ToolCall(function.text("name"), arguments_of(function, "arguments"), call.text("id") or new_call_id())
+        arguments = custom_arguments(custom) if custom is not None else arguments_of(function, "arguments")
+        yield ToolCall(function.text("name"), arguments, call.text("id") or new_call_id())
 
 
 def request_for(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ from app.server.content import content_text, result_text
 from app.server.conversation import (
     Conversation,
     arguments_of,
-    custom_call,
+    custom_arguments,
     custom_names,
+    listed_tools,
     new_call_id,
     read_custom_tool,
     read_tool,
@@ -62,6 +63,8 @@ _CALL_EVENTS = {
     "custom_tool_call": ("custom_tool_call_input", "input"),
 }
 """Events and text field of each kind of call."""
+_SKIPPED_ITEMS = ("_call", "_output", "reference", "compaction", "compaction_trigger", "configuration_update", "snapshot")
+"""Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
 
 
 def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
@@ -86,15 +89,24 @@ def _read_conversation(fields: Fields) -> Conversation:
     if isinstance(value, str):
         messages.append(Message(Role.USER, value))
     else:
-        messages += _read_items(fields.objects("input"))
+        messages += _read_items(fields.objects("input"), {own: shown for shown, own in _names_of(fields).items()})
     # Other types of tools run on OpenAI's servers.
     kinds: dict[str, Callable[[Fields], dict[str, Any]]]
     kinds = {"function": partial(read_tool, schema="parameters"), "custom": read_custom_tool}
-    tools = [kinds[kind](one) for one in fields.objects("tools") if (kind := one.text("type")) in kinds]
+    tools = []
+    for shown, _, one in listed_tools(fields):
+        if (kind := one.text("type")) in kinds:
+            tools.append(kinds[kind](one))
+            tools[-1]["function"]["name"] = shown
     return with_tools(messages, tools, fields)
 
 
-def _read_items(items: list[Fields]) -> Iterator[Message]:
+def _names_of(fields: Fields) -> dict[str, tuple[str, str]]:
+    """Return namespace and name of the tools in namespaces, by the name for the model."""
+    return {shown: (space, one.text("name")) for shown, space, one in listed_tools(fields) if space}
+
+
+def _read_items(items: list[Fields], names: Mapping[tuple[str, str], str]) -> Iterator[Message]:
     """Yield the messages of input items; attach reasoning to the message or call after it."""
     reasoning = ""
     for item in items:
@@ -109,18 +121,19 @@ def _read_items(items: list[Fields]) -> Iterator[Message]:
             case "reasoning":
                 parts = [*item.objects("content"), *item.objects("summary")]
                 reasoning = "".join(part.text("text") for part in parts[: len(item.array("content")) or None])
-            case "function_call":
-                call = ToolCall(
-                    item.text("name"), arguments_of(item, "arguments"), item.text("call_id") or new_call_id()
-                )
-                yield Message(Role.ASSISTANT, "", reasoning, (call,))
-                reasoning = ""
-            case "custom_tool_call":
-                yield Message(Role.ASSISTANT, "", reasoning, (custom_call(item, item.text("call_id")),))
+            case "function_call" | "custom_tool_call" as kind:
+                name, id_ = item.text("name"), item.text("call_id") or new_call_id()
+                name = names.get((item.text("namespace"), name), name)
+                is_custom = kind == "custom_tool_call"
+                arguments = custom_arguments(item) if is_custom else arguments_of(item, "arguments")
+                yield Message(Role.ASSISTANT, "", reasoning, (ToolCall(name, arguments, id_),))
                 reasoning = ""
             case "function_call_output" | "custom_tool_call_output":
                 yield Message(Role.USER, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
-            case kind if not kind.endswith(("_call", "_call_output", "reference")):
+            case "agent_message":
+                # Codex passes a text from one of its agents to another.
+                yield Message(Role.USER, result_text(item))
+            case kind if not kind.endswith(_SKIPPED_ITEMS):
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
 
@@ -133,6 +146,7 @@ class ResponseFormat(Format):
     def __init__(self, names: Names, fields: Fields) -> None:
         super().__init__(names)
         self._fields = fields
+        self._names_of = _names_of(fields)
         self._n_events = 0
         self._items: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None
@@ -234,6 +248,8 @@ class ResponseFormat(Format):
     def _call_item(self, call: ToolCall) -> dict[str, Any]:
         kind = "custom_tool_call" if call.name in custom_names(self._fields) else "function_call"
         named = {"call_id": call.id, "name": call.name, _CALL_EVENTS[kind][1]: ""}
+        if call.name in self._names_of:
+            named["namespace"], named["name"] = self._names_of[call.name]
         return {"id": f"fc_{self._names.token}_{len(self._items)}", "type": kind, "status": "in_progress", **named}
 
     def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:

@@ -195,3 +195,21 @@ def test_a_cut_call_of_a_custom_tool_has_the_text_so_far(serve: Serve) -> None:
     assert choice["finish_reason"] == "length"
     assert PATCH.startswith(text)
     assert text
+
+
+def in_namespace(*names: str) -> dict[str, Any]:
+    """Return a namespace of tools, as Codex sends its own agents and MCP servers."""
+    tools = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in names]
+    return {"type": "namespace", "name": "agents", "description": "d", "tools": tools}
+
+
+@pytest.mark.parametrize(("shown", "own"), [("spawn", "spawn"), ("agents__write_file", "write_file")])
+def test_a_tool_in_a_namespace_is_called_with_its_namespace(serve: Serve, shown: str, own: str) -> None:
+    (form,) = (one for one in FORMATS if one.name == "hermes")
+    server = serve(WritingPair(written(form, [(shown, {"a": 1})])))
+    body = {**RESPONSES, "tools": [in_namespace("spawn", "write_file"), *RESPONSES["tools"]]}
+    whole = server.post("/v1/responses", body)[1]["output"]
+    (streamed,) = (data["item"] for name, data in server.stream("/v1/responses", body) if name.endswith("item.done"))
+    for item in (*whole, streamed):
+        assert (item["type"], item["namespace"], item["name"]) == ("function_call", "agents", own)
+        assert item["arguments"] == '{"a": 1}'

@@ -289,6 +289,28 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
     )
 
 
+def test_tools_in_namespaces_keep_their_names_apart() -> None:
+    function = {"type": "function", "name": "close", "parameters": {"type": "object"}}
+    calls = [
+        {"type": "function_call", "call_id": "c1", "name": "close", "arguments": "{}"},
+        {"type": "function_call", "call_id": "c2", "name": "close", "namespace": "agents", "arguments": "{}"},
+        {"type": "function_call", "call_id": "c3", "name": "patch", "namespace": "agents", "arguments": "{}"},
+    ]
+    spaces = [{"type": "namespace", "name": "agents", "tools": [function, PATCH]}]
+    request = read_response(Fields({"input": calls, "tools": [*spaces, function]}), SETTINGS)
+    assert names_of(request) == ("close", "agents__close", "patch")
+    assert [call.name for call in request.messages[0].tool_calls] == ["close", "agents__close", "patch"]
+
+
+def test_items_of_codex_that_say_nothing_to_a_model_are_left_out() -> None:
+    kinds = ("tool_search_output", "web_search_call", "compaction", "context_compaction", "configuration_update")
+    items = [{"type": kind, "id": "i1"} for kind in (*kinds, "compaction_trigger", "item_reference", "ghost_snapshot")]
+    mail = {"type": "agent_message", "author": "a", "content": [{"type": "input_text", "text": "Ready."}]}
+    asked = {"input": [{"role": "user", "content": "Go."}, *items, mail]}
+    request = read_response(Fields(asked), SETTINGS)
+    assert [message.content for message in request.messages] == ["Go.", "Ready."]
+
+
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 LEFT_OUT = "[image left out: the loaded models read text only]"
 ENCODED = base64.b64encode("Grüße".encode()).decode()
