@@ -35,6 +35,7 @@ _LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
 """White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
 _MARK_PATTERN = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
 """Literals that begin calls; other texts, such as "Action:", may stand in any answer."""
+_JSON_SIGNS = re.compile(r'"[^"]*"|[{}\[\]:,]|\$JSON')
 _REGEX_SPECIALS = re.compile(r"[\\.+*?()|\[\]{}^$/]")
 _PYTHON_WORDS = {"boolean": '"True" | "False"', "null": '"None"'}
 _DEEPEST_BARE = 4
@@ -104,7 +105,8 @@ class _Builder:
         form = self._form
         prefix, *rest = _PLACEHOLDER_PATTERN.split(form.begin.lstrip())
         lead = [*self._symbols(form.first.lstrip()), *self._symbols(prefix)]
-        calls = " | ".join(self._call(function, "".join(rest)) for function in functions)
+        names, arguments = [json.dumps(one["name"]) for one in functions], list(map(self._arguments_of, functions))
+        calls = " | ".join(self._call(*one, "".join(rest)) for one in zip(names, arguments, strict=True))
         # A token that ends the answer is no part of the call, and nothing follows it.
         is_last = one_call or any(self._controls[name] in self._ends for name in self._names.findall(form.call))
         more = "" if is_last else f"({self._text(form.between)} {self._text(form.begin.partition('$')[0])} call)*"
@@ -114,6 +116,7 @@ class _Builder:
             start = f"WHITE? ({' | '.join(heads)}) call more"
         else:
             at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK_PATTERN.search(one)), None)
+            bare = self._bare_calls(names, arguments)
             if at is None:
                 return ""
             # Control tokens in the text, such as marks of reasoning, are free.
@@ -123,7 +126,7 @@ class _Builder:
             short = (one.partition("$NAME")[0] for one in form.also if "$NAME" in one)
             marks = [lead[at:], *(self._symbols(one) for one in short if prefix.endswith(f"\n{one}"))]
             starts = " | ".join(f"{self._until(mark)} call more" for mark in marks)
-            start = f"{free}(TEXT? | {starts})"
+            start = " | ".join((f"{free}(TEXT? | {starts})", *bare))
         rules = [f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}", *self._rules]
         return "\n".join(rules) + _LARK_TERMINALS
 
@@ -162,24 +165,36 @@ class _Builder:
         first, *after = dropwhile("WHITE?".__eq__, end)
         if first[0] == "<":
             return " ".join(("TEXT?", first, *after))
-        literal = _REGEX_SPECIALS.sub(r"\\\g<0>", json.loads(first))
-        return " ".join((self._rule(f"/(?s:.*){literal}/", options="[lazy]"), *after))
+        return " ".join((self._rule(f"/(?s:.*){_escaped(json.loads(first))}/", options="[lazy]"), *after))
 
     # Calls and arguments
 
-    def _call(self, function: Mapping[str, Any], rest: str) -> str:
-        """Return the rule of a call after the text with which all calls begin."""
-        name, schema = json.dumps(function["name"]), function["parameters"]
+    def _call(self, name: str, arguments: str, rest: str) -> str:
+        """Return the rule of a call after the text with which all calls begin; `name` is a JSON string."""
         begin = self._text(rest, NAME=name, JSON=json.dumps(name), ID="ID")
         if self._header:
             begin = f"{name} {self._header}+"
+        return self._rule(begin, arguments, self._text(self._form.end))
+
+    def _arguments_of(self, function: Mapping[str, Any]) -> str:
         try:
-            arguments = self._arguments(schema, f"The schema of the tool {name}")
+            return self._arguments(function["parameters"], f"The schema of the tool {json.dumps(function['name'])}")
         except UsageError:
             if self._must_call:
                 raise
-            arguments = self._arguments({"type": "object"}, "")
-        return self._rule(begin, arguments, self._text(self._form.end))
+            return self._arguments({"type": "object"}, "")
+
+    def _bare_calls(self, names: Sequence[str], arguments: Sequence[str]) -> list[str]:
+        """Return an answer per tool that begins with a JSON object without a mark, as many models write their calls."""
+        heads = "|".join(map(_escaped, (one for one in self._form.alone if "$" not in one)))
+        signs = _JSON_SIGNS.findall(self._form.begin)
+        if not self._form.alone or "$JSON" not in signs:
+            return []
+        out = []
+        for name, one in zip(names, arguments, strict=True):
+            begin = r"\s*".join((f"({heads})", r"\[?", *(_escaped(name if sign == "$JSON" else sign) for sign in signs)))
+            out.append(f"{self._rule(f'/{begin}/', options='[lazy]')} WHITE? {one} TEXT?")
+        return out
 
     def _arguments(self, schema: Any, owner: str) -> str:
         if isinstance(schema, dict) and not _TYPE_KEYWORDS & schema.keys():
@@ -266,3 +281,8 @@ class _Builder:
             beginnings = [f"{item} {rest}", *([] if is_needed else beginnings)]
             rest = self._rule(f"{separator} {item}" if is_needed else f"({separator} {item})?", rest)
         return f"({' | '.join(beginnings)}){'' if any(needed) else '?'}"
+
+
+def _escaped(text: str) -> str:
+    """Return a regular expression for a text."""
+    return _REGEX_SPECIALS.sub(r"\\\g<0>", text)

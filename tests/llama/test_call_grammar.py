@@ -133,6 +133,19 @@ def test_arguments_that_are_not_required_may_be_left_out(form: CallFormat) -> No
     assert takes(form, written(form, ("f", {})), [tool("f", a=NUMBER)], must_call=True)
 
 
+@pytest.mark.parametrize("before", ["", "\n", "```json\n", "["])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_call_that_is_the_answer_without_marks_follows_its_schema(before: str, indent: int | None) -> None:
+    text = before + json.dumps({"name": "look_up", "arguments": ARGUMENTS}, indent=indent)
+    assert takes(HERMES, text)
+    assert takes(HERMES, text + "\n```\nDone.")
+    assert not takes(HERMES, text.replace("count", "town"))
+    assert not takes(HERMES, text.replace("3", '"three"'))
+    # An object of no tool, and one after other text, are text.
+    assert takes(HERMES, text.replace("look_up", "look_at").replace("count", "town"))
+    assert takes(HERMES, f"For example: {text}".replace("count", "town"))
+
+
 def test_a_call_without_its_first_mark_is_constrained_too() -> None:
     text = "Hi " + written(by_name("qwen-xml"), ("look_up", ARGUMENTS)).removeprefix("<tool_call>\n")
     assert takes(by_name("qwen-xml"), text)
