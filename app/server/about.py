@@ -17,6 +17,11 @@ async def health(request: Request, service: Service) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+async def home(request: Request, service: Service) -> Response:
+    """Say in a browser what runs here; clients such as Claude Code ask whether the address answers."""
+    return PlainTextResponse(f"Tandem serves {service.model}. The API's base URL ends in /v1.\n")
+
+
 async def models(request: Request, service: Service) -> Response:
     """List the pair as a model, with the fields of OpenAI, Anthropic and llama-server."""
     name = service.model

@@ -46,6 +46,7 @@ _NATIVE, _INFILL = (
     for read in (read_native, read_infill)
 )
 _ROUTES: tuple[tuple[str, tuple[str, ...], Handler], ...] = (
+    ("GET", ("/",), about.home),
     ("GET", ("/health", "/v1/health"), about.health),
     ("GET", ("/models", "/v1/models"), about.models),
     ("GET", ("/models/{name:path}", "/v1/models/{name:path}"), about.model),

@@ -132,6 +132,8 @@ def test_tokens_are_counted(serve: Serve) -> None:
 def test_what_clients_ask_first(serve: Serve) -> None:
     server = serve()
     assert server.get("/health") == (200, {"status": "ok"})
+    # Claude Code asks this way whether the server is there.
+    assert server.send("HEAD", "/").status == 200
     (model,) = server.get("/v1/models")[1]["data"]
     assert (model["id"], model["context_length"]) == ("fake", 256)
     assert server.get("/props")[1]["default_generation_settings"]["n_ctx"] == 256
