@@ -192,7 +192,8 @@ class _Builder:
             return []
         out = []
         for name, one in zip(names, arguments, strict=True):
-            begin = r"\s*".join((f"({heads})", r"\[?", *(_escaped(name if sign == "$JSON" else sign) for sign in signs)))
+            parts = (_escaped(name if sign == "$JSON" else sign) for sign in signs)
+            begin = r"\s*".join((f"({heads})", r"\[?", *parts))
             out.append(f"{self._rule(f'/{begin}/', options='[lazy]')} WHITE? {one} TEXT?")
         return out
 

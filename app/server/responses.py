@@ -63,7 +63,7 @@ _CALL_EVENTS = {
     "custom_tool_call": ("custom_tool_call_input", "input"),
 }
 """Events and text field of each kind of call."""
-_SKIPPED_ITEMS = ("_call", "_output", "reference", "compaction", "compaction_trigger", "configuration_update", "snapshot")
+_SKIPPED_ITEMS = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
 """Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
 
 

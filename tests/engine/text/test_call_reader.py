@@ -199,9 +199,9 @@ def test_a_whole_call_in_an_argument_is_text(form: CallFormat) -> None:
     [
         "a < b and <tool",
         '<tool_call>{"name": broken',
-        '<tools>\n{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}',
+        '<tools>\n{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}',
         '<tools>{"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}\n</tools>',
-        '<tools>{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}',
+        '<tools>{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}',
         '<tools>{"name": "f", "input_schema": {"type": "object", "properties": {}}}</tools>',
         '{"name": "f", "year": 1999}',
         '{"name": "f"}',
