@@ -6,12 +6,11 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader, make_engine
 from app.cli.known_pairs import (
     catalog,
@@ -36,7 +35,6 @@ from app.models.pair_summary import setup_command
 from app.models.recommend import Room
 from app.models.registry import SetUp
 from app.session.answering import Engine
-from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, NoRoomError
@@ -197,25 +195,22 @@ class Opener:
         self.live.loading()
         return LoadRequest(PairLoader(options), options.pair.title)
 
-    def with_flags(self, flags: Sequence[str]) -> Options:
-        """Return the options with these flags added; flags that name models replace the pair."""
-        layer, pair, files = self._read(flags)
+    def with_offer(self, offer: Offer) -> Options:
+        """Return the options with the settings, or the pair, of an offer."""
+        pair, files = self._pair_of(offer)
         model = self.live.model if pair is self._pair else of_file(pair, files)
-        settings = self.live.given(layer, of_entry(pair), model)
+        settings = self.live.given(offer.settings, of_entry(pair), model)
         return replace(options_of(settings, pair, files), process=self.process)
 
-    def take(self, flags: Sequence[str]) -> LoadRequest:
-        """Add these flags for good, and open the pair."""
-        self.with_flags(flags)
-        layer, pair, files = self._read(flags)
-        self.live.give(layer)
+    def take(self, offer: Offer) -> LoadRequest:
+        """Keep the settings of an offer for every later pair, and open the pair."""
+        self.with_offer(offer)
+        pair, files = self._pair_of(offer)
+        self.live.give(offer.settings)
         return self.open(pair, files)
 
-    def _read(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
-        args = parse_args(flags)
-        if is_chosen(vars(args)):
-            return read_flags(args), *choose_pair(vars(args))
-        return read_flags(args), self._pair, self._files
+    def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
+        return choose_pair({"pair": offer.pair}) if offer.pair is not None else (self._pair, self._files)
 
     def with_fixes(self, event: Event) -> Event:
         """Return an event for the chat; the error of a pair that does not fit gets the fixes as choices."""
@@ -234,13 +229,13 @@ class Opener:
     def fix(self, offer: Offer) -> FitOption:
         """Return an offer as a choice of the chat."""
         try:
-            options = self.with_flags(offer.flags) if offer.flags else None
+            options = self.with_offer(offer) if offer.settings or offer.pair is not None else None
         except AppError:
-            # Such as a pair whose files are gone.
+            # The files of the pair may be gone.
             options = None
         if options is None:
             return FitOption(offer)
         if options.files is None and not all(map(is_here, options.pair.sources)):
-            download = setup_command(options.pair, by_name="--pair" in offer.flags)
+            download = setup_command(options.pair, by_name=offer.pair is not None)
             return FitOption(offer, command=download)
-        return FitOption(offer, lambda: self.take(offer.flags))
+        return FitOption(offer, lambda: self.take(offer))

@@ -7,6 +7,7 @@ import argparse
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_chosen, of_file, registry
 from app.cli.loading import asked_here, placed_here, servers_of, unless_damaged
 from app.cli.measured_pairs import benchmarked_speedups, measured_of
+from app.cli.offers import offer_line
 from app.cli.options import Options, read_options
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
@@ -19,7 +20,7 @@ from app.hardware.cpu import conditions
 from app.hardware.devices import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place
 from app.hardware.slow_causes import Situation
-from app.llama.fitting.fit_pair import Fitting, fitting_of, offer_line
+from app.llama.fitting.fit_pair import Fitting, fitting_of
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.models.catalog import Catalog
 from app.models.compatibility import Remedy, remedy_text

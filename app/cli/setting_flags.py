@@ -160,6 +160,16 @@ def check_automatic(flags: Layer, mode: Value) -> None:
             raise UsageError(f"{_flag(name)} needs --drafting auto, and draft.mode is {mode}.")
 
 
+def flags_of(layer: Layer) -> list[str]:
+    """Return the flags that set these settings."""
+    shortcuts = {(name, value): f"--{flag.replace('_', '-')}" for flag, name, value in _FLAG_SHORTCUTS}
+    words: list[str] = []
+    for name, value in layer.items():
+        shortcut = shortcuts.get((name, value))
+        words += [shortcut] if shortcut else [_flag(name), BY_NAME[name].kind.show(value)]
+    return words
+
+
 def given_flag(names: Sequence[str], args: Namespace) -> str:
     """Return the flag of the first of these settings that was given, or ""."""
     return next((_flag(name) for name in names if BY_NAME[name].dest in vars(args)), "")

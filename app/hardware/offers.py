@@ -10,6 +10,8 @@ from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, PlacementRequest, Rooms, offloaded, plan
 from app.models.memory_estimate import ModelMemory
 from app.models.recommend import Proposal
+from app.settings.kinds import Value
+from app.settings.layers import Layer
 from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
 
 _MIN_CTX = 1024
@@ -25,15 +27,17 @@ class Offer:
     """One option: the change and its disadvantage as phrases, and roughly the memory that it frees.
 
     Attributes:
-        flags: The flags that choose it; () if another file is needed first.
+        settings: The settings to change; empty if another pair or file is needed.
         suffices: The pair fits with this change alone.
+        pair: Name of the pair to use instead.
     """
 
     what: str
     gain_bytes: int
     cost: str
-    flags: tuple[str, ...]
+    settings: Layer
     suffices: bool
+    pair: str | None = None
 
     @property
     def gain(self) -> str:
@@ -97,7 +101,7 @@ def _experts_in_ram(problem: _Problem) -> Offer | None:
         experts_in_ram(n, len(target.experts)),
         offloaded(target, request.gpu_layers, now.cpu_experts) - offloaded(target, request.gpu_layers, n),
         "the CPU computes these experts, more slowly",
-        ("--n-cpu-moe", str(n)),
+        {"model.n_cpu_moe": n},
         problem.fits(request=replace(request, cpu_experts=n)),
     )
 
@@ -120,7 +124,7 @@ def _shorter_context(problem: _Problem) -> Offer | None:
         f"a context of {n_ctx:,} tokens",
         target.kv - big.kv + (draft.kv - small.kv if draft is not None and small is not None else 0),
         f"{n_ctx / target.n_ctx:.0%} of the requested context",
-        ("--ctx", str(n_ctx)),
+        {"model.ctx": n_ctx},
         fitting is not None,
     )
 
@@ -128,15 +132,16 @@ def _shorter_context(problem: _Problem) -> Offer | None:
 def _quantized_cache(problem: _Problem, flash_attention: str) -> Offer | None:
     """Offer 8-bit KV caches for both models."""
     target, draft = _in_8_bits(problem.target), _in_8_bits(problem.draft)
-    gain, flags = 0, tuple[str, ...]()
-    for small, large, flag in ((target, problem.target, "--kv-type"), (draft, problem.draft, "--draft-kv-type")):
+    gain = 0
+    settings: dict[str, Value] = {}
+    for small, large, name in ((target, problem.target, "model.kv_type"), (draft, problem.draft, "draft.kv_type")):
         if small is not None and large is not None and small is not large:
             gain += large.kv - small.kv
-            flags = (*flags, flag, "q8_0")
+            settings[name] = "q8_0"
     if flash_attention == "off":
-        flags = (*flags, "--flash-attn", "auto")
+        settings["model.flash_attn"] = "auto"
     cost = "answers may differ slightly; long prompts are read more slowly"
-    return Offer("8-bit KV caches (q8_0)", gain, cost, flags, problem.fits(target=target, draft=draft))
+    return Offer("8-bit KV caches (q8_0)", gain, cost, settings, problem.fits(target=target, draft=draft))
 
 
 def _in_8_bits(need: ModelMemory | None) -> ModelMemory | None:
@@ -155,7 +160,7 @@ def _smaller_quantization(problem: _Problem) -> Offer | None:
     fitting = [name for name, size in sizes.items() if problem.fits(target=replace(target, weights=size))]
     name = fitting[0] if fitting else list(sizes)[-1]
     cost = "another download; slightly lower quality"
-    return Offer(f"{target.name} as {name}", target.weights - sizes[name], cost, (), bool(fitting))
+    return Offer(f"{target.name} as {name}", target.weights - sizes[name], cost, {}, bool(fitting))
 
 
 def _draft_offers(problem: _Problem) -> Iterator[Offer]:
@@ -172,10 +177,10 @@ def _draft_offers(problem: _Problem) -> Iterator[Offer]:
         fitting = [name for name in others if problem.fits(request=replace(moved, draft_device=name))]
         name = fitting[0] if fitting else MAIN
         where = "the CPU" if name == MAIN else name
-        yield Offer(f"the draft on {where}", gain, "slower drafts", ("--draft-device", name), bool(fitting))
+        yield Offer(f"the draft on {where}", gain, "slower drafts", {"draft.device": (name,)}, bool(fitting))
     # Snapshots of the target's state only serve drafts.
     alone = problem.fits(target=replace(problem.target, snapshots=0), draft=None)
-    yield Offer("no draft", gain + problem.target.snapshots, "no speedup", ("--no-draft",), alone)
+    yield Offer("no draft", gain + problem.target.snapshots, "no speedup", {"draft.mode": "off"}, alone)
 
 
 def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
@@ -184,8 +189,9 @@ def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
         f"a smaller pair: {smaller.pair.title}",
         total - smaller.need_bytes,
         "a smaller model answers",
-        ("--pair", smaller.pair.name),
+        {},
         True,
+        smaller.pair.name,
     )
 
 
@@ -195,17 +201,17 @@ def _partial_offload(problem: _Problem) -> Offer | None:
     if plan(target, draft, problem.rooms, request).target.devices == (MAIN,) or request.gpu_layers == 0:
         return None
     most = target.n_layers if request.gpu_layers == ALL_LAYERS else request.gpu_layers - 1
-    tries: list[tuple[PlacementRequest, tuple[str, ...]]] = [(request, ())]
+    tries: list[tuple[PlacementRequest, Layer]] = [(request, {})]
     if draft is not None and not request.draft_device:
-        tries.append((replace(request, draft_device=MAIN), ("--draft-device", MAIN)))
-    for changed, flags in tries:
+        tries.append((replace(request, draft_device=MAIN), {"draft.device": (MAIN,)}))
+    for changed, settings in tries:
         for n in range(most, -1, -1):
             if problem.fits(request=replace(changed, gpu_layers=n)):
                 return Offer(
-                    f"{n} of {target.n_layers} layers on the GPU{', the draft on the CPU' if flags else ''}",
-                    target.layers - offloaded(target, n) + (draft.total if draft is not None and flags else 0),
+                    f"{n} of {target.n_layers} layers on the GPU{', the draft on the CPU' if settings else ''}",
+                    target.layers - offloaded(target, n) + (draft.total if draft is not None and settings else 0),
                     "the CPU computes the rest, many times slower",
-                    ("--gpu-layers", str(n), *flags),
+                    {"model.gpu_layers": n, **settings},
                     True,
                 )
     return None

@@ -17,7 +17,7 @@ from app.hardware.offers import Offer
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.models.catalog import Pair
 from app.models.source import LocalModel, parse_source
-from app.settings.layers import Origin
+from app.settings.layers import Layer, Origin
 from app.ui.models.fit_options import NoRoomError
 from app.ui.models.state import LoadRequest
 from app.worker.events import Failed
@@ -26,6 +26,10 @@ from tests.settings.in_memory import in_memory
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", draft=None)
+
+
+def change(settings: Layer) -> Offer:
+    return Offer("a change", 0, "", settings, suffices=True)
 
 
 def loaded(choice: LoadRequest) -> str:
@@ -44,9 +48,9 @@ def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
     assert opener.current == PAIR
 
 
-def test_flags_that_were_taken_count_for_every_later_pair() -> None:
+def test_settings_that_were_taken_count_for_every_later_pair() -> None:
     opener = Opener(in_memory(), PAIR, None, ProcessOptions(True))
-    opener.take(("--ctx", "1024"))
+    opener.take(change({"model.ctx": 1024}))
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
 
     assert isinstance(choice.loader, PairLoader)
@@ -61,13 +65,13 @@ def test_an_offer_keeps_the_users_preset() -> None:
     live.give({"preset": "mine"})
     opener = Opener(live, PAIR, None, ProcessOptions())
 
-    assert opener.with_flags(("--kv-type", "q8_0")).params.kv_type == "q8_0"
+    assert opener.with_offer(change({"model.kv_type": "q8_0"})).params.kv_type == "q8_0"
 
 
 def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
     opener = Opener(in_memory(), PAIR, None, ProcessOptions())
-    ways = (Offer("no draft", 600_000_000, "no speedup", ("--no-draft",), suffices=True),)
-    error = DoesNotFitError("It does not fit.", "--no-draft", ways)
+    ways = (Offer("no draft", 600_000_000, "no speedup", {"draft.mode": "off"}, suffices=True),)
+    error = DoesNotFitError("It does not fit.", ways)
 
     of_a_load, of_an_answer = (opener.with_fixes(Failed(request, error)) for request in (None, 3))
     assert isinstance(of_a_load, Failed)
@@ -102,13 +106,3 @@ def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> N
 
     other = opener.open(second, None)
     assert options(other).answers.sampling == SamplingParams(0.8)
-
-
-def test_flags_that_name_a_model_use_its_recommendations(tmp_path: Path) -> None:
-    opener = Opener(in_memory(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, ProcessOptions())
-    named = str(model(tmp_path, "b", top_k=9))
-
-    assert opener.with_flags(("--target", named)).answers.sampling.top_k == 9
-    assert options(opener.take(("--target", named, "--ctx", "512"))).answers.sampling.top_k == 9
-    assert opener.with_flags(("--ctx", "1024")).answers.sampling.top_k == 9
-    assert opener.with_flags(("--temp", "0")).answers.sampling == SamplingParams(0.0, 9)

@@ -89,10 +89,10 @@ def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() ->
 
 def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:
     rooms, target = (card(gigabytes=13), main(1)), need(10, 1, snapshots=4 * GB)
-    found = by_flag(offers(target, need(3), rooms))
+    found = by_setting(offers(target, need(3), rooms))
 
-    assert found["--no-draft"].suffices
-    assert found["--no-draft"].gain_bytes >= 7 * GB
+    assert found["draft.mode"].suffices
+    assert found["draft.mode"].gain_bytes >= 7 * GB
 
 
 def test_without_a_card_everything_is_main_memory() -> None:
@@ -301,9 +301,9 @@ def test_a_dense_model_keeps_its_layers_together(gigabytes: int, fits: bool) -> 
     found = plan(target, None, rooms)
 
     assert (found.fits, found.target.cpu_experts) == (fits, 0)
-    offered = by_flag(offers(target, None, rooms))
-    assert "--n-cpu-moe" not in offered
-    assert ("--gpu-layers" in offered) is not fits
+    offered = by_setting(offers(target, None, rooms))
+    assert "model.n_cpu_moe" not in offered
+    assert ("model.gpu_layers" in offered) is not fits
 
 
 def test_all_devices_are_filled_before_experts_go_to_ram() -> None:
@@ -367,8 +367,8 @@ def test_what_does_not_fit_anywhere_shows_how_much_is_lacking() -> None:
 # The ways out
 
 
-def by_flag(found: tuple[Offer, ...]) -> dict[str, Offer]:
-    return {offer.flags[0] if offer.flags else "": offer for offer in found}
+def by_setting(found: tuple[Offer, ...]) -> dict[str, Offer]:
+    return {next(iter(offer.settings), offer.pair or ""): offer for offer in found}
 
 
 def test_what_fits_needs_no_offers() -> None:
@@ -381,15 +381,16 @@ def test_offers_stand_in_their_order_each_with_its_gain() -> None:
 
     found = offers(big, SMALL, (card(), main()), smaller=Proposal(half, Fit.FITS, 11 * GB))
 
-    assert [offer.flags for offer in found] == [
-        ("--ctx", "4096"),
-        ("--kv-type", "q8_0", "--draft-kv-type", "q8_0"),
-        (),
-        ("--draft-device", "cpu"),
-        ("--no-draft",),
-        ("--pair", "half"),
-        ("--gpu-layers", "62"),
+    assert [offer.settings for offer in found] == [
+        {"model.ctx": 4096},
+        {"model.kv_type": "q8_0", "draft.kv_type": "q8_0"},
+        {},
+        {"draft.device": ("cpu",)},
+        {"draft.mode": "off"},
+        {},
+        {"model.gpu_layers": 62},
     ]
+    assert [offer.pair for offer in found if not offer.settings] == [None, "half"]
     assert found[0].gain_bytes == (big.kv + SMALL.kv) // 2
     assert found[1].gain_bytes == pytest.approx((big.kv + SMALL.kv) * 15 / 32, rel=0.001)
     assert found[2].gain_bytes == pytest.approx(big.weights - 32 * GB * 3.9 / 8)
@@ -401,10 +402,10 @@ def test_offers_stand_in_their_order_each_with_its_gain() -> None:
 
 def test_an_offer_that_suffices_does_and_the_smallest_step_is_offered() -> None:
     big, rooms = need(19, 4), (card(), main())
-    found = by_flag(offers(big, SMALL, rooms))
+    found = by_setting(offers(big, SMALL, rooms))
 
-    for flag in ("--ctx", "--kv-type", "--gpu-layers"):
-        assert found[flag].suffices
+    for name in ("model.ctx", "model.kv_type", "model.gpu_layers"):
+        assert found[name].suffices
     assert plan(big.with_context(4096), SMALL.with_context(4096), rooms).fits
     assert plan(big.with_kv_type("q8_0"), SMALL, rooms).fits
     assert plan(big, SMALL, rooms, PlacementRequest(gpu_layers=62)).fits
@@ -412,48 +413,51 @@ def test_an_offer_that_suffices_does_and_the_smallest_step_is_offered() -> None:
 
 
 def test_an_offer_that_helps_but_does_not_suffice_shows_so() -> None:
-    found = by_flag(offers(need(30, 4), SMALL, (card(), main(64))))
+    found = by_setting(offers(need(30, 4), SMALL, (card(), main(64))))
 
-    assert not found["--ctx"].suffices
-    assert found["--ctx"].flags[1] == "2048"
-    assert not found["--kv-type"].suffices
-    assert not found["--draft-device"].suffices
-    assert found["--gpu-layers"].suffices
+    assert not found["model.ctx"].suffices
+    assert found["model.ctx"].settings == {"model.ctx": 2048}
+    assert not found["model.kv_type"].suffices
+    assert not found["draft.device"].suffices
+    assert found["model.gpu_layers"].suffices
 
 
 def test_a_draft_goes_to_another_card_before_the_cpu() -> None:
     rooms = (card("CUDA0"), card("CUDA1", 4), main())
     request = PlacementRequest(devices=("CUDA0",), draft_device="CUDA0")
 
-    assert by_flag(offers(need(21), need(1.5), rooms, request))["--draft-device"].flags == ("--draft-device", "CUDA1")
+    assert by_setting(offers(need(21), need(1.5), rooms, request))["draft.device"].settings == {
+        "draft.device": ("CUDA1",)
+    }
 
 
 def test_without_a_card_nothing_is_offered_that_moves_layers() -> None:
-    found = by_flag(offers(need(8, 2), SMALL, (main(10),)))
+    found = by_setting(offers(need(8, 2), SMALL, (main(10),)))
 
-    assert set(found) == {"--ctx", "--kv-type", "--no-draft"}
-    assert found["--no-draft"].gain_bytes == SMALL.total
+    assert set(found) == {"model.ctx", "model.kv_type", "draft.mode"}
+    assert found["draft.mode"].gain_bytes == SMALL.total
 
 
 def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None:
-    assert "--kv-type" not in by_flag(offers(need(30, kv_type="q8_0"), None, (card(), main())))
+    assert "model.kv_type" not in by_setting(offers(need(30, kv_type="q8_0"), None, (card(), main())))
 
     whole = need(30, can_quantize_cache=False)
-    assert "--kv-type" not in by_flag(offers(whole, None, (card(), main())))
-    assert "--draft-kv-type" in by_flag(offers(whole, SMALL, (card(), main())))
+    assert "model.kv_type" not in by_setting(offers(whole, None, (card(), main())))
+    assert "draft.kv_type" in by_setting(offers(whole, SMALL, (card(), main())))
 
-    found = by_flag(offers(need(30), None, (card(), main()), flash_attention="off"))
-    assert found["--kv-type"].flags == ("--kv-type", "q8_0", "--flash-attn", "auto")
+    found = by_setting(offers(need(30), None, (card(), main()), flash_attention="off"))
+    assert found["model.kv_type"].settings == {"model.kv_type": "q8_0", "model.flash_attn": "auto"}
 
 
 def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
     rooms = (card("CUDA0", 2.2), main(64))
-    found = by_flag(offers(need(19), need(1.5), rooms))["--gpu-layers"]
+    found = by_setting(offers(need(19), need(1.5), rooms))["model.gpu_layers"]
 
-    assert found.flags[2:] == ("--draft-device", "cpu")
+    assert found.settings["draft.device"] == ("cpu",)
     assert found.suffices
     assert "the draft on the CPU" in found.what
-    n = int(found.flags[1])
+    n = found.settings["model.gpu_layers"]
+    assert isinstance(n, int)
     assert n > 0
     assert plan(need(19), need(1.5), rooms, PlacementRequest(gpu_layers=n, draft_device="cpu")).fits
     assert not plan(need(19), need(1.5), rooms, PlacementRequest(gpu_layers=n + 1, draft_device="cpu")).fits

@@ -13,6 +13,7 @@ from app.cli.chat import Opener
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.hardware.devices import Device
+from app.hardware.offers import Offer
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError
@@ -55,16 +56,14 @@ def refusal(options: Options) -> DoesNotFitError:
 
 
 @pytest.mark.parametrize(("main", "card"), [(0.5, 0.0), (8, 1.05)])
-def test_the_flags_of_every_offer_lead_to_a_pair_that_fits(
-    rooms: Give, args: argparse.Namespace, main: float, card: float
-) -> None:
+def test_every_offer_leads_to_a_pair_that_fits(rooms: Give, args: argparse.Namespace, main: float, card: float) -> None:
     rooms(main, card)
     options = read_options(args)
-    offers = [offer for offer in refusal(options).offers if offer.flags]
+    offers = [offer for offer in refusal(options).offers if offer.settings or offer.pair]
 
     assert any(offer.suffices for offer in offers)
     for offer in offers:
-        taken = opener(options).with_flags(offer.flags)
+        taken = opener(options).with_offer(offer)
         if offer.suffices:
             pair_params(taken)
         else:
@@ -94,6 +93,8 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
 
 
 def test_no_draft_replaces_the_draft_settings(args: argparse.Namespace) -> None:
-    taken = opener(read_options(args), {"draft.n_max": 4}).with_flags(("--no-draft",))
+    taken = opener(read_options(args), {"draft.n_max": 4}).with_offer(
+        Offer("no draft", 0, "", {"draft.mode": "off"}, suffices=True)
+    )
 
     assert (taken.answers.drafting, taken.pair.draft) == (None, None)

@@ -135,9 +135,8 @@ def test_a_load_that_ran_out_comes_with_offers(
 
     with pytest.raises(DoesNotFitError, match=r"not enough memory for big\.gguf") as caught:
         load(CancelFlag(), lambda *_: True)
-    flags = [offer.flags[0] for offer in caught.value.offers if offer.flags]
-    assert "--ctx" in flags
-    assert "--draft-device" in flags
+    changed = {name for offer in caught.value.offers for name in offer.settings}
+    assert {"model.ctx", "draft.device"} <= changed
 
 
 # A device that has gone

@@ -30,7 +30,7 @@ from app.models.model_facts import read_facts
 from app.models.recommend import Room, weigh
 from app.models.source import LocalModel
 from app.settings import layers
-from app.settings.layers import Origin
+from app.settings.layers import Layer, Origin
 from app.settings.placement import MAX_LAYERS, expert_overrides
 from tests.llama.tiny_model import EMBEDDING, FORWARD, write_mixture
 
@@ -161,13 +161,13 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     assert found.params.model.all_overrides == expert_overrides(expected)
     assert found.notices == ((f"{expected} of 2 layers' experts in RAM.",) if expected else ())
 
-    def offered(**changes: object) -> list[tuple[tuple[str, ...], bool]]:
+    def offered(**changes: object) -> list[tuple[Layer, bool]]:
         model = replace(params.model, **changes)  # type: ignore[arg-type]
         options = fitting_of(replace(params, model=model), rooms).offers(())
-        return [(offer.flags, offer.suffices) for offer in options if offer.flags[:1] == ("--n-cpu-moe",)]
+        return [(offer.settings, offer.suffices) for offer in options if "model.n_cpu_moe" in offer.settings]
 
     # A number that was chosen stays, and so do tensors that were placed by name.
-    right = [(("--n-cpu-moe", str(expected)), True)] if expected else []
+    right = [({"model.n_cpu_moe": expected}, True)] if expected else []
     assert offered(cpu_experts=0) == right
     if expected:
         assert (

@@ -12,6 +12,7 @@ import pytest
 
 from app.cli import loading as cli_loading
 from app.cli import main
+from app.cli.offers import in_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import loading, stored_measurements
@@ -256,14 +257,16 @@ def test_a_pair_that_does_not_fit_is_refused_with_flags(
         fitted(PairParams(demo_target, demo_draft, 1, 8192), (small,))
 
     error = caught.value
-    assert "--ctx 2048: a context of 2,048 tokens, frees about 0.3 GB" in error.hint
-    assert "--kv-type q8_0" in error.hint
-    assert "--no-draft" in error.hint
-    assert "--fit off" in error.hint
+    fixes = in_flags(error).hint
+    assert "--ctx 2048: a context of 2,048 tokens, frees about 0.3 GB" in fixes
+    assert "--kv-type q8_0" in fixes
+    assert "--no-draft" in fixes
+    assert "--fit off" in fixes
     # Taking one leads to a load.
-    taken = next(offer for offer in error.offers if offer.flags[:1] == ("--ctx",))
+    taken = next(offer for offer in error.offers if "model.ctx" in offer.settings)
     assert taken.suffices
-    fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), ())
+    assert taken.settings == {"model.ctx": 2048}
+    fitted(PairParams(demo_target, demo_draft, 1, 2048), ())
 
 
 def test_the_command_line_shows_the_refusal_and_loads_nothing(

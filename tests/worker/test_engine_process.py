@@ -58,7 +58,7 @@ def test_a_command_can_be_pickled(command: Command) -> None:
         StoppedError("Loading was stopped."),
         WaitError("Wait.", "", 3.5),
         ContextOverflowError("Too long.", "Shorten it.", whose="prompt", n_tokens=3),
-        DoesNotFitError("No room.", "Take", (Offer("a shorter context", 1, "less", ("--ctx", "1024"), True),)),
+        DoesNotFitError("No room.", (Offer("a shorter context", 1, "less", {"model.ctx": 1024}, True),)),
     ],
 )
 def test_a_pickled_error_keeps_its_kind_and_attributes(error: AppError) -> None:

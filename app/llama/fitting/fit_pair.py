@@ -36,14 +36,13 @@ _MAX_USED_SHARE = 0.9
 _CONTEXT_SHARE = 1 / 8
 """Share of a device's room that a context may take beyond the default one."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
-_INDENT = "\n        "
 
 
 class DoesNotFitError(PairError):
-    """A pair that does not fit into this machine; the hint names the offers as flags."""
+    """A pair that does not fit into this machine, with the offers."""
 
-    def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
-        super().__init__(message, hint)
+    def __init__(self, message: str, offers: tuple[Offer, ...]) -> None:
+        super().__init__(message)
         self.offers = offers
 
 
@@ -102,23 +101,14 @@ class Fitting:
     def refusal(self, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
         """Return the error with the offers; without a message it says what is missing where."""
         names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
-        found = self.offers(pairs)
-        hint = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, found)]
-        return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", _INDENT.join(hint), found)
-
-
-def offer_line(offer: Offer) -> str:
-    """Return an offer in one line."""
-    flags = " ".join(offer.flags)
-    what = f"{flags}: {offer.what}" if flags else offer.what
-    return f"{what}, {offer.gain} ({offer.cost})"
+        return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", self.offers(pairs))
 
 
 def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
     """Return the pair with every layer placed in the memory that is free now, also of RPC servers.
 
     Raises:
-        DoesNotFitError: It does not fit; the offers are its hint.
+        DoesNotFitError: It does not fit.
         UsageError: A named device is not there.
         ModelFileError: A file is missing or not a model.
         ModelLoadError: llama.cpp cannot list its devices.

@@ -55,7 +55,7 @@ def test_a_smaller_pair_fits_where_this_one_would_go(devices: tuple[str, ...], n
     found = fitting_of(params(*devices), ROOMS)
 
     assert not found.plan.fits
-    assert [offer.flags for offer in found.offers(PAIRS) if "--pair" in offer.flags] == [("--pair", name)]
+    assert [offer.pair for offer in found.offers(PAIRS) if offer.pair] == [name]
 
 
 def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
@@ -64,7 +64,7 @@ def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
 
     def offered(n_ctx: int | None) -> bool:
         found = fitting_of(replace(params("CUDA1"), n_ctx=n_ctx), ROOMS)
-        return any("--pair" in offer.flags for offer in found.offers(just))
+        return any(offer.pair for offer in found.offers(just))
 
     assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
 

@@ -20,7 +20,7 @@ def choice(title: str) -> Callable[[], LoadRequest]:
 
 
 def offer(what: str, gigabytes: float, cost: str, *, suffices: bool = True) -> Offer:
-    return Offer(what, int(gigabytes * GIB), cost, (), suffices)
+    return Offer(what, int(gigabytes * GIB), cost, {}, suffices)
 
 
 OPTIONS = (
