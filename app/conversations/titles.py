@@ -1,4 +1,4 @@
-"""A conversation's title, made from its first prompt, and how a line of text fits into columns."""
+"""A conversation's title, made from its first prompt."""
 
 from __future__ import annotations
 
@@ -31,23 +31,20 @@ def title_of(prompt: str) -> str:
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
     """Return the first line of prose without Markdown, or of code, cut to the columns; "" without any text."""
-    # An emoji or "???" is better than no title.
-    title = next(iter(plain_lines(text)), _one_line(printable(text[:_LONGEST_PROMPT])))
-    return fit(title, columns)
-
-
-def plain_lines(text: str) -> list[str]:
-    """Return the lines that have letters or digits: those of prose without Markdown, then those of code."""
+    lines = printable(text[:_LONGEST_PROMPT]).splitlines()
     prose: list[str] = []
     code: list[str] = []
     in_code = False
-    for line in printable(text[:_LONGEST_PROMPT]).splitlines():
+    for line in lines:
         if _CODE_FENCE.match(line):
             in_code = not in_code
         else:
             (code if in_code else prose).append(line)
-    plain = (*map(_plain, prose), *map(_one_line, code))
-    return [line for line in plain if any(character.isalnum() for character in line)]
+    for line in (*map(_plain, prose), *map(_one_line, code)):
+        if any(character.isalnum() for character in line):
+            return fit(line, columns)
+    # An emoji or "???" is better than no title.
+    return fit(_one_line(" ".join(lines)), columns)
 
 
 def fit(text: str, columns: int) -> str:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
 
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
+_TITLE_START = 'Title: "'
+"""Begins the model's answer, so that the title follows and the answer has no preamble."""
+_TITLE_ENDS = ('"', "\n")
 _LONGEST_TITLE = 24
 """Most tokens of a title."""
 _ANSWER_TOKENS = 1024
@@ -202,8 +205,9 @@ class Answering:
         if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
             # It begins like the conversation, whose cache it uses.
             request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name(number))
+            request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
-            self.title_job = self._engine.run(TitleJob(shortened(request, _LONGEST_TITLE)))
+            self.title_job = self._engine.run(TitleJob(request))
             self._titled = number
 
     def take_title(self, title: str) -> None:

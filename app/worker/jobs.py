@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.conversations.model_title import title_in
+from app.conversations.titles import make_title
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
@@ -32,7 +32,10 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class TitleJob:
-    """Ask the model for a title after a conversation; the result is "" without a usable one."""
+    """Ask the model for a title after a conversation; the result is "" if it was stopped, failed or is too long.
+
+    The prefill of the request opens a quotation that the title ends.
+    """
 
     request: AnswerRequest
     loads = False
@@ -42,8 +45,9 @@ class TitleJob:
         title = ""
         try:
             for event in AnswerJob(self.request).run(pair, number, controls):
-                if isinstance(event, Finished) and event.reason is not FinishReason.CANCELLED:
-                    title = title_in(event.text, is_complete=event.reason is FinishReason.STOP) or ""
+                if isinstance(event, Finished) and event.reason is FinishReason.STOP:
+                    begun = self.request.prefill.text if self.request.prefill is not None else ""
+                    title = make_title(event.text.removeprefix(begun)).strip(" \"'“”.")
         except AppError:
             # The title made from the first prompt stays.
             pass

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.conversations.message import Prefill
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
@@ -155,6 +156,8 @@ def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedS
     (job,) = titled.engine.jobs
     assert isinstance(job, TitleJob)
     assert [m.content for m in job.request.messages[:-1]] == ["What is the tallest mountain of Africa?", "Kilimanjaro."]
+    assert job.request.prefill == Prefill('Title: "'), "the answer has no preamble"
+    assert job.request.stops == ('"', "\n")
     titled.session.handle(JobEnded(1001, "Tallest mountain of Africa"))
     assert title_of(titled) == "Tallest mountain of Africa"
     assert titled.session.snapshot.titles == 1
