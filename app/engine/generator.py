@@ -7,11 +7,13 @@ cancel are passed in behind `app.engine.interfaces`.
 from __future__ import annotations
 
 import time
+from collections import abc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
+from app.engine.events import DraftLost, GenerationEvent, Inspection, PromptProgress, Step
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import (
     UNCONTROLLED,
@@ -27,16 +29,8 @@ from app.engine.interfaces import (
 from app.engine.probability import most_probable_tokens, probability_of
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import (
-    NO_DRAFT,
-    Draft,
-    DraftLost,
-    FinishReason,
-    GenerationEvent,
-    Inspection,
-    PromptProgress,
-    Step,
-)
+from app.engine.step_timer import StepTimer
+from app.engine.types import NO_DRAFT, Draft, FinishReason
 
 Observe = Callable[[int, Source | None], FinishReason | None]
 """Called with each emitted token in order and the source that drafted it, None for the target's own.
@@ -85,6 +79,7 @@ class Request:
         n_top: Most probable tokens to report at each position; None reports no probabilities.
         probes: Sizes of the batches in which to read the end of the prompt, as if it were verified; the last is 1.
         on_probe: Called with the size of each of these batches and its nanoseconds by the work clock.
+        number: Number of the answer, which its events carry.
     """
 
     prompt: Sequence[int]
@@ -97,6 +92,7 @@ class Request:
     n_top: int | None = None
     probes: tuple[int, ...] = ()
     on_probe: Callable[[int, int], None] = lambda size, ns: None
+    number: int = 0
 
 
 class Generator:
@@ -162,17 +158,17 @@ class Generator:
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
-        yield PromptProgress(drafting=False, done=stats.cache_n, total=len(sequence))
+        yield PromptProgress(request.number, drafting=False, done=stats.cache_n, total=len(sequence))
         for done in self._read(sequence, request):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self.clock() - started
-            yield PromptProgress(drafting=False, done=done, total=len(sequence))
+            yield PromptProgress(request.number, drafting=False, done=done, total=len(sequence))
         if request.max_tokens == 0:
             self.finish = FinishReason.LENGTH
             return
         first = self._choose(sequence, NO_DRAFT, request)
         if request.n_top is not None:
-            first, _ = self._inspect(first, request.n_top)
+            first = self._inspect(first, request.n_top)
         stats.first_token_ns = self.clock() - started
         yield replace(first, stats=stats.snapshot())
 
@@ -202,7 +198,7 @@ class Generator:
             start = AnswerStart(sequence, max_tokens, request.is_end, self.stats.predicted_ns)
             for done in strategy.begin(start, request.controls.cancelled):
                 self.stats.draft_prompt_ns = self.clock() - started
-                yield PromptProgress(drafting=True, done=done, total=len(sequence))
+                yield PromptProgress(request.number, drafting=True, done=done, total=len(sequence))
         except (Interrupted, AppError) as error:
             self.stats.draft_prompt_ns = self.clock() - started
             if isinstance(error, Interrupted):
@@ -210,57 +206,50 @@ class Generator:
             yield self._lose_model(error)
 
     def _steps(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Run steps until the answer ends."""
-        stats, target = self.stats, self._target
-        started, native_before = self.clock(), self._native_ns()
-        step_started, work_started = started, self.work_clock()
+        """Run steps until the answer ends: propose, verify, accept, roll back, learn."""
+        stats, target, controls = self.stats, self._target, request.controls
+        timer = StepTimer(self.clock, self.work_clock, self._native_ns)
         while self.finish is None:
-            if request.controls.cancelled():
+            if controls.cancelled():
                 raise Interrupted
             if len(sequence) > target.n_ctx:
                 self.finish = FinishReason.CONTEXT
                 return
-            drafts = request.controls.drafts()
+            drafts = controls.drafts()
             if drafts and self._pending_strategy is not None:
-                native_began = self._native_ns()
+                timer.pause()
                 yield from self._begin_strategy(self._pending_strategy, sequence, request)
                 # Only the reading is counted separately; other preparation is part of the answer, but of no step.
-                started, step_started = started + stats.draft_prompt_ns, self.clock()
-                work_started = self.work_clock()
-                native_before += self._native_ns() - native_began
-            draft_started, draft_work_started = self.clock(), self.work_clock()
-            draft = NO_DRAFT
-            try:
-                draft = self.strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
-                if request.n_allowed is not None:
-                    draft = draft.first(request.n_allowed(draft.tokens))
-            except AppError as error:
-                yield self._lose_model(error)
-            draft_ns, draft_work_ns = self.clock() - draft_started, self.work_clock() - draft_work_started
+                timer.resume(stats.draft_prompt_ns)
+            timer.begin_draft()
+            draft = yield from self._propose(sequence, self._room(sequence, request) if drafts else 0, request)
+            timer.end_draft()
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
-            if request.controls.inspected() or request.n_top is not None:
-                step, inspect_ns = self._inspect(step, request.n_top or 0)
-                started, step_started = started + inspect_ns, step_started + inspect_ns
-                work_started += inspect_ns
+            if controls.inspected() or request.n_top is not None:
+                timer.pause()
+                step = self._inspect(step, request.n_top or 0)
+                timer.resume()
             target.rollback(n_past + 1 + step.n_accepted)
-            ended = self.clock()
-            step_ns, step_started = ended - step_started, ended
-            worked = self.work_clock()
-            work_ns, work_started = worked - work_started, worked
-            stretch = step_ns / max(work_ns, 1)
-            self.strategy.observe(
-                StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns, stretch)
-            )
+            timer.end_step()
+            times = timer.work_ns, timer.draft_work_ns, timer.stretch
+            self.strategy.observe(StepResult(n_past, draft, step.tokens, step.n_accepted, *times))
             stats.observe_step(draft.sources, step.n_accepted)
-            stats.draft_ns += draft_ns
-            stats.predicted_ns = self.clock() - started
-            stats.native_ns = self._native_ns() - native_before
+            timer.count(stats)
             status = self.strategy.status
             if status is not None and not drafts:
                 status = status.switched_off
-            yield replace(step, stats=stats.snapshot(), status=status, total_ns=step_ns, work_ns=work_ns)
+            yield replace(step, stats=stats.snapshot(), drafting=status, total_ns=timer.wall_ns, work_ns=timer.work_ns)
+
+    def _propose(self, sequence: list[int], room: int, request: Request) -> abc.Generator[GenerationEvent, None, Draft]:
+        """Return a draft that a grammar allows; without one if the drafter failed, which is an event."""
+        try:
+            draft = self.strategy.propose(sequence, room)
+            return draft if request.n_allowed is None else draft.first(request.n_allowed(draft.tokens))
+        except AppError as error:
+            yield self._lose_model(error)
+            return NO_DRAFT
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Return the longest draft that fits the context, the batch, the rollback and the rest of the answer."""
@@ -288,11 +277,10 @@ class Generator:
         """
         tokens, n_accepted, self.finish = verify(draft, self._sampler.sample, self._observer(request))
         sequence.extend(tokens)
-        return Step(tokens, n_accepted, draft, self.stats)
+        return Step(request.number, stats=self.stats, tokens=tokens, n_accepted=n_accepted, draft=draft)
 
-    def _inspect(self, step: Step, n_top: int) -> tuple[Step, int]:
-        """Add the target's probabilities; also return the nanoseconds spent, which do not count as the step's."""
-        started = self.clock()
+    def _inspect(self, step: Step, n_top: int) -> Step:
+        """Add the target's probabilities."""
         target, draft, at = self._target, step.draft, step.n_accepted
         mismatch = at < len(draft) and at < len(step.tokens)
         inspection = Inspection(
@@ -300,7 +288,7 @@ class Generator:
             declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
             top=tuple(most_probable_tokens(target.logits(i), n_top) for i in range(len(step.tokens))) if n_top else (),
         )
-        return replace(step, inspection=inspection), self.clock() - started
+        return replace(step, inspection=inspection)
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, source: Source | None) -> FinishReason | None:

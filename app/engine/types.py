@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from app.core.errors import UsageError
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats
 
 MAX_DRAFT = 62
 """Longest draft of a step, in tokens; each verify batch has room for it.
@@ -273,62 +272,3 @@ class Draft:
 
 
 NO_DRAFT = Draft()
-
-
-@dataclass(frozen=True, slots=True)
-class PromptProgress:
-    """Prompt tokens evaluated or reused so far by one of the two models: the draft model if `drafting`."""
-
-    drafting: bool
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The target's probabilities in one step, as `app.engine.probability` defines them.
-
-    Attributes:
-        chosen: Probability of each emitted token.
-        declined: Probability of the rejected drafted token; None if there was none.
-        top: The most probable tokens at each position with their probabilities, if requested.
-    """
-
-    chosen: tuple[float, ...]
-    declined: float | None
-    top: tuple[tuple[tuple[int, float], ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Event: one verify step has finished.
-
-    Attributes:
-        tokens: The emitted tokens, accepted ones first.
-        n_accepted: Accepted tokens of the draft.
-        draft: The submitted draft.
-        stats: Counters after this step.
-        status: Status of drafting; None without drafting.
-        inspection: Probabilities, if requested; for the first token only with `Request.n_top`.
-        total_ns: Nanoseconds of the step without inspection; 0 for the first token.
-        work_ns: The same by the work clock, without the time of other programs.
-    """
-
-    tokens: tuple[int, ...]
-    n_accepted: int
-    draft: Draft
-    stats: GenerationStats
-    status: DraftingStatus | None = None
-    inspection: Inspection | None = None
-    total_ns: int = 0
-    work_ns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class DraftLost:
-    """Event: the draft model failed, and the answer goes on without it."""
-
-    reason: str
-
-
-GenerationEvent = PromptProgress | Step | DraftLost

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from app.core.errors import AppError
 from app.engine.drafting_report import nothing_fixed
+from app.engine.events import PromptProgress as PromptProgress
+from app.engine.events import Step as Step
+from app.engine.events import StepDetails as StepDetails
+from app.engine.events import TokenProbability as TokenProbability
 from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
-from app.engine.text.segments import Segment
 from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import PairInfo
-
-_MANY_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +72,6 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptProgress:
-    """Report prompt tokens evaluated or reused so far.
-
-    Attributes:
-        drafting: True for the draft model, False for the target.
-        done: Tokens so far.
-        total: Tokens of the prompt.
-        left_s: Estimated seconds for the rest; None before any speed is known.
-    """
-
-    request: int
-    drafting: bool
-    done: int
-    total: int
-    left_s: float | None = None
-
-    def line(self, since_s: float = 0.0) -> str:
-        """Return the progress as text; `since_s` is the age of the event in seconds."""
-        reader = "Draft reading" if self.drafting else "Reading"
-        text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
-        left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
-        if left < 1:
-            return text
-        return f"{text}, {left} s left" if left < _MANY_SECONDS else f"{text}, {round(left / 60)} min left"
-
-
-@dataclass(frozen=True, slots=True)
 class Measuring:
     """Report the measurement of a pair; `why` is the reason not to use an earlier one, as a clause."""
 
@@ -110,65 +83,6 @@ class Measuring:
     def what(self) -> str:
         """Return a short text for the status line."""
         return f"measuring again ({self.why})" if self.why else "measuring this pair"
-
-
-@dataclass(frozen=True, slots=True)
-class StepDetails:
-    """Describe the draft of one verify step and its outcome.
-
-    Attributes:
-        number: Number of the step in its answer, from 1.
-        drafted: Bytes of each drafted token; empty for a control token.
-        sources: Source of each drafted token.
-        confidences: The draft model's probability of each drafted token; None for tokens of free sources.
-        written: Bytes of each emitted token, accepted ones first.
-        n_accepted: Accepted tokens of the draft.
-        chosen: The target's probability of each emitted token; empty unless inspected.
-        declined: The target's probability of the rejected drafted token; None if there was none.
-        total_ns: Nanoseconds of the step.
-        plain_ns: Measured nanoseconds of a single-token step there; None if unknown.
-    """
-
-    number: int
-    drafted: tuple[bytes, ...]
-    sources: tuple[Source, ...]
-    confidences: tuple[float | None, ...]
-    written: tuple[bytes, ...]
-    n_accepted: int
-    chosen: tuple[float, ...]
-    declined: float | None
-    total_ns: int
-    plain_ns: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenProbability:
-    """Report the target's probability of an emitted token, as id and bytes, and the most probable tokens there."""
-
-    token: int
-    piece: bytes
-    probability: float
-    top: tuple[TokenProbability, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Report one verify step.
-
-    Attributes:
-        stats: Counters after this step.
-        details: None for the first token, or if not requested.
-        tokens: Ids of the emitted tokens.
-        probabilities: One per emitted token, if `AnswerRequest.n_top` requests them.
-    """
-
-    request: int
-    segments: tuple[Segment, ...]
-    stats: GenerationStats
-    drafting: DraftingStatus | None = None
-    details: StepDetails | None = None
-    tokens: tuple[int, ...] = ()
-    probabilities: tuple[TokenProbability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
-from app.engine import types as engine
 from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_source import DraftSource
 from app.engine.drafting_report import capitalized
+from app.engine.events import DraftLost, PromptProgress, Step, StepDetails, TokenProbability
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
@@ -27,7 +27,7 @@ from app.engine.text.stream import TextStream
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
-from app.worker.events import AnswerPlan, Event, Finished, Notice, Step, StepDetails, TokenProbability
+from app.worker.events import AnswerPlan, Event, Finished, Notice
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress
 
 if TYPE_CHECKING:
@@ -125,21 +125,22 @@ def _generate(
         n_top=request.n_top,
         probes=first.probes if first is not None else (),
         on_probe=first.observe_probe if first is not None else lambda size, ns: None,
+        number=request_id,
     )
     for event in generator.run(asked):
         pair.yield_cpu()
         match event:
-            case engine.PromptProgress(drafting, done, total):
-                yield prompt_progress(pair, request_id, done, total, drafting=drafting)
-            case engine.Step(stats=stats, status=status):
+            case PromptProgress(done=done, total=total):
+                yield prompt_progress(pair, request_id, done, total, drafting=event.drafting)
+            case Step():
                 details = _details(pair, event) if request.with_details else None
                 chances = _probabilities(pair, event, request.n_top)
-                yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
+                yield replace(event, segments=collector.take(), details=details, probabilities=chances)
                 if first is not None and first.observe(event):
                     pair.memory = PairStatistics.estimated(first.profile())
                     generator.use(_strategy(pair, request, generator.work_clock))
                     first = None
-            case engine.DraftLost(reason=why):
+            case DraftLost(reason=why):
                 lost = why
                 what = capitalized((pair.info.draft_kind or Source.MODEL).failed)
                 yield Notice(f"{what}, the answer goes on without it: {why}")
@@ -178,7 +179,7 @@ def _generate(
     )
 
 
-def _probabilities(pair: LoadedPair, step: engine.Step, n_top: int | None) -> tuple[TokenProbability, ...]:
+def _probabilities(pair: LoadedPair, step: Step, n_top: int | None) -> tuple[TokenProbability, ...]:
     """Return the probabilities of the emitted tokens, if they were requested."""
     seen = step.inspection
     if n_top is None or seen is None:
@@ -190,7 +191,7 @@ def _probabilities(pair: LoadedPair, step: engine.Step, n_top: int | None) -> tu
     )
 
 
-def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
+def _details(pair: LoadedPair, step: Step) -> StepDetails | None:
     """Describe a step in bytes instead of ids; None for the first token, which the prompt gave."""
     stats, seen = step.stats, step.inspection
     if not stats.verify_steps:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.events import GenerationEvent, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Judge, Strategy, Verdict
 from app.engine.sources import Source
-from app.engine.types import Draft, DraftParams, FinishReason, GenerationEvent, Step
+from app.engine.types import Draft, DraftParams, FinishReason
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.recordings import Trace
 from tests.replay import RecordedDraft

@@ -11,10 +11,10 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
+from app.engine.events import Step
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.types import Step
 from tests.bench.policies import automatic
 from tests.engine.generating import ConstantDraft
 from tests.fakes import END, FakeModel, FakeSampler, script

@@ -10,19 +10,12 @@ from hypothesis import strategies as st
 
 from app.core.errors import ContextOverflowError, DecodeError
 from app.engine.cache import TokenCache
+from app.engine.events import DraftLost, GenerationEvent, PromptProgress, Step
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request, verify
 from app.engine.interfaces import AnswerStart, Cancelled, Controls
 from app.engine.sources import Source
-from app.engine.types import (
-    Draft,
-    DraftLost,
-    DraftParams,
-    FinishReason,
-    GenerationEvent,
-    PromptProgress,
-    Step,
-)
+from app.engine.types import Draft, DraftParams, FinishReason
 from tests.engine.generating import PROMPT, Bench, undrafted
 from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, always, mixing, script
 

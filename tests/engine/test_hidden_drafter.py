@@ -15,12 +15,13 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
+from app.engine.events import DraftLost, Step
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Rows, Verdict
 from app.engine.sources import Source
-from app.engine.types import Draft, DraftLost, DraftParams, Step
+from app.engine.types import Draft, DraftParams
 from tests.fakes import END, FakeModel, FakeSampler, mixing
 
 PROMPT = [3 + i % 50 for i in range(40)]

@@ -9,7 +9,6 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.engine import generator as module
-from app.engine import types as engine
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
 from app.engine.fixed import FixedDrafting
@@ -52,7 +51,7 @@ class Ticks:
 
 def run(
     inspected: Callable[[], bool], target: Rule = counting, draft: Rule = mistaken, stop_at: int | None = None
-) -> list[engine.Step]:
+) -> list[Step]:
     model, small = FakeModel(target), FakeModel(draft)
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
     strategy = FixedDrafting([drafter], DraftParams(4, 0, 0.0))
@@ -62,7 +61,7 @@ def run(
         return FinishReason.STOP if token == stop_at else None
 
     request = Request(PROMPT, lambda token: token == END, 20, observe, Controls(inspected=inspected))
-    return [event for event in generator.run(request) if isinstance(event, engine.Step)]
+    return [event for event in generator.run(request) if isinstance(event, Step)]
 
 
 def test_the_probability_of_a_token_is_over_the_whole_vocabulary() -> None:
@@ -89,9 +88,9 @@ def test_probabilities_are_computed_only_if_requested(monkeypatch: pytest.Monkey
 def test_inspection_changes_neither_the_answer_nor_its_times() -> None:
     without, inspected = run(lambda: False), run(lambda: True)
     assert [step.tokens for step in inspected] == [step.tokens for step in without]
-    # Each inspection calls the clock twice; the second call ends the time that is subtracted.
+    # Each pause reads the clock four times; only the time between the first and the third reading is subtracted.
     spent = inspected[-1].stats.predicted_ns - without[-1].stats.predicted_ns
-    assert spent == 1000 * (len(inspected) - 1)
+    assert spent == 2000 * (len(inspected) - 1)
 
 
 def test_a_step_has_the_probabilities_of_both_models() -> None:

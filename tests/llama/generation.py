@@ -9,10 +9,11 @@ import numpy as np
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.events import Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Logits
-from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
+from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.sampler import SamplerChain

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from app.engine.events import Step
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.types import DraftParams, SamplingParams, Step
+from app.engine.types import DraftParams, SamplingParams
 from tests.bench.draft_kinds import KINDS, ForcedDrafting, ForcedSampler
 from tests.bench.peer import LlamaServer
 from tests.llama.test_draft_heads import PROMPT, answer, drafter_of, load

@@ -12,11 +12,12 @@ import pytest
 
 from app.core.errors import DecodeError, Interrupted
 from app.engine.cache import TokenCache
+from app.engine.events import Step
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
 from app.engine.sources import Source
-from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
+from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native

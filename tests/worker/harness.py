@@ -50,8 +50,9 @@ def untimed(event: Event) -> Event:
             if name.endswith("_ns"):
                 setattr(stats, name, 0)
         event = replace(event, stats=stats)
-        if isinstance(event, Step) and event.details is not None:
-            event = replace(event, details=replace(event.details, total_ns=0))
+        if isinstance(event, Step):
+            details = replace(event.details, total_ns=0) if event.details is not None else None
+            event = replace(event, total_ns=0, work_ns=0, details=details)
         return event
     if isinstance(event, PromptProgress):
         return replace(event, left_s=None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import statistics
 
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
-from app.engine.types import Step
+from app.engine.events import Step
 
 LEARNING = "the first tokens show what this pair costs"
 """Reason why the first tokens have no draft, as a clause."""

@@ -6,15 +6,16 @@ import pytest
 
 from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import FirstCosts
+from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import NO_DRAFT, Draft, Step
+from app.engine.types import NO_DRAFT, Draft
 
 SINGLE_NS = 50_000_000
 
 
 def step(ns: int, draft: Draft = NO_DRAFT, *, is_first: bool = False) -> Step:
-    return Step((1,), 0, draft, GenerationStats(verify_steps=0 if is_first else 1), work_ns=ns)
+    return Step(1, stats=GenerationStats(verify_steps=0 if is_first else 1), draft=draft, work_ns=ns)
 
 
 def learned(*, batches: dict[int, int], max_batch: int = 63, draft_share: float = 0.5) -> CostModel:

@@ -18,11 +18,12 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.draft_source import DraftSource
+from app.engine.events import Step
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Strategy
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.types import NO_DRAFT, DraftParams, Step
+from app.engine.types import DraftParams
 from tests.bench.policies import automatic, measured
 from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
@@ -405,7 +406,7 @@ class TestFirstAnswers:
         for size in first.probes:
             first.observe_probe(size, round(costs[size]))
         n = 1
-        while not first.observe(Step((0,), 0, NO_DRAFT, GenerationStats(verify_steps=n), work_ns=round(costs[1]))):
+        while not first.observe(Step(1, stats=GenerationStats(verify_steps=n), work_ns=round(costs[1]))):
             n += 1
         # The answer so far is part of the text before the first draft.
         short = replace(trace, text=trace.text[:96], has_end=trace.has_end and len(trace.text) <= 96)

@@ -1,0 +1,136 @@
+"""Events of an answer, from the engine to the screen. `request` is the number of the answer or the job."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from app.engine.sources import Source
+from app.engine.stats import GenerationStats
+from app.engine.text.segments import Segment
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus
+
+_MANY_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """Report prompt tokens evaluated or reused so far.
+
+    Attributes:
+        drafting: True for the draft model, False for the target.
+        done: Tokens so far.
+        total: Tokens of the prompt.
+        left_s: Estimated seconds for the rest; None before any speed is known.
+    """
+
+    request: int
+    drafting: bool
+    done: int
+    total: int
+    left_s: float | None = None
+
+    def line(self, since_s: float = 0.0) -> str:
+        """Return the progress as text; `since_s` is the age of the event in seconds."""
+        reader = "Draft reading" if self.drafting else "Reading"
+        text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
+        left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
+        if left < 1:
+            return text
+        return f"{text}, {left} s left" if left < _MANY_SECONDS else f"{text}, {round(left / 60)} min left"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The target's probabilities in one step, as `app.engine.probability` defines them.
+
+    Attributes:
+        chosen: Probability of each emitted token.
+        declined: Probability of the rejected drafted token; None if there was none.
+        top: The most probable tokens at each position with their probabilities, if requested.
+    """
+
+    chosen: tuple[float, ...]
+    declined: float | None
+    top: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepDetails:
+    """Describe the draft of one verify step and its outcome.
+
+    Attributes:
+        number: Number of the step in its answer, from 1.
+        drafted: Bytes of each drafted token; empty for a control token.
+        sources: Source of each drafted token.
+        confidences: The draft model's probability of each drafted token; None for tokens of free sources.
+        written: Bytes of each emitted token, accepted ones first.
+        n_accepted: Accepted tokens of the draft.
+        chosen: The target's probability of each emitted token; empty unless inspected.
+        declined: The target's probability of the rejected drafted token; None if there was none.
+        total_ns: Nanoseconds of the step.
+        plain_ns: Measured nanoseconds of a single-token step there; None if unknown.
+    """
+
+    number: int
+    drafted: tuple[bytes, ...]
+    sources: tuple[Source, ...]
+    confidences: tuple[float | None, ...]
+    written: tuple[bytes, ...]
+    n_accepted: int
+    chosen: tuple[float, ...]
+    declined: float | None
+    total_ns: int
+    plain_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProbability:
+    """Report the target's probability of an emitted token, as id and bytes, and the most probable tokens there."""
+
+    token: int
+    piece: bytes
+    probability: float
+    top: tuple[TokenProbability, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Report one verify step. The engine fills in its tokens, and the worker the text that they make.
+
+    Attributes:
+        segments: The text that became complete.
+        stats: Counters after this step.
+        drafting: Status of drafting; None without drafting.
+        details: None for the first token, or if not requested.
+        tokens: Ids of the emitted tokens, accepted ones first.
+        probabilities: One per emitted token, if `AnswerRequest.n_top` requests them.
+        n_accepted: Accepted tokens of the draft.
+        draft: The submitted draft.
+        inspection: Probabilities, if requested; for the first token only with `Request.n_top`.
+        total_ns: Nanoseconds of the step without inspection; 0 for the first token.
+        work_ns: The same by the work clock, without the time of other programs.
+    """
+
+    request: int
+    segments: tuple[Segment, ...] = ()
+    stats: GenerationStats = field(default_factory=GenerationStats)
+    drafting: DraftingStatus | None = None
+    details: StepDetails | None = None
+    tokens: tuple[int, ...] = ()
+    probabilities: tuple[TokenProbability, ...] = ()
+    n_accepted: int = 0
+    draft: Draft = NO_DRAFT
+    inspection: Inspection | None = None
+    total_ns: int = 0
+    work_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLost:
+    """Event: the draft model failed, and the answer goes on without it."""
+
+    reason: str
+
+
+GenerationEvent = PromptProgress | Step | DraftLost
