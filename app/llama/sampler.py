@@ -21,6 +21,7 @@ from app.llama.json_schema import schema_rule
 from app.llama.library import native
 from app.llama.matcher import Matcher
 from app.llama.model import Model
+from app.llama.shortlist import shortlist
 
 _MIN_KEEP = 1
 _MIROSTAT_TOKENS = 100
@@ -55,6 +56,10 @@ class SamplerChain:
         context.model.check_tokens([token for token, _ in self._bias])
         self._greedy = params.is_greedy and not self._bias
         self._chain: Any = None if self._greedy else self._build()
+        cuts = params.top_k > 0 and params.temperature > 0 and not params.mirostat
+        changed = self._bias or params.has_penalties or params.has_dry or params.top_n_sigma > 0
+        self._n_shortlisted = params.top_k if cuts and not changed else 0
+        """Number of most probable tokens that the chain begins with; 0 if it looks at all tokens first."""
         try:
             self._grammar = _grammar(context.model, guidance)
         except UsageError:
@@ -127,18 +132,23 @@ class SamplerChain:
         """Choose from an output row; the choice counts as emitted."""
         # Before the chain in any case: see there for what the model must not write.
         logits = self._context.logits(row)
-        token = int(logits.argmax())
+        tokens = shortlist(logits, self._n_shortlisted) if self._n_shortlisted else None
+        best = int(logits.argmax()) if tokens is None else int(tokens[logits[tokens].argmax()])
         # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.
-        if math.isnan(logits[token]):
+        if math.isnan(logits[best]):
             raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; get another.")
         if self._grammar is not None:
-            return self._sample_by(self._grammar, logits, token)
+            return self._sample_by(self._grammar, logits, best, tokens)
         if self._greedy:
-            return token
+            return best
         if self._chain is None:
             raise UsageError("The sampler was closed.")
         started = time.perf_counter_ns()
-        token = self._context.sample(self._chain, row)
+        if tokens is None:
+            token = self._context.sample(self._chain, row)
+        else:
+            token = self._choose(logits, tokens)
+            native.llama_sampler_accept(self._chain, token)
         self.native_ns += time.perf_counter_ns() - started
         return token
 
@@ -146,10 +156,10 @@ class SamplerChain:
         """Return how many leading tokens of a draft can be accepted; all without a grammar."""
         return self._grammar.n_allowed(tokens) if self._grammar is not None else len(tokens)
 
-    def _sample_by(self, grammar: Grammar | Matcher, logits: Logits, best: int) -> int:
-        """Choose a token that the grammar allows."""
+    def _sample_by(self, grammar: Grammar | Matcher, logits: Logits, best: int, tokens: NDArray[np.intp] | None) -> int:
+        """Choose a token that the grammar allows, if possible among `tokens`; None for all."""
         started = time.perf_counter_ns()
-        token = best if self._greedy else self._choose(logits)
+        token = best if self._greedy else self._choose(logits, tokens)
         if not grammar.allows(token):
             allowed = grammar.allowed()
             if not np.isfinite(logits[allowed]).any():
@@ -161,14 +171,17 @@ class SamplerChain:
         self.native_ns += time.perf_counter_ns() - started
         return token
 
-    def _choose(self, logits: Logits, allowed: NDArray[np.intp] | None = None) -> int:
-        """Apply the chain to a copy of the logits, of all tokens or the allowed ones; nothing counts as emitted."""
-        tokens = np.arange(len(logits)) if allowed is None else allowed
+    def _choose(self, logits: Logits, tokens: NDArray[np.intp] | None) -> int:
+        """Apply the chain to a copy of the logits of some tokens, None for all; nothing counts as emitted."""
+        tokens = np.arange(len(logits)) if tokens is None else tokens
         if self._greedy:
             return int(tokens[logits[tokens].argmax()])
         data, candidates = candidates_of(tokens, logits[tokens])
         native.llama_sampler_apply(self._chain, ctypes.byref(candidates))
-        return int(data["id"][candidates.selected])
+        # XTC moves the pointer, to which the selected index is relative.
+        token = int(candidates.data[candidates.selected].id)
+        del data  # It had to live until here.
+        return token
 
     def close(self) -> None:
         """Free the chain and the grammar. A second call does nothing."""
