@@ -7,7 +7,6 @@ cancel are passed in behind `app.engine.interfaces`.
 from __future__ import annotations
 
 import time
-from collections import abc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -222,7 +221,9 @@ class Generator:
                 # Only the reading is counted separately; other preparation is part of the answer, but of no step.
                 timer.resume(stats.draft_prompt_ns)
             timer.begin_draft()
-            draft = yield from self._propose(sequence, self._room(sequence, request) if drafts else 0, request)
+            draft, lost = self._propose(sequence, self._room(sequence, request) if drafts else 0, request)
+            if lost is not None:
+                yield lost
             timer.end_draft()
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
@@ -242,14 +243,13 @@ class Generator:
                 status = status.switched_off
             yield replace(step, stats=stats.snapshot(), drafting=status, total_ns=timer.wall_ns, work_ns=timer.work_ns)
 
-    def _propose(self, sequence: list[int], room: int, request: Request) -> abc.Generator[GenerationEvent, None, Draft]:
-        """Return a draft that a grammar allows; without one if the drafter failed, which is an event."""
+    def _propose(self, sequence: list[int], room: int, request: Request) -> tuple[Draft, DraftLost | None]:
+        """Return a draft that a grammar allows; without one, and why, if the drafter failed."""
         try:
             draft = self.strategy.propose(sequence, room)
-            return draft if request.n_allowed is None else draft.first(request.n_allowed(draft.tokens))
+            return (draft if request.n_allowed is None else draft.first(request.n_allowed(draft.tokens))), None
         except AppError as error:
-            yield self._lose_model(error)
-            return NO_DRAFT
+            return NO_DRAFT, self._lose_model(error)
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Return the longest draft that fits the context, the batch, the rollback and the rest of the answer."""

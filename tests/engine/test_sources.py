@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import app as app_package
 from app.engine.sources import IN_TARGET, Source, drafter_of
 from app.settings.table import BY_NAME
 
@@ -22,6 +25,13 @@ def test_the_stored_values_and_the_words_stay() -> None:
     assert IN_TARGET == "MTP layer in the same file"
     assert json.dumps(["+".join((Source.MTP, Source.NGRAM)), Source.DFLASH]) == '["mtp+ngram", "dflash"]'
     assert BY_NAME["draft.type"].kind.allowed == "auto or one of model, mtp, eagle3, dflash, ngram, none"
+
+
+def test_no_other_module_lists_the_kinds() -> None:
+    # The readers of headers know llama.cpp's architectures, two of which have these names.
+    texts = {path.name: path.read_text("utf-8") for path in Path(app_package.__file__).parent.rglob("*.py")}
+    naming = {name for name, text in texts.items() if re.search(r"[\"'](eagle3|dflash)[\"']", text)}
+    assert naming == {"sources.py", "draft_kinds.py"}
 
 
 @pytest.mark.parametrize("source", list(Source))
