@@ -6,6 +6,7 @@ import ctypes
 import math
 import secrets
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,10 +57,11 @@ class SamplerChain:
         context.model.check_tokens([token for token, _ in self._bias])
         self._greedy = params.is_greedy and not self._bias
         self._chain: Any = None if self._greedy else self._build()
-        cuts = params.top_k > 0 and params.temperature > 0 and not params.mirostat
-        changed = self._bias or params.has_penalties or params.has_dry or params.top_n_sigma > 0
-        self._n_shortlisted = params.top_k if cuts and not changed else 0
-        """Number of most probable tokens that the chain begins with; 0 if it looks at all tokens first."""
+        self._n_shortlisted = 0 if self._greedy else _n_shortlisted(params)
+        self._biased = [token for token, _ in self._bias]
+        self._n_recent = max(params.repeat_last_n * params.has_penalties, params.dry_penalty_last_n * params.has_dry)
+        self._recent: deque[int] = deque(maxlen=self._n_recent)
+        """The last tokens, whose logits penalties may change."""
         try:
             self._grammar = _grammar(context.model, guidance)
         except UsageError:
@@ -120,19 +122,18 @@ class SamplerChain:
         if self._chain is None:
             raise UsageError("The sampler was closed.")
         native.llama_sampler_reset(self._chain)
-        p = self._params
-        look_back = max(p.repeat_last_n * p.has_penalties, p.dry_penalty_last_n * p.has_dry)
-        if look_back:
-            tail = prompt[-look_back:]
+        if self._n_recent:
+            tail = prompt[-self._n_recent :]
             self._context.model.check_tokens(tail)
+            self._recent.clear()
             for token in tail:
-                native.llama_sampler_accept(self._chain, token)
+                self._accept(token)
 
     def sample(self, row: int) -> int:
         """Choose from an output row; the choice counts as emitted."""
         # Before the chain in any case: see there for what the model must not write.
         logits = self._context.logits(row)
-        tokens = shortlist(logits, self._n_shortlisted) if self._n_shortlisted else None
+        tokens = self._candidates(logits) if self._n_shortlisted else None
         best = int(logits.argmax()) if tokens is None else int(tokens[logits[tokens].argmax()])
         # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.
         if math.isnan(logits[best]):
@@ -148,9 +149,19 @@ class SamplerChain:
             token = self._context.sample(self._chain, row)
         else:
             token = self._choose(logits, tokens)
-            native.llama_sampler_accept(self._chain, token)
+            self._accept(token)
         self.native_ns += time.perf_counter_ns() - started
         return token
+
+    def _accept(self, token: int) -> None:
+        self._recent.append(token)
+        native.llama_sampler_accept(self._chain, token)
+
+    def _candidates(self, logits: Logits) -> NDArray[np.intp]:
+        """Return the most probable tokens and those whose logits the chain changes; no other can be chosen."""
+        changed = {*self._recent, *self._biased}
+        found = shortlist(logits, self._n_shortlisted + len(changed))
+        return np.union1d(found, [*changed]) if changed else found
 
     def n_allowed(self, tokens: Sequence[int]) -> int:
         """Return how many leading tokens of a draft can be accepted; all without a grammar."""
@@ -167,7 +178,7 @@ class SamplerChain:
             token = self._choose(logits, allowed)
         grammar.accept(token)
         if not self._greedy:
-            native.llama_sampler_accept(self._chain, token)
+            self._accept(token)
         self.native_ns += time.perf_counter_ns() - started
         return token
 
@@ -190,6 +201,13 @@ class SamplerChain:
             native.llama_sampler_free(chain)
         if self._grammar is not None:
             self._grammar.close()
+
+
+def _n_shortlisted(params: SamplingParams) -> int:
+    """Return how many tokens the chain keeps at first, after penalties; 0 for a chain that looks at all tokens."""
+    if params.temperature == 0:
+        return 1
+    return 0 if params.mirostat or params.top_n_sigma > 0 else params.top_k
 
 
 def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import DecodeError
-from app.engine.types import SamplingParams
+from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
 from app.llama.sampler import SamplerChain
 from app.llama.shortlist import shortlist
@@ -42,6 +42,9 @@ def test_it_holds_a_logit_that_is_no_number(place: int) -> None:
     [
         SamplingParams(temperature=1.0, seed=7),
         SamplingParams(temperature=1.5, top_k=300, top_p=1.0, min_p=0.0, seed=8),
+        SamplingParams(temperature=1.0, top_k=20, presence_penalty=1.5, repeat_penalty=1.2, seed=5),
+        SamplingParams(temperature=0.9, frequency_penalty=-0.8, dry_multiplier=0.8, dry_base=2.0, seed=6),
+        SamplingParams(temperature=0.0, presence_penalty=1.0, repeat_last_n=30),
         SamplingParams(temperature=1.2, top_k=60, typical_p=0.9, xtc_probability=0.5, dynatemp_range=0.3, seed=9),
     ],
 )
@@ -49,8 +52,8 @@ def test_the_chain_draws_the_same_as_from_all_tokens(
     context: Context, params: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drawn(*, shortlisted: bool) -> list[int]:
-        chain = SamplerChain(context, params)
-        assert chain._n_shortlisted == params.top_k
+        chain = SamplerChain(context, params, Guidance(logit_bias=((5, 3.0), (300, -100.0))))
+        assert chain._n_shortlisted == (params.top_k if params.temperature else 1)
         if not shortlisted:
             chain._n_shortlisted = 0
         context.clear()
@@ -73,8 +76,6 @@ def test_the_chain_draws_the_same_as_from_all_tokens(
     [
         {"top_k": 0},
         {"temperature": 0.0},
-        {"repeat_penalty": 1.1},
-        {"dry_multiplier": 0.8},
         {"top_n_sigma": 1.0},
         {"mirostat": 2},
     ],
