@@ -55,10 +55,10 @@ def server_step_us(server: LlamaServer, temperature: float, seed: int, n_tokens:
     url, header = f"http://127.0.0.1:{server.address[1]}/completion", {"Content-Type": "application/json"}
     server.resume()
     with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=300) as got:
-        timings = json.load(got)["timings"]
+        timings: dict[str, float] = json.load(got)["timings"]
     server.pause()
     time.sleep(_REST_S)
-    return float(timings["predicted_ms"]) * 1e3 / (timings["predicted_n"] - 1 - timings.get("draft_n_accepted", 0))
+    return timings["predicted_ms"] * 1e3 / (timings["predicted_n"] - 1 - timings.get("draft_n_accepted", 0))
 
 
 def compare(pair: NativePair, target: Path, binary: Path, n_rounds: int, n_tokens: int, *, drafts: bool) -> None:
