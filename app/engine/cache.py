@@ -14,8 +14,6 @@ _TEMPLATE_TAIL = 16
 with tokens that they do not put before earlier answers."""
 _KEEP_EVERY = 2048
 """Tokens of a long prompt between two kept states. After a document, usually only the question is edited."""
-_FEWEST_TIMED = 32
-"""Fewest tokens of a batch that measure the prefill speed."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -58,7 +56,6 @@ class TokenCache:
         self._translate = translate
         self._tokens: list[int] = []
         self._chunks = PromptChunks(model.n_chunk, model.n_batch, stops_inside=model.stops_inside)
-        self._ns_per_token: float | None = None
         self.is_broken = False
         self.follower: Follower | None = None
 
@@ -127,8 +124,7 @@ class TokenCache:
         chunks, model = self._chunks, self._model
         chunks.begin()
         done = waited_at = 0
-        began = waited_ns = model.native_ns
-        first: tuple[int, int] | None = None
+        waited_ns = model.native_ns
         while done < len(tokens):
             if cancelled():
                 raise Interrupted
@@ -140,13 +136,6 @@ class TokenCache:
             if waits or model.stops_inside:
                 chunks.observe(done - waited_at, model.native_ns - waited_ns)
                 waited_at, waited_ns = done, model.native_ns
-            spent = model.native_ns - began
-            if first is not None:
-                # The first batch may have set up kernels.
-                self._ns_per_token = (spent - first[1]) / (done - first[0])
-            elif done >= _FEWEST_TIMED and (done == len(tokens) or self._ns_per_token is None):
-                self._ns_per_token = spent / done
-            first = first or (done, spent)
             yield len(self._tokens)
 
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
@@ -165,7 +154,8 @@ class TokenCache:
 
     def seconds_to_read(self, n_tokens: int) -> float | None:
         """Estimate the seconds to read more prompt tokens at the last prefill speed; None if unknown."""
-        return n_tokens * self._ns_per_token * 1e-9 if self._ns_per_token is not None else None
+        ns_per_token = self._chunks.ns_per_token
+        return n_tokens * ns_per_token * 1e-9 if ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
         """Remove all tokens after the first `length`; return how many are left.
