@@ -14,7 +14,10 @@ _LONGEST_NS = 250_000_000
 """Longest time of a batch that cannot be stopped."""
 _LONGEST_QUEUE_NS = 125_000_000
 """Time of queued batches from which their end is awaited. A faster device goes on without a pause."""
-_SHORTEST = 16
+_SHORTEST = 32
+_SLOWER = 1.5
+"""Ratio of the times per token in shorter and in longer batches from which shorter ones are not worth it. With experts
+in RAM, every batch may copy them to the GPU, however short it is."""
 _FEWEST_TIMED = 32
 """Fewest tokens of a prompt that measure the speed, where a whole batch has more."""
 
@@ -38,6 +41,9 @@ class PromptChunks:
         self._longest = longest
         self._stops_inside = stops_inside
         self.ns_per_token: float | None = None
+        self._by_size: dict[int, float] = {}
+        """Nanoseconds per token by the size of the batch."""
+        self._is_long = False
 
     def begin(self) -> None:
         """Start a prompt."""
@@ -57,11 +63,25 @@ class PromptChunks:
         if n_tokens < self.size:
             # The rest of a prompt says little about longer batches.
             return
-        batch_ns = max(1.0, self.size * ns / n_tokens)
-        if not self._stops_inside:
-            growth = 2.0 ** math.floor(math.log2(_LONGEST_NS / batch_ns))
-        elif batch_ns < _FAST_NS:
+        each_ns = max(1.0, ns / n_tokens)
+        growth = self._growth(each_ns)
+        size = self._longest if self._is_long else int(growth * self.size)
+        self.size = max(min(_SHORTEST, self._first), min(self._longest, size))
+
+    def _growth(self, each_ns: float) -> float:
+        """Return the factor from this size, with this time per token, to the next one."""
+        if self._stops_inside:
+            return 2.0 if self.size * each_ns < _FAST_NS else 1.0
+        known = self._by_size
+        if each_ns > _SLOWER * known.get(self.size, math.inf):
+            known.clear()
+        known[self.size] = each_ns
+        growth = 2.0 ** math.floor(math.log2(_LONGEST_NS / (self.size * each_ns)))
+        longer = min((ns for size, ns in known.items() if size > self.size), default=None)
+        shorter = min((ns for size, ns in known.items() if size < self.size), default=0.0)
+        if longer is None and growth == 1.0:
+            # Twice as long, it takes at most half a second, and perhaps hardly more than now.
             growth = 2.0
-        else:
-            return
-        self.size = max(min(_SHORTEST, self._first), min(self._longest, int(growth * self.size)))
+        is_faster = longer is not None and each_ns > _SLOWER * longer
+        self._is_long = self._is_long or is_faster or (growth < 1.0 and shorter > _SLOWER * each_ns)
+        return growth
