@@ -213,6 +213,8 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     lines = [_model_line("target", check.target)]
     if check.draft is not None:
         lines.append(_model_line("draft", check.draft))
+        if check.draft.head is not None and check.draft.head.follows_target():
+            lines.append("device  the target's: these draft layers share tensors with it")
     elif check.draft_name:
         lines.append(f"draft   {check.draft_name}")
     # The recommendations of a draft do not matter: only the target is sampled from.

@@ -1,7 +1,8 @@
 """Place the layers of a pair on devices, before loading; sizes in, a plan out. All sizes are bytes.
 
 All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
-device: waiting between two would cost more than it saves.
+device: waiting between two would cost more than it saves. Draft layers that share tensors with the target are on its
+devices, because llama.cpp aborts where it cannot compute with such a tensor.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ class Plan:
 def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest | None = None) -> Plan:
     """Place both models: the first placement that fits, else the one that lacks least.
 
-    The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room.
+    The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room,
+    or on one of the devices that are named for the target.
     A mixture that is too large for the devices leaves the experts of as few layers in RAM as fit. `request` has the
     fixed parts of the placement.
 
@@ -174,36 +176,61 @@ def _placements(
         choices = [fast]
     else:
         choices = [(room,) for room in fast] + ([fast] if len(fast) > 1 else [])
-    draft_choices = (by_name[request.draft_device.lower()],) if request.draft_device else fast
     for devices in choices:
-        for room in draft_choices if draft is not None else (None,):
+        if request.draft_device:
+            draft_rooms: Rooms = (by_name[request.draft_device.lower()],)
+        else:
+            draft_rooms = devices if request.devices else fast
+        for placed_draft in _draft_placements(draft, devices, draft_rooms, request):
             loads: dict[str, int] = {}
-            placed_draft = None
-            if draft is not None and room is not None:
-                placed_draft = Placed((room.name,), gpu_layers=request.draft_gpu_layers)
-                _add(loads, draft, placed_draft, (1.0,), by_name)
-            placed, shares = _place(target, devices, loads, request)
-            _add(loads, target, placed, shares, by_name)
+            if draft is not None and placed_draft is not None:
+                _add(loads, draft, placed_draft, by_name)
+            placed = _place(target, devices, loads, request)
+            _add(loads, target, placed, by_name)
             used = [(by_name[name.lower()], need) for name, need in loads.items()]
             used.sort(key=lambda one: one[0].name == MAIN)
             loaded = (Load(room.name, need, room.room_bytes, room.free_bytes) for room, need in used)
             yield Plan(placed, placed_draft, tuple(loaded))
 
 
-def _place(
-    need: ModelMemory, devices: Rooms, loads: Mapping[str, int], request: PlacementRequest
-) -> tuple[Placed, tuple[float, ...]]:
+def _draft_placements(
+    draft: ModelMemory | None, devices: Rooms, draft_rooms: Rooms, request: PlacementRequest
+) -> Sequence[Placed | None]:
+    """Return the places for the draft of a target on these devices; None without a draft."""
+    if draft is None:
+        return (None,)
+    if draft.follows_target:
+        return (beside(tuple(room.name for room in devices), request.tensor_split, request.gpu_layers),)
+    return [Placed((room.name,), gpu_layers=request.draft_gpu_layers) for room in draft_rooms]
+
+
+def beside(devices: tuple[str, ...], tensor_split: tuple[float, ...], gpu_layers: int) -> Placed:
+    """Return the place of draft layers that share tensors with a target in this place.
+
+    They get all its devices, so that llama.cpp can compute with every shared tensor. The layers are on the last device
+    that has a share, where the target's output is.
+    """
+    if gpu_layers == 0 or devices == (MAIN,):
+        return Placed((MAIN,))
+    if len(devices) < 2:
+        return Placed(devices)
+    shares = tensor_split or (1.0,) * len(devices)
+    last = max((i for i, share in enumerate(shares) if share), default=0)
+    return Placed(devices, tuple(float(i == last) for i in range(len(devices))))
+
+
+def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], request: PlacementRequest) -> Placed:
     """Place the target; several devices get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
     n_experts = 0 if names == (MAIN,) else min(request.cpu_experts or 0, len(need.experts))
     placed = Placed(names, gpu_layers=request.gpu_layers, cpu_experts=n_experts)
     if len(devices) == 1:
-        return placed, (1.0,)
+        return placed
     shares = request.tensor_split
     if not shares:
-        left = [room.room_bytes - loads.get(room.name, 0) - _compute(need, placed) for room in devices]
+        left = [room.room_bytes - loads.get(room.name, 0) - _compute(need, placed, room.name) for room in devices]
         shares = _shares(need, left, placed)
-    return replace(placed, tensor_split=shares), tuple(share / sum(shares) for share in shares)
+    return replace(placed, tensor_split=shares)
 
 
 def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[float, ...]:
@@ -212,7 +239,7 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
     rooms = (*others, max(0, last - need.output))
     if not any(rooms):
         return (1.0,) * len(left)
-    sizes, margin = _block_sizes(need, placed), _rest(need)
+    sizes, margin = _block_sizes(need, placed), _margin(need)
     goals = [sum(sizes) * n / sum(rooms) for n in accumulate(rooms)]
     ends, n, done = [0.0], 0, 0.0
     for room, goal in zip(others, goals, strict=False):
@@ -226,66 +253,66 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
     return tuple(round(end - start, 6) for start, end in pairwise([*ends, 1.0]))
 
 
-def _add(
-    loads: dict[str, int],
-    need: ModelMemory,
-    placed: Placed,
-    shares: tuple[float, ...],
-    by_name: Mapping[str, Device],
-) -> None:
+def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapping[str, Device]) -> None:
     """Add a model's bytes to its devices."""
-    layers = need.layers
     moved = offloaded(need, placed.gpu_layers, placed.cpu_experts) if placed.devices != (MAIN,) else 0
-    compute = _compute(need, placed)
-    main = layers - moved + need.always_ram
-    if not moved:
-        main += need.compute
-    for name, taken in zip(placed.devices, _spread(need, placed, shares), strict=True):
+    main = need.layers + need.always_ram
+    main += need.repeated - moved if moved else need.compute
+    for name, taken in zip(placed.devices, _spread(need, placed), strict=True):
         if not moved or not taken:
             continue
+        compute = _compute(need, placed, name)
         loads[name] = loads.get(name, 0) + taken + compute
         if not by_name[name.lower()].has_own_memory:
             main += taken + compute
     loads[MAIN] = loads.get(MAIN, 0) + main
 
 
-def _compute(need: ModelMemory, placed: Placed) -> int:
-    return need.compute + (need.expert_copy if placed.cpu_experts else 0)
+def _compute(need: ModelMemory, placed: Placed, device: str) -> int:
+    found = dict(need.compute_on).get(device.lower(), need.compute)
+    return found + (need.expert_copy if placed.cpu_experts else 0)
 
 
-def _spread(need: ModelMemory, placed: Placed, shares: Sequence[float]) -> list[int]:
+def _spread(need: ModelMemory, placed: Placed) -> list[int]:
     """Return the bytes of the layers on each device, in whole layers as llama.cpp assigns them: the output last."""
-    if len(shares) == 1:
+    if len(placed.devices) == 1:
         return [offloaded(need, placed.gpu_layers, placed.cpu_experts)]
+    shares = [share / sum(placed.tensor_split) for share in placed.tensor_split]
     sizes = [*_block_sizes(need, placed), need.output]
     ends = list(accumulate(shares))
     taken = [0.0] * len(shares)
     for layer, size in enumerate(sizes):
         taken[min(bisect_right(ends, layer / len(sizes)), len(shares) - 1)] += size
-    # Most quantizations make some layers of a model larger than others.
-    return [int(n + _rest(need)) if n else 0 for n in taken]
+    margin = _margin(need)
+    return [int(n + margin) if n else 0 for n in taken]
 
 
 def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
     """Return the bytes of weights and KV cache in these layers; llama.cpp offloads the output and the last first."""
     if gpu_layers == 0:
         return 0
-    blocks = _blocks(need, gpu_layers)
-    experts = sum(need.experts[max(cpu_experts, need.n_layers - blocks) :])
-    rest = need.layers - need.output - sum(need.experts)
-    return need.output + rest * blocks // max(1, need.n_layers) + experts
+    return need.output + int(sum(_block_sizes(need, Placed((), (), gpu_layers, cpu_experts))))
 
 
 def _block_sizes(need: ModelMemory, placed: Placed) -> list[float]:
     """Return the bytes of each block on a device; the experts of the first ones may be in RAM."""
     first = need.n_layers - _blocks(need, placed.gpu_layers)
+    context = need.context / max(1, need.n_layers)
+    blocks = need.blocks or (_block_weights(need),) * need.n_layers
     experts = need.experts or (0,) * need.n_layers
-    return [_rest(need) + (n if i >= placed.cpu_experts else 0) for i, n in enumerate(experts) if i >= first]
+    sizes = enumerate(zip(blocks, experts, strict=True))
+    return [context + n + (moving if i >= placed.cpu_experts else 0) for i, (n, moving) in sizes if i >= first]
 
 
-def _rest(need: ModelMemory) -> float:
-    """Return the bytes of a block without its experts."""
-    return (need.layers - need.output - sum(need.experts)) / max(1, need.n_layers)
+def _block_weights(need: ModelMemory) -> float:
+    """Return the bytes of an average block without its experts and its context."""
+    others = need.embedding + need.output - need.repeated + sum(need.experts)
+    return (need.weights - others) / max(1, need.n_layers)
+
+
+def _margin(need: ModelMemory) -> float:
+    """Return a block's bytes if they are not known apart: most quantizations make some layers larger than others."""
+    return 0 if need.blocks else _block_weights(need) + need.context / max(1, need.n_layers)
 
 
 def _blocks(need: ModelMemory, gpu_layers: int) -> int:

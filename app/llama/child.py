@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.core import atomic, regular_file
 from app.core.errors import AppError, DamagedFileError, ModelLoadError
@@ -22,6 +22,10 @@ from app.core.program import ExitStatus, limited_run, python_command, python_env
 from app.hardware.devices import BuildInfo, Device
 from app.llama.installed import build_identity
 from app.models.model_names import parts_here
+from app.settings.placement import CPU
+
+if TYPE_CHECKING:
+    from app.llama.params import PairParams
 
 log = logging.getLogger("tandem.child")
 log.addHandler(logging.NullHandler())
@@ -120,17 +124,17 @@ class SafeFiles:
     def __contains__(self, path: Path) -> bool:
         return self.survived(path)
 
-    def survived(self, path: Path, target: Path | None = None) -> bool:
-        """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `target`."""
-        return self._read().get(_key(path, target)) == _state(path, target)
+    def survived(self, path: Path, pair: PairParams | None = None) -> bool:
+        """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `pair`."""
+        return self._read().get(_key(path, pair)) == _state(path, pair)
 
-    def add(self, path: Path, target: Path | None = None) -> None:
+    def add(self, path: Path, pair: PairParams | None = None) -> None:
         """Remember a file; a failed write is logged and costs the next load a child."""
         if self._file is None:
             return
-        known, key = self._read(), _key(path, target)
+        known, key = self._read(), _key(path, pair)
         known.pop(key, None)
-        known[key] = _state(path, target)
+        known[key] = _state(path, pair)
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
             atomic.write_json(self._file, {"format": FORMAT, "files": latest})
@@ -143,19 +147,22 @@ class SafeFiles:
         return atomic.read_json(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
 
 
-def _key(path: Path, target: Path | None) -> str:
+def _key(path: Path, pair: PairParams | None) -> str:
     name = os.fspath(regular_file.resolved(path))
-    return name if target is None else f"{name} beside {os.fspath(regular_file.resolved(target))}"
+    if pair is None:
+        return name
+    places = [" ".join(model.devices) if model.n_gpu_layers else CPU for model in (pair.draft_model, pair.model)]
+    return f"{name} on {places[0]} beside {os.fspath(regular_file.resolved(pair.target))} on {places[1]}"
 
 
-def _state(path: Path, target: Path | None) -> list[Any]:
-    files = [file for one in dict.fromkeys(filter(None, (path, target))) for file in parts_here(one)]
+def _state(path: Path, pair: PairParams | None) -> list[Any]:
+    files = [file for one in dict.fromkeys((path, pair.target if pair else path)) for file in parts_here(one)]
     parts = [part.stat() for part in files if regular_file.is_file(part)]
     return [build_identity(), *([status.st_size, status.st_mtime_ns] for status in parts)]
 
 
 def try_file(
-    path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True, *, target: Path | None = None
+    path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True, *, pair: PairParams | None = None
 ) -> None:
     """Load a file in a child process, unless an earlier one survived it.
 
@@ -165,15 +172,15 @@ def try_file(
         path: Of a split model the first part.
         safe: Files that are skipped; the file is added.
         go_on: Polled while the child runs; False stops.
-        target: Target with which draft layers are loaded; `path` itself for MTP layers, None for a whole model.
+        pair: Pair of draft layers, with its placement; `path` is that of its target for MTP layers. None for a model.
 
     Raises:
         DamagedFileError: llama.cpp does not survive it, or does not come to an end.
         Interrupted: `go_on` said False.
     """
-    if safe.survived(path, target):
+    if safe.survived(path, pair):
         return
-    question = ("footprint.try_load", path) if target is None else ("footprint.try_head", path, target)
+    question = ("footprint.try_load", path) if pair is None else ("footprint.try_head", path, pair)
     try:
         is_loaded = ask(*question, cancelled=lambda: not go_on())
     except ChildError as error:
@@ -185,4 +192,4 @@ def try_file(
         log.warning("a trial load %s", error)
         return
     if is_loaded:
-        safe.add(path, target)
+        safe.add(path, pair)

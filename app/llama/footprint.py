@@ -18,10 +18,11 @@ from app.engine.sources import Source
 from app.llama import library
 from app.llama.batch import native_params
 from app.llama.child import ChildError, ask
+from app.llama.devices import add_servers
 from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
-from app.llama.params import ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams, PairParams
 from app.models.draft_kinds import head_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
@@ -54,12 +55,14 @@ def corrected(need: ModelMemory, log: str) -> ModelMemory:
     buffers = [(name, float(size)) for name, size in _COMPUTE_BUFFER_LINE.findall(log)]
     if not caches or not buffers:
         return need
-    on_devices = [size for name, size in buffers if not _IN_RAM.search(name)]
+    on_devices = {name: size for name, size in buffers if not _IN_RAM.search(name)}
     in_ram = sum(size for name, size in buffers if _IN_RAM.search(name))
-    compute, host = (max(on_devices), in_ram) if on_devices else (in_ram, 0.0)
+    compute, host = (max(on_devices.values()), in_ram) if on_devices else (in_ram, 0.0)
+    compute_on = tuple((name.lower(), round(size * _MIB)) for name, size in on_devices.items())
     # llama.cpp counts recurrent states with the cache.
     kv = max(0, round(sum(caches) * _MIB) - need.states - need.snapshots)
-    return replace(need, kv=kv, compute=round(compute * _MIB), host=need.host + round(host * _MIB))
+    host_bytes = need.host + round(host * _MIB)
+    return replace(need, kv=kv, compute=round(compute * _MIB), compute_on=compute_on, host=host_bytes)
 
 
 def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
@@ -78,16 +81,17 @@ def try_load(path: Path) -> bool:
     return load_nothing(path, ModelParams(devices=(CPU,)), context)
 
 
-def try_head(path: Path, target: Path) -> bool:
-    """Return whether llama.cpp creates the context of draft layers for a target; `path` is `target` for MTP layers.
+def try_head(path: Path, pair: PairParams) -> bool:
+    """Return whether llama.cpp creates the context of draft layers on their devices; `path` is the target's for MTP.
 
     The child's side of `app.llama.child`.
     """
     facts = head_facts(read_header(path, tensors=True, vocabulary=False))
     is_mtp = facts is None or facts.kind is Source.MTP
     library.start()
-    files = dict.fromkeys((target, path))
-    models = [_no_alloc(file, ModelParams(devices=(CPU,), load_mtp=is_mtp and file == path)) for file in files]
+    add_servers(pair.rpc)
+    places = {pair.target: pair.model, path: pair.draft_model if path != pair.target else pair.model}
+    models = [_no_alloc(file, replace(place, load_mtp=is_mtp and file == path)) for file, place in places.items()]
     params = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:

@@ -111,6 +111,12 @@ def find(names: tuple[str, ...]) -> list[int]:
     return [by_name[name.lower()] for name in names]
 
 
+def place_of(params: ModelParams) -> tuple[tuple[str, ...], tuple[float, ...], int]:
+    """Return the devices of a model, their shares and its layers there; () for shares that llama.cpp chooses."""
+    devices = (CPU,) if params.on_cpu else params.devices or tuple(graphics(software=False)) or (CPU,)
+    return devices, params.tensor_split, params.n_gpu_layers
+
+
 def label(params: ModelParams) -> str:
     """Return a short label of the devices that hold the layers."""
     if params.on_cpu:

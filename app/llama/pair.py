@@ -32,6 +32,7 @@ from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, SamplingParams
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.cpu import OthersUse, others_seconds, usable_processors
+from app.hardware.fit import beside
 from app.llama import stored_measurements
 from app.llama.call_grammar import call_guidance
 from app.llama.cancel import CancelFlag
@@ -40,7 +41,7 @@ from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
 from app.llama.draft_heads import HeadContext
-from app.llama.loading import PairProgress, label
+from app.llama.loading import PairProgress, label, place_of
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
@@ -129,7 +130,7 @@ class NativePair:
         draft_file: ModelFile | None = None
         if params.draft is not None:
             try:
-                draft_file = self._draft_file(params.draft, params, on_progress)
+                draft_file, params = self._draft_file(params.draft, params, on_progress)
             except DamagedFileError as error:
                 params = self._without_file(params, error)
         try_file(target_file.path, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
@@ -165,14 +166,23 @@ class NativePair:
             self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
 
-    def _draft_file(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile:
-        """Return the checked draft file. Raises DamagedFileError if it cannot draft for the target."""
+    def _draft_file(
+        self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool]
+    ) -> tuple[ModelFile, PairParams]:
+        """Return the checked draft file, and the parameters with its place.
+
+        Raises:
+            DamagedFileError: It cannot draft for the target.
+        """
         found = open_model_file(path, is_draft=True)
-        if head_facts(found.header) is not None:
-            self._try_head(found.path, params, on_progress, "draft")
-        else:
+        facts = head_facts(found.header)
+        if facts is None:
             try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
-        return found
+            return found, params
+        if facts.follows_target(params.model.overrides):
+            params = replace(params, draft_model=params.draft_model.at(beside(*place_of(params.model))))
+        self._try_head(found.path, params, on_progress, "draft")
+        return found, params
 
     def _try_head(self, path: Path, params: PairParams, on_progress: Callable[[str, float], bool], name: str) -> None:
         """Check that draft layers match the target and load without an abort. Raises DamagedFileError."""
@@ -182,7 +192,7 @@ class NativePair:
             problem = f"{path.name} cannot be used as a draft: {fault}."
         if problem:
             raise DamagedFileError(problem)
-        try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), target=params.target)
+        try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), pair=params)
 
     def _without_file(self, params: PairParams, error: DamagedFileError) -> PairParams:
         """Return the parameters without a refused draft, with the target's MTP layer if it has one; add a notice."""
@@ -328,7 +338,7 @@ class NativePair:
         params = replace(self._params, draft=path, model=replace(self._params.model, load_mtp=path is None))
         if path is not None:
             try:
-                file = self._draft_file(path, params, on_progress)
+                file, params = self._draft_file(path, params, on_progress)
             except DamagedFileError as error:
                 self.notices.append(without_draft(error))
             else:

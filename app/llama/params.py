@@ -5,8 +5,9 @@ llama.cpp would abort on some values: `app.settings.table` bounds each of them, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.core.errors import UsageError
 from app.core.units import counted
@@ -14,6 +15,9 @@ from app.engine.auto.cost_profile import MAX_BATCH
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
 from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
+
+if TYPE_CHECKING:
+    from app.hardware.fit import Placed
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
@@ -62,6 +66,17 @@ class ModelParams:
     def on_cpu(self) -> bool:
         """Return whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
+
+    def at(self, placed: Placed) -> ModelParams:
+        """Return the parameters of the same model in a planned place."""
+        return replace(
+            self,
+            devices=placed.devices,
+            tensor_split=placed.tensor_split,
+            n_gpu_layers=placed.gpu_layers,
+            cpu_experts=placed.cpu_experts,
+            split=self.split or len(placed.devices) > 1,
+        )
 
     @property
     def all_overrides(self) -> tuple[str, ...]:

@@ -7,13 +7,16 @@ llama.cpp trusts these files and aborts the process on many inconsistencies. So 
 from __future__ import annotations
 
 import mmap
+import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 from app.models.gguf import GgufHeader, read_header
+from app.settings.placement import split_override
 
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK, LONGEST_BLOCK = 16, 2, 64
@@ -23,6 +26,7 @@ _SELECTOR_NUMBERS = ("block_size", "conv_kernel_size", "conv_group_size", "selec
 """Numbers that a DFlash2 block must have."""
 _FIRST_BLOCK = "blk.0.attn_norm.weight"
 """A tensor that a file with only MTP layers lacks."""
+EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 D2T = "d2t"
 _D2T_TYPE = 27
 """GGML_TYPE_I64."""
@@ -40,6 +44,8 @@ class HeadFacts:
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause; "" if it can.
         shares_memory: It attends to the KV cache of its target and has none of its own.
+        shares_output: It has no output weights of its own and computes logits with those of its target.
+        shares_embedding: It has no embeddings of its own and reads those of its target.
         is_causal: The tokens of a block do not attend to later ones.
         n_candidates: Candidates for each token of a DFlash2 block; 0 for other blocks.
         first_drafted: Index of the first drafted token in a block; 0 in most DSpark blocks, 1 in other blocks.
@@ -53,6 +59,8 @@ class HeadFacts:
     mask_token: int = 0
     fault: str = ""
     shares_memory: bool = False
+    shares_output: bool = False
+    shares_embedding: bool = False
     is_causal: bool = False
     n_candidates: int = 0
     first_drafted: int = 0
@@ -62,6 +70,17 @@ class HeadFacts:
         """Return why the file of this name cannot be a target, as a sentence."""
         return f"{name} is {self.kind.with_article}, which drafts for a target."
 
+    def follows_target(self, overrides: Sequence[str] = ()) -> bool:
+        """Return whether it must be on its target's devices, because llama.cpp aborts on shared tensors elsewhere.
+
+        Args:
+            overrides: Devices of the target's tensors as PATTERN=DEVICE; without one, its embeddings are in RAM, which
+                every device can use.
+        """
+        patterns = (split_override(override)[0] for override in overrides)
+        moves_embedding = any(re.search(pattern, EMBEDDING) for pattern in patterns)
+        return self.shares_memory or self.shares_output or (self.shares_embedding and moves_embedding)
+
     @property
     def longest(self) -> int:
         """Longest draft."""
@@ -70,6 +89,14 @@ class HeadFacts:
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
     """Return the facts of a file with draft layers alone; None for any other model."""
+    facts = _head_facts(header)
+    if facts is None or (facts.kind is Source.MTP and not facts.shares_memory):
+        return facts
+    tensors = header.tensors
+    return replace(facts, shares_output=OUTPUT not in tensors, shares_embedding=EMBEDDING not in tensors)
+
+
+def _head_facts(header: GgufHeader) -> HeadFacts | None:
     found = header.of_architecture("target_layers")
     numbers = tuple(n for n in found if isinstance(n, int)) if isinstance(found, list) else ()
     width = header.number("embedding_length")
@@ -79,7 +106,7 @@ def head_facts(header: GgufHeader) -> HeadFacts | None:
             fault = "" if len(numbers) == _EAGLE_LAYERS else f"it names {len(numbers)} layers of its target, not 3"
             if header.number("block_count") != 1:
                 fault = f"it has {header.number('block_count')} layers, not 1"
-            if width != target_width and not header.tensors.keys() >= {"token_embd.weight", "output.weight"}:
+            if width != target_width and not header.tensors.keys() >= {EMBEDDING, OUTPUT}:
                 fault = fault or "it shares embeddings with its target, and they have another width"
             return HeadFacts(Source.EAGLE3, numbers, target_width, fault=fault)
         case "dflash":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.engine.sources import Source
+from app.models.draft_kinds import EMBEDDING, OUTPUT
 from app.models.gguf import read_header
 from app.models.model_names import parts_here
 from app.settings.placement import CPU, KV_TYPES, MAX_LAYERS, split_override
@@ -36,6 +37,8 @@ Q4_0 on one thread, seven slow a token by 5%.
 _SAVED_STATES_BYTES = 512 << 20
 _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
+_INPUTS = ("token_embd.weight", "position_embd.", "token_types.", "per_layer_token_embd.")
+"""Beginnings of the names of tensors of llama.cpp's input layer (LLM_TENSOR_LAYER_INPUT)."""
 _TOKEN_BYTES = 400
 """Tokenizer memory for each token, here and in llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
 
@@ -67,13 +70,17 @@ class ModelMemory:
     """Memory that one model takes, in bytes.
 
     Attributes:
-        weights: All layers and the output.
+        weights: All tensors of the file.
         kv: KV cache of `n_ctx` tokens at `kv_type`.
-        compute: Buffers on each device that computes layers.
+        compute: Buffers on each device that computes layers, of the largest one.
+        compute_on: Buffers by device, where llama.cpp has told them apart.
         host: Rows of logits, always in RAM.
         kv_type: A key of `KV_TYPES`.
         n_ctx_train: 0 if unknown.
-        output: Part of the weights that llama.cpp offloads first; it has no KV cache.
+        embedding: Part of the weights that llama.cpp always keeps in RAM, such as token embeddings.
+        output: Weights that llama.cpp offloads first; they have no KV cache.
+        repeated: Bytes of `output` that are a copy of the embedding, where the file has none of its own.
+        blocks: Bytes of the weights of each layer without experts; () if they are not known apart.
         vocabulary: Tokenizer tables, always in RAM.
         states: The recurrent state, beside the KV cache.
         snapshots: Earlier states, kept beside it to roll back drafts.
@@ -82,6 +89,7 @@ class ModelMemory:
         window_gain: Bytes of the KV cache that are not needed with a small window cache; 0 if it is used or no use.
         expert_copy: Bytes of the largest expert tensor; for long batches, a device holds a copy of one that is in RAM.
         can_quantize_cache: `kv_type` may have fewer bits.
+        follows_target: Draft layers that must be on their target's devices; see `HeadFacts.follows_target`.
     """
 
     name: str
@@ -94,7 +102,10 @@ class ModelMemory:
     kv_type: str = "f16"
     n_parameters: int | None = None
     n_ctx_train: int = 0
+    embedding: int = 0
     output: int = 0
+    repeated: int = 0
+    blocks: tuple[int, ...] = ()
     vocabulary: int = 0
     states: int = 0
     snapshots: int = 0
@@ -103,6 +114,8 @@ class ModelMemory:
     experts: tuple[int, ...] = ()
     expert_copy: int = 0
     window_gain: int = 0
+    follows_target: bool = False
+    compute_on: tuple[tuple[str, int], ...] = ()
 
     @property
     def total(self) -> int:
@@ -110,8 +123,13 @@ class ModelMemory:
 
     @property
     def layers(self) -> int:
-        """Weights, KV cache and states: they lie where the layers are."""
-        return self.weights + self.kv + self.states + self.snapshots
+        """Weights, KV cache and states, wherever they are."""
+        return self.weights + self.context
+
+    @property
+    def context(self) -> int:
+        """KV cache and states: they are where the layers are."""
+        return self.kv + self.states + self.snapshots
 
     @property
     def always_ram(self) -> int:
@@ -126,31 +144,48 @@ class ModelMemory:
         return replace(self, kv_type=kv_type, kv=kv)
 
 
-def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = ()) -> ModelMemory:
-    """Return the memory with the tensors that `overrides` keep in RAM, and the experts that can move there.
+def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *, n_unused: int = 0) -> ModelMemory:
+    """Return the memory with the bytes of each layer, and the tensors that llama.cpp or `overrides` keep in RAM.
+
+    The last `n_unused` layers are not loaded.
 
     Raises:
         ModelFileError: A file is missing or not a model.
     """
     # Not needed for the first frame.
-    from app.models.model_facts import EXPERT
+    from app.models.model_facts import EXPERT, LAYER_TENSOR
 
     places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
-    in_ram, copy, experts = 0, 0, [0] * min(need.n_layers, MAX_LAYERS)
-    for name, n_bytes in _tensor_bytes(path):
+    if need.n_layers > MAX_LAYERS:
+        return need
+    in_ram, embedding, output, copy = 0, 0, 0, 0
+    blocks, experts = [0] * need.n_layers, [0] * need.n_layers
+    sizes = dict(_tensor_bytes(path))
+    for name, n_bytes in sizes.items():
         # The first matching pattern decides.
         device = next((device for pattern, device in places if pattern.search(name)), None)
-        match = EXPERT.match(name)
+        layer = LAYER_TENSOR.match(name)
+        if layer is not None and int(layer[1]) >= need.n_layers - n_unused:
+            continue
         if device == CPU:
             in_ram += n_bytes
-        elif device is None and match and int(match[1]) < len(experts):
-            experts[int(match[1])] += n_bytes
-            copy = max(copy, n_bytes)
-    in_ram = min(in_ram, need.weights - need.output)
+        elif layer is None:
+            is_input = name.startswith(_INPUTS) and device is None
+            embedding += n_bytes if is_input else 0
+            output += 0 if is_input else n_bytes
+        else:
+            movable = device is None and EXPERT.match(name) is not None
+            (experts if movable else blocks)[int(layer[1])] += n_bytes
+            copy = max(copy, n_bytes if movable else 0)
+    repeated = sizes.get(EMBEDDING, 0) if OUTPUT not in sizes else 0
     return replace(
         need,
-        weights=need.weights - in_ram,
+        weights=embedding + output + sum(blocks) + sum(experts),
         host=need.host + in_ram,
+        embedding=embedding,
+        output=output + repeated,
+        repeated=repeated,
+        blocks=tuple(blocks),
         experts=tuple(experts) if copy else (),
         expert_copy=copy,
     )
@@ -221,10 +256,12 @@ def draft_memory(
     n_batch: int = 512,
     flash_attention: bool = True,
     swa_full: bool = True,
+    overrides: Sequence[str] = (),
 ) -> ModelMemory:
     """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
     The weights of MTP layers count with the target. Draft layers also keep the hidden rows of a batch in RAM.
+    `overrides` are those of the target.
     """
     # Several MTP layers always keep the whole context.
     swa_full = swa_full or (draft or target).n_mtp_layers > 1
@@ -245,7 +282,9 @@ def draft_memory(
         # The graph computes logits even if the file shares the target's output weights.
         logits = _logits_bytes(target.graph, head.block_size or 1)
         kv = 0 if head.shares_memory else kv
-        return replace(made, host=host + logits, compute=made.compute + logits, kv=kv, window_gain=0)
+        follows = head.follows_target(overrides)
+        compute = made.compute + logits
+        return replace(made, host=host + logits, compute=compute, kv=kv, window_gain=0, follows_target=follows)
     return replace(
         made,
         name="its MTP layer" if target.n_mtp_layers == 1 else "its MTP layers",
@@ -258,6 +297,7 @@ def draft_memory(
         states=0,
         saved=0,
         window_gain=0,
+        follows_target=True,
     )
 
 

@@ -38,7 +38,7 @@ _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
 EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 """Name of a tensor of experts, with its layer."""
-_LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
+LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
 """Name of a tensor of a layer, with its layer and its part."""
 SHARED_SHARE = 0.05
 """Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
@@ -192,7 +192,7 @@ def _mtp_layers(header: GgufHeader) -> tuple[int, str]:
     if not n or not header.tensors or "split.count" in header.metadata:
         return n, ""
     layers: dict[int, set[str]] = {}
-    for match in filter(None, map(_LAYER_TENSOR.match, header.tensors)):
+    for match in filter(None, map(LAYER_TENSOR.match, header.tensors)):
         layers.setdefault(int(match[1]), set()).add(match[2])
     found = sum("nextn.eh_proj.weight" in parts for parts in layers.values())
     if not found:

@@ -20,17 +20,19 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import Device
+from app.hardware.rpc import RpcServer
 from app.llama import pair, stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.params import PairParams
+from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file, thread_file
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
 from tests.cli.doctor_facts import CPU, FACTS
+from tests.llama.tiny_heads import write_dflash, write_target
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 GB = 1_000_000_000
@@ -96,3 +98,30 @@ def test_a_load_that_runs_out_of_memory_is_tried_with_the_default_context(
 
     assert isinstance(loading.load(options, CancelFlag(), lambda *_: True), PairParams)
     assert asked == [32_768, DEFAULT_CONTEXT]
+
+
+@pytest.mark.parametrize(
+    ("flags", "noticed"),
+    [
+        ({}, False),
+        ({"draft_device": ("cpu",)}, True),
+        ({"draft_gpu_layers": 0}, True),
+        ({"device": ("CUDA1",), "draft_device": ("cuda1",)}, False),
+        ({"device": ("CUDA1",)}, False),
+        ({"device": ("cpu",), "draft_device": ("cpu",)}, False),
+    ],
+)
+def test_layers_that_share_tensors_get_the_devices_of_their_target(
+    tmp_path: Path, flags: dict[str, object], noticed: bool
+) -> None:
+    target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
+    options = read_options(argparse.Namespace(target=str(target), draft=str(draft), **flags))
+    asked = loading.asked_here(options, lambda: memory_rooms(CARDS), use_tuned=False)
+    remote = loading.asked_here(options, lambda: memory_rooms(CARDS), (RpcServer("host:1", (GB,)),), use_tuned=False)
+
+    assert [notice for notice in asked.notices if "shares tensors with its target" in notice] == (
+        ["draft.gguf shares tensors with its target, so it runs on the target's devices."] if noticed else []
+    )
+    assert asked.draft_model == remote.draft_model == ModelParams(split=False)
+    found = fit_pair.fitting_of(asked, memory_rooms(CARDS), certain=9.0)
+    assert found.params.draft_model.devices == found.params.model.devices

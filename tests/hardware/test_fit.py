@@ -223,9 +223,9 @@ def test_one_card_under_two_backends_is_counted_once() -> None:
 def test_requests_are_kept() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main())
 
-    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=("cuda1",)))) == (("CUDA1",), ("CUDA0",))
+    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=("cuda1",)))) == (("CUDA1",), ("CUDA1",))
     assert where(plan(need(5), SMALL, rooms, PlacementRequest(draft_device=MAIN))) == (("CUDA0",), (MAIN,))
-    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=(MAIN,)))) == ((MAIN,), ("CUDA0",))
+    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=(MAIN,)))) == ((MAIN,), (MAIN,))
     split = plan(need(5), None, rooms, PlacementRequest(tensor_split=(3, 1)))
     assert (split.target.devices, split.target.tensor_split) == (("CUDA0", "CUDA1"), (3, 1))
     half = plan(need(5), None, rooms, PlacementRequest(gpu_layers=22))
@@ -233,6 +233,22 @@ def test_requests_are_kept() -> None:
     # The output is the first of the 22, and 21 of 63 blocks follow.
     assert loaded(half)["CUDA0"] == pytest.approx(2 * GB + GB / 10)
     assert loaded(half)[MAIN] == pytest.approx(4 * GB + GB / 10)
+
+
+def test_draft_layers_that_share_tensors_are_on_the_devices_of_their_target() -> None:
+    rooms, head = (card("CUDA0"), card("CUDA1"), main(64)), replace(SMALL, follows_target=True)
+
+    def place(target: ModelMemory, **request: object) -> Placed | None:
+        return plan(target, head, rooms, PlacementRequest(**request)).draft  # type: ignore[arg-type]
+
+    assert place(need(5), draft_device=MAIN) == place(need(5), draft_gpu_layers=0) == Placed(("CUDA0",))
+    assert place(need(5), devices=("CUDA1",), draft_device="CUDA0") == Placed(("CUDA1",))
+    # The output of a target in two places is on the last device.
+    assert place(need(38)) == Placed(("CUDA0", "CUDA1"), (0.0, 1.0))
+    assert place(need(5), devices=("CUDA1", "CUDA0"), tensor_split=(1.0, 0.0)) == Placed(("CUDA1", "CUDA0"), (1.0, 0.0))
+    assert place(need(5), devices=(MAIN,), draft_device="CUDA0") == place(need(5), gpu_layers=0) == Placed((MAIN,))
+    split, alone = (loaded(plan(need(38), draft, rooms)) for draft in (head, None))
+    assert sum(split.values()) - sum(alone.values()) == pytest.approx(head.total, rel=0.02)
 
 
 def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:

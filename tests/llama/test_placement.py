@@ -165,8 +165,8 @@ def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_d
 def test_statistics_of_another_machine_are_not_used(
     cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_card = ModelParams(devices=("CUDA0",))
-    alone = PairParams(demo_target, demo_draft, 2, memory_dir=tmp_path)
+    on_card, on_cpu = ModelParams(devices=("CUDA0",)), ModelParams(devices=("cpu",))
+    alone = PairParams(demo_target, demo_draft, 2, model=on_cpu, draft_model=on_cpu, memory_dir=tmp_path)
     with_card = replace(alone, model=on_card)
     both = replace(alone, model=ModelParams(devices=("CUDA0", "cuda1")))
 

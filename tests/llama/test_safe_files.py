@@ -6,18 +6,22 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
+from app.hardware.fit import main_memory_room
 from app.llama import child as llama_child
 from app.llama.cancel import CancelFlag
 from app.llama.child import ChildError, SafeFiles, try_file
+from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import fitted
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
+from app.llama.params import ModelParams, PairParams
+from tests.llama.tiny_heads import write_dflash, write_target
 from tests.llama.tiny_model import write_aborting_model, write_model
 
 pytestmark = pytest.mark.native
@@ -96,6 +100,26 @@ def test_only_a_crash_makes_a_file_damaged(
     assert path not in SafeFiles(tmp_path / KEPT)
 
 
+def test_draft_layers_are_tried_on_the_devices_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def ask(*question: Any, **_: Any) -> bool:
+        asked.append(question)
+        return True
+
+    monkeypatch.setattr(llama_child, "ask", ask)
+    target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
+    wanted = replace(params(target, tmp_path, draft), model=ModelParams(devices=("cpu",)))
+    NativePair(wanted, CancelFlag(), lambda *_: True).close()
+
+    (tried,) = [pair for function, _, *rest in asked for pair in rest if function == "footprint.try_head"]
+    assert (tried.model.devices, tried.draft_model.devices) == (("cpu",), ("cpu",))
+    safe = SafeFiles(tmp_path / KEPT)
+    assert safe.survived(draft, tried)
+    assert not safe.survived(draft, replace(tried, model=ModelParams(devices=("CUDA0",))))
+    assert not safe.survived(draft, replace(tried, draft_model=ModelParams(devices=("CUDA0",))))
+
+
 # What it remembers
 
 
@@ -133,6 +157,8 @@ def test_a_damaged_list_is_replaced(tmp_path: Path, content: str) -> None:
 
 
 def test_measuring_a_new_file_counts_as_its_trial_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A build with GPUs lists them in a child process.
+    monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(1 << 34),))
     path = write_model(tmp_path / "m.gguf")
     fitted(params(path, tmp_path), [])
     assert path in SafeFiles(tmp_path / KEPT)

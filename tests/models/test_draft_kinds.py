@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from app.models.compatibility import check_pair, head_problem, kind_of, mtp_problem, select_draft
-from app.models.draft_kinds import d2t_fault, kind_of_file
+from app.models.draft_kinds import EMBEDDING, d2t_fault, kind_of_file
+from app.models.gguf import read_header
 from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
 from tests.llama.tiny_heads import (
@@ -18,6 +20,7 @@ from tests.llama.tiny_heads import (
     write_dense_mtp,
     write_dflash,
     write_dflash2,
+    write_dspark,
     write_eagle3,
     write_gemma4,
     write_gemma4_mtp,
@@ -110,6 +113,29 @@ def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -
     assert draft_memory(gemma, sidecar, 4096).kv == 0 < draft_memory(dense, alone, 4096).kv
     two = replace(alone, n_mtp_layers=2)
     assert mtp_problem(two) == head_problem(dense, two) != ""
+
+
+@pytest.mark.parametrize(
+    ("write", "follows"),
+    [
+        (write_dflash, True),
+        (write_dflash2, True),
+        (write_dspark, True),
+        (lambda path: write_dspark(path, d2t=[*range(2, N_VOCAB, 3)]), False),
+        (write_eagle3, False),
+        (write_gemma4_mtp, True),
+        (write_mtp_alone, False),
+    ],
+)
+def test_draft_layers_without_output_or_kv_cache_follow_their_target(
+    tmp_path: Path, write: Callable[[Path], Path], follows: bool
+) -> None:
+    head = read_facts(write(tmp_path / "head.gguf")).head
+    assert head is not None
+    assert head.follows_target() is follows
+    # Embeddings are in RAM, which every device can use, unless they are moved.
+    assert head.follows_target([r"ffn_up=CUDA0", r"token_embd\.weight=CUDA0"]) is (follows or head.shares_embedding)
+    assert not head.shares_embedding or EMBEDDING not in read_header(tmp_path / "head.gguf", tensors=True).tensors
 
 
 def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None:

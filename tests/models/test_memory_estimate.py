@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.models.memory_estimate import compute_bytes, round_up, rounding
-from app.models.model_facts import GraphWidths
+from app.models.gguf import read_header
+from app.models.memory_estimate import compute_bytes, estimate_memory, round_up, rounding, with_tensors
+from app.models.model_facts import GraphWidths, read_facts
 from app.settings.placement import KV_TYPES
+from tests.llama.tiny_heads import write_dense_mtp, write_target
 
 RECORDED = Path(__file__).parents[1] / "data" / "footprints.toml"
 SMOL = GraphWidths(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)
@@ -56,3 +58,26 @@ def test_a_context_that_becomes_longer_is_reported() -> None:
 
 def test_a_short_context_has_short_batches() -> None:
     assert compute_bytes(SMOL, 64) < compute_bytes(SMOL, 512) / 7
+
+
+def test_the_token_embedding_stays_in_ram_and_is_copied_where_it_is_the_output_too(tmp_path: Path) -> None:
+    tied, untied = write_target(tmp_path / "tied.gguf"), write_dense_mtp(tmp_path / "untied.gguf")
+    for path, is_tied in ((tied, True), (untied, False)):
+        need = with_tensors(estimate_memory(read_facts(path), 512), path)
+        header = read_header(path, tensors=True)
+        sizes = dict(header.tensor_bytes(path.stat().st_size))
+
+        assert need.embedding == sizes["token_embd.weight"]
+        assert need.repeated == (sizes["token_embd.weight"] if is_tied else 0)
+        assert need.output - sizes["output_norm.weight"] == sizes["token_embd.weight" if is_tied else "output.weight"]
+        assert need.weights == sum(sizes.values())
+        assert need.weights == need.embedding + need.output - need.repeated + sum(need.blocks) + sum(need.experts)
+
+
+def test_mtp_layers_that_are_not_loaded_take_no_memory(tmp_path: Path) -> None:
+    path = write_dense_mtp(tmp_path / "model.gguf")
+    need = estimate_memory(read_facts(path), 512)
+    whole, trunk = (with_tensors(need, path, n_unused=n) for n in (0, 1))
+
+    assert trunk.blocks == (*whole.blocks[:-1], 0)
+    assert whole.weights - trunk.weights == whole.blocks[-1] + whole.experts[-1]

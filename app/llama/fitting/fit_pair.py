@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
+from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
 from app.llama.child import SafeFiles
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.fitting.pair_memory import estimates, facts_of_pair, measured_needs, needs
-from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, longest_trained
 from app.models.pair_info import DeviceMemory
@@ -230,6 +229,7 @@ def _with_growth(need: ModelMemory, base: ModelMemory, more: ModelMemory) -> Mod
         n_ctx=more.n_ctx,
         kv=need.kv + more.kv - base.kv,
         compute=need.compute + more.compute - base.compute,
+        compute_on=(),
         window_gain=more.window_gain,
     )
 
@@ -260,17 +260,8 @@ def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
     if len(rooms) == 1:
         return params
 
-    def put(model: ModelParams, placed: Placed) -> ModelParams:
-        return replace(
-            model,
-            devices=placed.devices,
-            tensor_split=placed.tensor_split,
-            n_gpu_layers=placed.gpu_layers,
-            cpu_experts=placed.cpu_experts,
-        )
-
-    draft = put(params.draft_model, planned.draft) if planned.draft is not None else params.draft_model
-    return replace(params, model=put(params.model, planned.target), draft_model=draft)
+    draft = params.draft_model.at(planned.draft) if planned.draft is not None else params.draft_model
+    return replace(params, model=params.model.at(planned.target), draft_model=draft)
 
 
 def context_room(found: Fitting) -> int:
@@ -293,4 +284,4 @@ def context_room(found: Fitting) -> int:
 
 
 def _grown(need: ModelMemory, n_ctx: int) -> ModelMemory:
-    return replace(need.with_context(n_ctx), compute=need.compute * n_ctx // max(1, need.n_ctx))
+    return replace(need.with_context(n_ctx), compute=need.compute * n_ctx // max(1, need.n_ctx), compute_on=())

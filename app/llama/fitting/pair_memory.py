@@ -21,8 +21,10 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     """
     facts, draft_facts = facts_of_pair(params)
     target, draft = estimates(params, facts, draft_facts)
-    if params.model.overrides or facts.expert_share < 1:
-        target = with_tensors(target, params.target, params.model.overrides)
+    n_unused = 0 if params.model.load_mtp else facts.n_mtp_layers
+    target = with_tensors(target, params.target, params.model.overrides, n_unused=n_unused)
+    if draft is not None and params.draft is not None and params.draft != params.target:
+        draft = with_tensors(draft, params.draft)
     return target, draft
 
 
@@ -60,6 +62,7 @@ def estimates(
             n_batch=own.n_batch,
             flash_attention=own.flash_attention != "off",
             swa_full=own.swa_full,
+            overrides=params.model.overrides,
         )
     return target, draft
 
