@@ -117,6 +117,7 @@ class NativePair:
         self._measured = Pieces()
         """Finished pieces of an interrupted measurement."""
         self._params = planned = params
+        self._draft_place = params.draft_model
         self._cancel = cancel
         self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
@@ -335,7 +336,8 @@ class NativePair:
             Interrupted: `on_progress` returned False.
         """
         self._free_draft()
-        params = replace(self._params, draft=path, model=replace(self._params.model, load_mtp=path is None))
+        model = replace(self._params.model, load_mtp=path is None)
+        params = replace(self._params, draft=path, model=model, draft_model=self._draft_place)
         if path is not None:
             try:
                 file, params = self._draft_file(path, params, on_progress)
