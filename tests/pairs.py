@@ -107,8 +107,10 @@ class FakePair(_Base):
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts
         return RenderedPrompt(tuple(t for p in parts for t in ((p,) if isinstance(p, int) else self.tokenize(p))))
 
-    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False) -> Guidance:
-        return Guidance()
+    def call_guidance(
+        self, tools: Sequence[Mapping[str, Any]], guidance: Guidance, *, must_call: bool, one_call: bool = False
+    ) -> Guidance:
+        return guidance
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)

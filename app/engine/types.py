@@ -217,9 +217,9 @@ class Guidance:
 
     Attributes:
         grammar: In llama.cpp's GBNF; "" for none.
-        schema: JSON schema of the whole answer, instead of a grammar; None for none.
+        schema: JSON schema of an answer without tool calls, instead of a grammar; None for none.
         strict: Whether a keyword of the schema that cannot be enforced is an error; otherwise it is ignored.
-        calls: Grammar of an answer with tool calls, in llguidance's syntax; "" for none.
+        calls: Grammar of an answer that may call tools, in llguidance's syntax, with the schema in it; "" for none.
         lax: Whether the answer goes on without that grammar if it becomes too complex.
         logit_bias: Added to the logits of tokens, given by their ids or as text.
         ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import dropwhile, groupby
 from typing import Any
@@ -33,6 +34,7 @@ NUMBER: /-?[0-9]{1,15}(\.[0-9]{1,15})?/
 _PLACEHOLDER_PATTERN = re.compile(r"(\$[A-Z]+)")
 _LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
 """White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
+_JSON_LEXEMES = re.compile(r'[{}\[\],:]|"[^"]*"|[^{}\[\],:"]+')
 _MARK_PATTERN = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
 """Literals that begin calls; other texts, such as "Action:", may stand in any answer."""
 _JSON_SIGNS = re.compile(r'"[^"]*"|[{}\[\]:,]|\$JSON')
@@ -43,7 +45,13 @@ _DEEPEST_BARE = 4
 
 
 def call_guidance(
-    model: Model, form: CallFormat, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False
+    model: Model,
+    form: CallFormat,
+    tools: Sequence[Mapping[str, Any]],
+    guidance: Guidance,
+    *,
+    must_call: bool,
+    one_call: bool = False,
 ) -> Guidance:
     """Return guidance with the grammar of an answer that may call tools.
 
@@ -54,19 +62,22 @@ def call_guidance(
         model: Chooses the tokens.
         form: Format of its calls.
         tools: As in OpenAI's API.
+        guidance: Its schema is that of an answer without calls.
         must_call: Whether the answer is calls; otherwise it is any text, and then perhaps calls.
         one_call: Whether there is at most one call.
 
     Raises:
-        UsageError: The answer must be calls, and the schema of a tool cannot be enforced.
+        UsageError: A schema must be enforced and cannot be.
     """
     vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
+    has_answer = guidance.schema is not None and not must_call
+    answer = schema_rule(guidance.schema, strict=guidance.strict) if has_answer else ""
     try:
-        calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call)
+        calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call, answer=answer)
     except RecursionError:
         raise UsageError("The schemas of the tools are nested too deeply.", "Flatten them.") from None
-    return Guidance(calls=calls, lax=not must_call)
+    return replace(guidance, calls=calls, lax=not (must_call or has_answer))
 
 
 @lru_cache(maxsize=8)
@@ -78,14 +89,16 @@ def call_grammar(
     *,
     must_call: bool = False,
     one_call: bool = False,
+    answer: str = "",
 ) -> str:
     """Return a grammar of calls, or an empty text if no mark begins calls that may be left out.
 
-    `controls` are the tokens that no text contains, each after its name, and `ends` those that end an answer.
+    `controls` are the tokens that no text contains, each after its name, and `ends` those that end an answer. `answer`
+    is the right side of a rule for an answer without calls; an empty text for any text, after which calls may follow.
     """
     # An agent sends the same tools each time.
     builder = _Builder(form, dict(controls), ends, must_call=must_call)
-    return builder.grammar([tool["function"] for tool in json.loads(tools)], one_call=one_call)
+    return builder.grammar([tool["function"] for tool in json.loads(tools)], one_call=one_call, answer=answer)
 
 
 class _Builder:
@@ -100,7 +113,7 @@ class _Builder:
         if any("$HEADER" in one for one in form.also):
             self._header = self._rule(" | ".join(filter(None, ("HEADER", self._control_token()))))
 
-    def grammar(self, functions: Sequence[Mapping[str, Any]], *, one_call: bool) -> str:
+    def grammar(self, functions: Sequence[Mapping[str, Any]], *, one_call: bool, answer: str) -> str:
         """Return the rules; see `call_grammar`."""
         form = self._form
         prefix, *rest = _PLACEHOLDER_PATTERN.split(form.begin.lstrip())
@@ -110,10 +123,10 @@ class _Builder:
         # A token that ends the answer is no part of the call, and nothing follows it.
         is_last = one_call or any(self._controls[name] in self._ends for name in self._names.findall(form.call))
         more = "" if is_last else f"({self._text(form.between)} {self._text(form.begin.partition('$')[0])} call)*"
-        if self._must_call:
+        if self._must_call or answer:
             texts = [*(one for one in form.also if "$HEADER" in one), *(one for one in form.alone if "$NAME" in one)]
             heads = [" ".join(lead), *(self._text(one.partition("$NAME")[0]) for one in texts)]
-            start = f"WHITE? ({' | '.join(heads)}) call more"
+            start = f"WHITE? ({' | '.join(heads)}) call more{f' | {self._rule(answer)}' if answer else ''}"
         else:
             at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK_PATTERN.search(one)), None)
             bare = self._bare_calls(names, arguments)
@@ -154,8 +167,13 @@ class _Builder:
                     out += [] if self._controls[piece] in self._ends else [f"<[{self._controls[piece]}]>"]
                     continue
                 words = enumerate(_LOOSE_SPACE.split(piece))
-                out += [json.dumps(word) if m % 2 == 0 else "WHITE?" for m, word in words if word]
+                out += [self._literal(word) if m % 2 == 0 else "WHITE?" for m, word in words if word]
         return out
+
+    def _literal(self, text: str) -> str:
+        """Return the symbol of a text; a call without marks begins as an answer in JSON does, so its lexemes do too."""
+        parts = _JSON_LEXEMES.findall(text) if not self._form.trigger else [text]
+        return " ".join(map(json.dumps, parts))
 
     def _text(self, text: str, **values: str) -> str:
         return " ".join(self._symbols(text, **values))

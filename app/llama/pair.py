@@ -509,10 +509,12 @@ class NativePair:
         """Return a prompt without a chat template."""
         return RenderedPrompt(plain_tokens(self._model, prompt, self.target.n_ctx), AnswerPart.ANSWER)
 
-    def call_guidance(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool, one_call: bool = False) -> Guidance:
+    def call_guidance(
+        self, tools: Sequence[Mapping[str, Any]], guidance: Guidance, *, must_call: bool, one_call: bool = False
+    ) -> Guidance:
         """Return a grammar of calls of tools; see `app.llama.call_grammar.call_guidance`."""
         form = self._prompts.call_format
-        return call_guidance(self._model, form, tools, must_call=must_call, one_call=one_call)
+        return call_guidance(self._model, form, tools, guidance, must_call=must_call, one_call=one_call)
 
     def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
         return SamplerChain(self._context, params, guidance)

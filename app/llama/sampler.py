@@ -212,10 +212,10 @@ def _n_shortlisted(params: SamplingParams) -> int:
 
 def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
     """Return the grammar of an answer, if any."""
-    if guidance.schema is not None:
-        return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
     if guidance.calls:
         return Matcher(model, guidance.calls, lax=guidance.lax)
+    if guidance.schema is not None:
+        return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
     return Grammar(model, guidance.grammar) if guidance.grammar else None
 
 

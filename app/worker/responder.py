@@ -54,10 +54,12 @@ def answer(
     prompt = prompt_of(pair, request)
     if request.text is None:
         refuse_overflow(pair, request, len(prompt.tokens))
-    # A call that is required comes before an answer by a schema.
-    if request.tools and (request.must_call or not request.guidance.has_grammar):
-        calls = pair.call_guidance(request.tools, must_call=request.must_call, one_call=request.one_call)
-        request = replace(request, guidance=replace(calls, logit_bias=request.guidance.logit_bias))
+    # A grammar that the client wrote is for the whole answer, unless a call is required.
+    if request.tools and (request.must_call or not request.guidance.grammar):
+        guidance = pair.call_guidance(
+            request.tools, request.guidance, must_call=request.must_call, one_call=request.one_call
+        )
+        request = replace(request, guidance=guidance)
     sampler = pair.new_sampler(request.sampling, request.guidance)
     try:
         pair.yield_cpu()

@@ -14,10 +14,11 @@ import pytest
 from app.core.errors import UsageError
 from app.engine.text.call_format import Argument, CallFormat, Values
 from app.engine.text.call_formats import FORMATS, HERMES
-from app.engine.types import SamplingParams
+from app.engine.types import Guidance, SamplingParams
 from app.llama import matcher
 from app.llama.call_grammar import call_grammar, call_guidance
 from app.llama.cancel import CancelFlag
+from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from tests.engine.text.reading import read
@@ -78,7 +79,7 @@ def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
     return form.calls.replace("$CALLS", form.between.join(texts))
 
 
-def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: bool) -> bool:
+def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: Any) -> bool:
     """Return whether an answer is allowed that ends with a text."""
     lark = call_grammar(form, json.dumps(tools or TOOLS), **more)
     native = matcher._new_matcher(matcher._byte_tokenizer(), lark)
@@ -121,6 +122,21 @@ def test_an_answer_has_one_call_if_asked(form: CallFormat) -> None:
     assert takes(form, written(form, call), must_call=True, one_call=True)
     assert not takes(form, written(form, call, call), must_call=True, one_call=True)
     assert takes(form, written(form, call, call), must_call=True)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_an_answer_beside_tools_is_calls_or_follows_its_schema(form: CallFormat) -> None:
+    answer = schema_rule({"type": "object", "properties": {"town": TEXT}, "required": ["town"]})
+    call = ("look_up", ARGUMENTS)
+    for text, is_right in (
+        (written(form, call), True),
+        (written(form, call, call), True),
+        ('{"town": "Rome"}', True),
+        (written(form, ("look_up", {**ARGUMENTS, "count": "x"})), False),
+        ('{"count": 3}', False),
+        ("Rome.", False),
+    ):
+        assert takes(form, text, answer=answer) is is_right, text
 
 
 @pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("lfm2"), by_name("gemma4")])
@@ -229,13 +245,27 @@ def pair(demo_target: Path) -> Iterator[NativePair]:
 
 
 def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
-    sampler = pair.new_sampler(SamplingParams(temperature=0), pair.call_guidance([LOOK_UP], must_call=False))
+    sampler = pair.new_sampler(
+        SamplingParams(temperature=0), pair.call_guidance([LOOK_UP], Guidance(), must_call=False)
+    )
     text = [*pair.tokenize("Let me look. "), *pair._model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
     name = list(pair.tokenize('"name": "look_up", "arguments": {"text": "a'))
     assert sampler.n_allowed([*text, *name]) == len(text) + len(name)
     assert sampler.n_allowed([*text, *pair.tokenize('"title": 1')]) < len(text) + 3
     assert sampler.n_allowed(text[:3]) == 3, "looking at a draft moves nothing"
     sampler.close()
+
+
+def test_a_schema_applies_to_an_answer_without_calls(pair: NativePair) -> None:
+    asked = Guidance(schema={"type": "object", "properties": {"town": TEXT}}, ignores_end=True)
+    optional, required = (pair.call_guidance([LOOK_UP], asked, must_call=must_call) for must_call in (False, True))
+    for guidance, is_answer in ((optional, True), (required, False), (asked, True)):
+        sampler = pair.new_sampler(SamplingParams(temperature=0), guidance)
+        answer = pair.tokenize('{"town": "R')
+        assert (sampler.n_allowed(answer) == len(answer)) is is_answer
+        call = pair.tokenize('<tool_call>\n{"name": "look_up"')
+        assert (sampler.n_allowed(call) == len(call)) is (guidance is not asked)
+        sampler.close()
 
 
 def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
@@ -253,8 +283,8 @@ def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
 def test_a_schema_that_is_nested_too_deeply_is_an_error_or_frees_its_tool(pair: NativePair) -> None:
     for must_call, levels, error in ((True, 400, "levels of objects"), (False, 3000, "nested too deeply")):
         with pytest.raises(UsageError, match=error):
-            pair.call_guidance([tool("f", x=nested(levels))], must_call=must_call)
-    assert pair.call_guidance([tool("f", x=nested(400))], must_call=False).calls
+            pair.call_guidance([tool("f", x=nested(levels))], Guidance(), must_call=must_call)
+    assert pair.call_guidance([tool("f", x=nested(400))], Guidance(), must_call=False).calls
 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])
@@ -272,7 +302,7 @@ def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_
     )
     loaded = NativePair(PairParams(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     model = loaded._model
-    guidance = call_guidance(model, form, TOOLS, must_call=must_call)
+    guidance = call_guidance(model, form, TOOLS, Guidance(), must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
         answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)
         sampler = loaded.new_sampler(SamplingParams(temperature=0), guidance)
