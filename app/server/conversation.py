@@ -28,6 +28,7 @@ _TOOL_CHOICES = {
     **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
 }
 """Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
+_LONGEST_ESCAPE = len("\\u0000")
 CUSTOM_INPUT = "input"
 """Parameter that holds the text for a custom tool."""
 
@@ -144,13 +145,19 @@ def custom_names(fields: Fields) -> frozenset[str]:
     return frozenset(name for name, _, one in tools if one.text("type") == "custom" and "input_schema" not in one)
 
 
-def custom_input(arguments: str) -> str:
-    """Return the input in the arguments of a call of a custom tool; of a cut call as much as there is."""
-    for end in ("", '"}', "}"):
+def custom_input(arguments: str, *, is_cut: bool) -> str:
+    """Return the input in the arguments of a call of a custom tool, and arguments that cannot be read as they are.
+
+    Of a cut call, return as much of the input as there is.
+    """
+    escapes = range(_LONGEST_ESCAPE if is_cut else 1)
+    for text in (
+        arguments[: len(arguments) - n] + end for n in escapes for end in (("", '"}', "}") if is_cut else ("",))
+    ):
         with suppress(ValueError, KeyError, TypeError):
-            value = json.loads(arguments + end, strict=False)[CUSTOM_INPUT]
+            value = json.loads(text, strict=False)[CUSTOM_INPUT]
             return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return ""
+    return "" if is_cut else arguments
 
 
 def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:

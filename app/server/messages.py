@@ -31,6 +31,8 @@ from app.worker.request import AnswerRequest
 
 _JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_SEPARATORS = re.compile(r"[\s,:]*")
+_UNREADABLE = "INVALID_JSON"
+"""Key under which Anthropic's documentation puts arguments that are no JSON."""
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -160,7 +162,8 @@ class AnthropicFormat(Format):
             # Null breaks Vercel's AI SDK, and Anthropic's schema requires the field.
             content.append({"type": "text", "text": answer.text, "citations": []})
         for call in answer.calls:
-            content.append(_tool_use(call, _complete_arguments(call.arguments)))
+            is_cut = answer.is_call_cut and call is answer.calls[-1]
+            content.append(_tool_use(call, _input_of(call.arguments, is_cut=is_cut)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
@@ -168,8 +171,13 @@ class AnthropicFormat(Format):
         return {**head, "stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
 
 
-def _complete_arguments(text: str) -> dict[str, Any]:
-    """Return the complete arguments in the text of an object, which may have been cut."""
+def _input_of(text: str, *, is_cut: bool) -> dict[str, Any]:
+    """Return the arguments in a text; of a cut call those that are complete."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        return value if isinstance(value, dict) else {_UNREADABLE: text}
+    if not is_cut:
+        return {_UNREADABLE: text}
     out: dict[str, Any] = {}
     at = text.find("{") + 1
     with suppress(ValueError):

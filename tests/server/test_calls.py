@@ -164,6 +164,26 @@ def test_probabilities_come_with_a_call(serve: Serve) -> None:
     assert len(choice["logprobs"]["content"]) > 20
 
 
+UNREADABLE = '{"path": "a", "content": "say "hi" to all"}}\n'
+
+
+def test_arguments_that_are_no_json_are_returned_as_they_are(serve: Serve) -> None:
+    text = f'<tool_call>\n{{"name": "write_file", "arguments": {UNREADABLE}</tool_call>\nDone.'
+    server = serve(WritingPair(text))
+    (choice,) = server.post("/v1/chat/completions", CHAT)[1]["choices"]
+    (call,) = choice["message"]["tool_calls"]
+    assert (call["function"]["arguments"], choice["message"]["content"]) == (UNREADABLE, "Done.")
+    assert "".join(chat_call(server.stream("/v1/chat/completions", CHAT))[2]) == UNREADABLE
+    assert server.post("/v1/responses", RESPONSES)[1]["output"][-1]["arguments"] == UNREADABLE
+    assert server.post("/v1/messages", ANTHROPIC)[1]["content"][-1]["input"] == {"INVALID_JSON": UNREADABLE}
+
+
+def test_the_input_of_a_custom_tool_that_is_no_json_is_returned_as_it_is(serve: Serve) -> None:
+    text = '<tool_call>\n{"name": "apply_patch", "arguments": {"input": "say "hi" to all"}}\n</tool_call>'
+    (item,) = serve(WritingPair(text)).post("/v1/responses", CUSTOM_RESPONSES)[1]["output"]
+    assert item["input"] == '{"input": "say "hi" to all"}}\n'
+
+
 PATCH = '*** Begin Patch\n"a" \\ b\n*** End Patch\n' + "line\n" * 10
 CUSTOM_CHAT = {**BODY, "tools": [{"type": "custom", "custom": {"name": "apply_patch"}}]}
 CUSTOM_RESPONSES = {"input": PROMPT, "tools": [{"type": "custom", "name": "apply_patch"}]}

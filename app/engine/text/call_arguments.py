@@ -11,48 +11,8 @@ from app.engine.text.call_patterns import Found, Partial, Pattern
 from app.engine.text.call_values import Schema, as_json, unescaped
 from app.engine.text.segments import held_back
 
-_OUTSIDE_STRINGS = frozenset('{}[]:,"+-.eE0123456789truefalsn \t\r\n')
-"""Characters of JSON outside its strings."""
 _ONLY_STRING = frozenset({"string"})
 _OPEN_ESCAPE = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
-
-
-class JsonReader:
-    """Copy one JSON object, or the rest of one.
-
-    Attributes:
-        is_done: Whether the object is complete, or the text is no JSON.
-
-    Args:
-        depth: Number of objects that are open where the text begins.
-    """
-
-    def __init__(self, depth: int = 0) -> None:
-        self.is_done = False
-        self._depth = depth
-        self._in_string = False
-        self._is_escaped = False
-
-    def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
-        """Return the JSON text, and the text that follows it."""
-        out: list[str] = []
-        for at, letter in enumerate(text):
-            if self._in_string:
-                self._in_string = self._is_escaped or letter != '"'
-                self._is_escaped = letter == "\\" and not self._is_escaped
-                # Some models write line breaks into strings.
-                out.append(letter if letter >= " " else json.dumps(letter)[1:-1])
-                continue
-            if letter not in _OUTSIDE_STRINGS:
-                self.is_done = True
-                return "".join(out), text[at:]
-            self._in_string = letter == '"'
-            self._depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(letter, 0)
-            out.append(letter)
-            if letter in "}]" and self._depth <= 0:
-                self.is_done = True
-                return "".join(out), text[at + 1 :]
-        return "".join(out), ""
 
 
 class ArgumentReader:

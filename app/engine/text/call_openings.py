@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.engine.text.call_arguments import ArgumentReader, JsonReader
+from app.engine.text.call_arguments import ArgumentReader
 from app.engine.text.call_format import CallFormat, leading_mark
 from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_json import JsonReader
 from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern
 from app.engine.text.call_values import Schema
 
@@ -19,6 +20,9 @@ _OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
 _DEFINING_KEYS = ("description", "input_schema")
 """Keys that only the definition of a tool has."""
 _JSON_DECODER = json.JSONDecoder(strict=False)
+_KEY_PATTERN = re.compile(r"""(?:"([^"\n]*)"|'([^'\n]*)'|(\w+))\s*:\s*""")
+_OPEN_KEY = re.compile(r"""(?:"[^"\n]*"?|'[^'\n]*'?|\w+)\s*""")
+_QUOTED_PATTERN = re.compile(r"'([^'\\\n]*)'")
 _JSON_TAIL = 12
 """A JSON error this close to the end of a text may be an incomplete value."""
 _MARK_PATTERN = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
@@ -49,6 +53,7 @@ class FormatPatterns:
     def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self._argument = form.argument
+        self.is_json = form.argument is None
         self._argument_begin = Pattern(form.argument.begin if form.argument is not None else "")
         self._is_object = "$JSON" in form.begin
         whole, begin = form.first + form.begin, form.begin
@@ -67,10 +72,10 @@ class FormatPatterns:
         ]
         self.last = _MARK_PATTERN.findall(form.last) or (["]", "```"] if self._is_object else [])
 
-    def arguments(self, name: str) -> JsonReader | ArgumentReader:
-        """Return a reader of the arguments of a call."""
+    def arguments(self, name: str, other_ends: Sequence[str]) -> JsonReader | ArgumentReader:
+        """Return a reader of the arguments of a call; other formats' ends may end it too."""
         if self._argument is None:
-            return JsonReader()
+            return JsonReader((*self.ends, *self.last, *other_ends, *(mark for mark, _ in self.starts)))
         return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last], self._followers)
 
     def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> Opening | Partial | None:
@@ -106,14 +111,11 @@ class FormatPatterns:
                     continue
                 is_call = name and (arguments is not None or not is_alone)
                 return Opening(self, name, at, 0, arguments or "{}") if is_call else None
-            key, at = _decoded(text, at)
-            at = skipped(text, at) if at >= 0 else at
-            if at >= 0 and text[at : at + 1] not in ("", ":"):
-                return None
-            at = skipped(text, at + 1) if at >= 0 else at
-            if at < 0 or not isinstance(key, str):
-                return None
-            if at >= len(text):
+            found = _KEY_PATTERN.match(text, at)
+            if found is None:
+                return PARTIAL if _OPEN_KEY.fullmatch(text, at) else None
+            key, at = next(filter(None, found.groups()), ""), found.end()
+            if at == len(text):
                 return PARTIAL
             may_be_schema = depth > 1 and key == "parameters"
             if key in _ARGUMENTS and name and text[at] == "{" and not may_be_schema:
@@ -147,10 +149,13 @@ def skipped(text: str, at: int) -> int:
 
 def _decoded(text: str, at: int) -> tuple[Any, int]:
     """Return a JSON value and its end: past the text if it may be incomplete, negative if it is no JSON."""
+    if (quoted := _QUOTED_PATTERN.match(text, at)) is not None:
+        return quoted[1], quoted.end()
     try:
         return _JSON_DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         may_go_on = error.msg.startswith("Unterminated") or error.pos >= len(text) - _JSON_TAIL
+        may_go_on = may_go_on or (text[at] == "'" and "\n" not in text[at:])
         return "", len(text) + 1 if may_go_on else -1
     except RecursionError:
         return "", -1
@@ -161,11 +166,8 @@ def _is_schema(value: object) -> bool:
 
 
 def _as_arguments(value: object) -> str:
-    """Return arguments as the text of an object; some models write that text itself."""
+    """Return arguments as the text of an object, which some models write in a string; of other values their text."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value or "{}")
-        except (ValueError, RecursionError):
-            return json.dumps({"input": value}, ensure_ascii=False)
-    value = {} if value is None else value
-    return json.dumps(value if isinstance(value, dict) else {"input": value}, ensure_ascii=False)
+        text, rest = JsonReader().read(value or "{}", is_last=True, is_whole=True)
+        return text + rest
+    return json.dumps({} if value is None else value, ensure_ascii=False)

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from app.engine.text.call_arguments import ArgumentReader, JsonReader
+from app.engine.text.call_arguments import ArgumentReader
 from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_json import JsonReader
 from app.engine.text.call_openings import FormatPatterns, Opening, skipped
 from app.engine.text.call_patterns import PARTIAL, Partial
 from app.engine.text.call_values import Schema
@@ -118,7 +119,7 @@ class CallReader:
                 if self._arguments.is_done:
                     yield CallEnd()
                     self._arguments = None
-                    self._around = JsonReader(self._depth) if self._depth else None
+                    self._around = JsonReader(None, self._depth) if self._depth else None
             elif self._around is not None:
                 _, self._held = self._around.read(self._held)
                 self._around = None if self._around.is_done else self._around
@@ -146,6 +147,9 @@ class CallReader:
     def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
         """Remove ends from the text and the list as far as they are there; return whether more text follows."""
         self._held = self._held.lstrip()
+        if self._row is not None and self._row.is_json and not (ends and self._held.startswith(ends[0])):
+            # Some models close an object or a list once too often.
+            self._held = self._held.lstrip("]} \t\r\n")
         while ends and self._held:
             if not self._held.startswith(ends[0]) and ends[0].startswith(self._held):
                 if not is_last:
@@ -225,7 +229,7 @@ class CallReader:
         self._held, self._depth, self._ends = text[end:], opening.depth, list(row.ends)
         yield CallBegin(opening.name)
         if opening.arguments is None:
-            self._arguments = row.arguments(opening.name)
+            self._arguments = row.arguments(opening.name, self._other_ends)
             return
         yield CallArguments(opening.arguments)
         yield CallEnd()

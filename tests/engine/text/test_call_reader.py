@@ -319,3 +319,59 @@ def test_line_breaks_in_json_strings_are_escaped() -> None:
 def test_a_missing_brace_ends_no_later_text() -> None:
     found = both('<tool_call>\n{"name": "f", "arguments": {"a": "x"}\n</tool_call>')
     assert (found.text, found.values) == ("", [("f", {"a": "x"})])
+
+
+HERMES_CALL = '<tool_call>\n{{"name": "f", "arguments": {}}}\n</tool_call>'
+CORRECTED = {
+    '{"a": "x", "n": 3,}': {"a": "x", "n": 3},
+    '{"a": "x", "n": 3}}}': {"a": "x", "n": 3},
+    '{"a": "x", "n": 3}]': {"a": "x", "n": 3},
+    '{"a": "x", "n": [3': {"a": "x", "n": [3]},
+    '{"a": "x", "n": [3}': {"a": "x", "n": [3]},
+    "{'a': 'it\\'s \"x\"', n: 3}": {"a": 'it\'s "x"', "n": 3},
+    '{"a": None, "n": NaN, "b": [True, -Infinity, undefined]}': {"a": None, "n": None, "b": [True, None, None]},
+    '{"a": "C:\\Users\\d+\\u12", "n": +.5}': {"a": "C:\\Users\\d+\\u12", "n": 0.5},
+    '{"a": "\\u00e9\\n\\\\", "n": 007}': {"a": "é\n\\", "n": 7},
+}
+"""Arguments that are almost JSON, and what they mean."""
+
+
+@pytest.mark.parametrize("arguments", CORRECTED)
+def test_arguments_that_are_almost_json_are_corrected(arguments: str) -> None:
+    found = both(HERMES_CALL.format(arguments) + "Done.")
+    assert (found.values, found.text, found.is_cut) == ([("f", CORRECTED[arguments])], "Done.", False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a": "say "hi" to all"}',
+        '{"a": x}',
+        '{"a": "x" "n": 1}',
+        '{"a": "x", // first\n "n": 1}',
+        '{"a": ',
+        '{"a"',
+        "{'a': 'it's'}",
+    ],
+)
+def test_arguments_that_are_no_json_keep_their_text_and_are_no_json(arguments: str) -> None:
+    found = both(HERMES_CALL.format(arguments) + HERMES_CALL.format("{}") + "Done.")
+    assert (found.text, found.is_cut, found.calls[1:]) == ("Done.", False, [("f", "{}")])
+    with pytest.raises(ValueError, match="line 1"):
+        json.loads(found.calls[0][1])
+    assert arguments.replace("'a': '", '"a": "') in found.calls[0][1].replace('it"', "it'")
+
+
+def test_arguments_in_a_text_that_is_no_object_keep_that_text() -> None:
+    assert both('<tool_call>{"name": "f", "arguments": "Paris"}</tool_call>').calls == [("f", "Paris")]
+
+
+@pytest.mark.parametrize("call", ["{'name': 'f', 'arguments': {'a': 1}}", '{name: "f", arguments: {a: 1}}'])
+def test_the_object_around_arguments_may_have_other_quotes(call: str) -> None:
+    assert both(f"<tool_call>{call}</tool_call>").values == [("f", {"a": 1})]
+
+
+def test_a_call_without_an_end_mark_ends_with_the_answer() -> None:
+    assert both('[TOOL_CALLS]f[ARGS]{"a": "x"').values == [("f", {"a": "x"})]
+    assert both('[TOOL_CALLS]f[ARGS]{"a": "x"', cut=True).is_cut
+    assert both('[TOOL_CALLS]f[ARGS]{"a": "x" y').calls == [("f", '{"a": "x" y')]
