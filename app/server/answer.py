@@ -117,15 +117,8 @@ class Answer:
                 self.is_call_cut = not ends
                 before = "" if begins else self.calls.pop().arguments
                 self.calls.append(replace(call, arguments=before + call.arguments))
-            case End(finished=finished):
+            case End():
                 self.end = part
-                self._drop_stop(finished.stop)
-
-    def _drop_stop(self, stop: str) -> None:
-        """Drop the probabilities of the stop string, which is not part of the text."""
-        dropped = b""
-        while stop and stop.encode() not in dropped and self.probabilities:
-            dropped = self.probabilities.pop().piece + dropped
 
 
 class PartReader:
@@ -134,14 +127,19 @@ class PartReader:
     Args:
         tools: As in OpenAI's chat API.
         custom: Names of tools that take any text: the parts of their calls have that text instead of arguments.
+        stops: Strings that end the answer. The probabilities of their tokens are left out, as is their text.
     """
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]] = (), custom: Collection[str] = ()) -> None:
+    def __init__(
+        self, tools: Sequence[Mapping[str, Any]] = (), custom: Collection[str] = (), stops: Sequence[str] = ()
+    ) -> None:
         self._reader = CallReader(tools) if tools else None
         self._custom = custom
         self._arguments = ""
         self._calls: list[ToolCall] = []
         self._is_cut = False
+        self._longest_stop = max((len(stop.encode()) for stop in stops), default=0)
+        self._held: list[TokenProbability] = []
 
     def read(self, event: Event) -> list[Part]:
         """Return the parts of an event.
@@ -157,7 +155,8 @@ class PartReader:
                 first = parts[0] if parts else None
                 # The counters of a step come with text, if only an empty one.
                 text, rest = (first, parts[1:]) if isinstance(first, Delta) else (Delta(""), parts)
-                step = replace(text, probabilities=event.probabilities, tokens=event.tokens, stats=event.stats)
+                self._held += event.probabilities
+                step = replace(text, probabilities=self._decided(), tokens=event.tokens, stats=event.stats)
                 return [step, *rest]
             case Finished():
                 return self._end(event)
@@ -183,14 +182,28 @@ class PartReader:
             case CallEnd(is_cut):
                 self._is_cut = is_cut
                 arguments, self._arguments = self._arguments, ""
-                call = replace(self._calls[-1], arguments=custom_input(arguments) if arguments else "")
+                call = replace(self._calls[-1], arguments=custom_input(arguments, is_cut=is_cut) if arguments else "")
                 return CallPart(len(self._calls) - 1, call, ends=not is_cut)
 
+    def _decided(self) -> tuple[TokenProbability, ...]:
+        """Return the next probabilities of tokens that cannot be part of a stop string."""
+        n, n_bytes = len(self._held), 0
+        while n and n_bytes < self._longest_stop:
+            n -= 1
+            n_bytes += len(self._held[n].piece)
+        decided, self._held = tuple(self._held[:n]), self._held[n:]
+        return decided
+
     def _end(self, event: Finished) -> list[Part]:
+        dropped, stop = b"", event.stop.encode()
+        while stop not in dropped and self._held:
+            dropped = self._held.pop().piece + dropped
         # A stop string can cut a call too.
         is_cut = event.reason is not FinishReason.STOP or bool(event.stop)
         parts = [self._part(one) for one in self._reader.end(is_cut=is_cut)] if self._reader is not None else []
         is_short = self._is_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
+        if self._held:
+            parts.append(Delta("", probabilities=tuple(self._held)))
         return [*parts, End("length" if is_short else "tool_calls" if self._calls else "stop", event)]
 
 

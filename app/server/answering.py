@@ -47,7 +47,7 @@ def answering(prefix: str, read: Reader, make: Make) -> Handler:
         for one, format_ in zip(asked, formats, strict=True):
             ticket = service.queue.submit(one)
             with watched(request, service.queue, ticket):
-                values.append(format_.whole(await whole_answer(ticket, PartReader(one.tools, custom))))
+                values.append(format_.whole(await whole_answer(ticket, PartReader(one.tools, custom, one.stops))))
         return JSONResponse(formats[0].joined(values))
 
     return handler
@@ -64,7 +64,7 @@ async def _streamed(
     with ExitStack() as stack:
         stack.enter_context(watched(request, queue, ticket))
         # A prompt that is refused gets a status; only later failures are events.
-        parts = parts_of(ticket, PartReader(asked[0].tools, custom))
+        parts = parts_of(ticket, PartReader(asked[0].tools, custom, asked[0].stops))
         first = await anext(parts)
         first_watch = stack.pop_all()
 
@@ -77,7 +77,7 @@ async def _streamed(
             for one, format_ in zip(asked[1:], formats[1:], strict=True):
                 later = queue.submit(one)
                 with watched(request, queue, later):
-                    more = parts_of(later, PartReader(one.tools, custom))
+                    more = parts_of(later, PartReader(one.tools, custom, one.stops))
                     async for text in _events(format_, await anext(more), more, ends):
                         yield text
             yield "".join(formats[0].closing(ends))

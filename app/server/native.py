@@ -75,13 +75,11 @@ class NativeFormat(Format):
 
     def part(self, part: Part) -> list[str]:
         match part:
-            case Delta(text, _, probabilities, tokens, stats) if stats is not None:
-                more: dict[str, Any] = {"timings": as_timings(stats)} if self._shows_timings else {}
+            case Delta(text, _, probabilities, tokens, stats):
+                more: dict[str, Any] = {"timings": as_timings(stats)} if self._shows_timings and stats else {}
                 if probabilities:
                     more["completion_probabilities"] = [as_logprob(one) for one in probabilities]
-                return [self._chunk(text, tokens, stats.predicted_n, **more)]
-            case Delta(text):
-                return [self._chunk(text, (), 0)]
+                return [self._chunk(text, tokens, stats.predicted_n if stats else 0, **more)]
             case End():
                 return [sse(self._final(part, "", ()))]
             case CallPart():

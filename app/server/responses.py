@@ -197,6 +197,8 @@ class ResponseFormat(Format):
         if item is None:
             return []
         text = self._text
+        if item["type"] == "message":
+            self._logprobs, self._fresh = [*self._logprobs, *self._fresh], []
         done = {**self._finished(item, text), "status": status}
         out = []
         if item["type"] == "reasoning":

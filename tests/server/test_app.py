@@ -295,6 +295,19 @@ def test_probabilities_leave_out_the_stop_string(serve: Serve) -> None:
     assert choice["logprobs"]["text_offset"] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("stop", [slice(4, 5), slice(4, 6), slice(3, 7), slice(0, 5)])
+def test_a_stream_has_the_same_probabilities_as_a_whole_answer(serve: Serve, stop: slice) -> None:
+    server = serve()
+    text = server.post("/v1/chat/completions", chat())[1]["choices"][0]["message"]["content"]
+    for stops in ([text[stop], "never"], ["never"]):
+        asked = chat(logprobs=True, stop=stops)
+        (whole,) = server.post("/v1/chat/completions", asked)[1]["choices"]
+        chunks = [data["choices"][0] for _, data in server.stream("/v1/chat/completions", asked)[:-1]]
+        streamed = [one for chunk in chunks if "logprobs" in chunk for one in chunk["logprobs"]["content"]]
+        assert streamed == (whole["logprobs"] or {"content": []})["content"]
+        assert "".join(one["token"] for one in streamed) == whole["message"]["content"]
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_prompt_longer_than_the_context_is_refused_before_a_stream_begins(serve: Serve, stream: bool) -> None:
     body = chat(messages=[{"role": "user", "content": "a" * 300}], stream=stream)
