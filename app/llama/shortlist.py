@@ -27,5 +27,7 @@ def shortlist(logits: Logits, k: int) -> NDArray[np.intp]:
     # Written so that a comparison with NaN is true.
     columns = np.flatnonzero(~(peaks < least))
     rows, places = np.nonzero(~(folded[:, columns] < least))
-    rest = n_folded + np.flatnonzero(~(logits[n_folded:] < least))
-    return np.concatenate((rows * width + columns[places], rest))
+    found = rows * width + columns[places]
+    if n_folded == len(logits):
+        return found
+    return np.concatenate((found, n_folded + np.flatnonzero(~(logits[n_folded:] < least))))

@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=400)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        target = write_target(Path(folder) / "target.gguf", replace(TINY, n_vocab=N_VOCAB))
+        target = write_target(Path(folder) / "target.gguf", replace(TINY, n_vocab=N_VOCAB, quantized=True))
         pair = NativePair(PairParams(target, target, n_threads=1, n_ctx=N_CTX), CancelFlag(), lambda *_: True)
         for drafts in (False, True):
             compare(pair, target, given.server, given.rounds, given.tokens, drafts=drafts)
