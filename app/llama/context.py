@@ -343,6 +343,17 @@ class Context:
         callback = self._abort_callback if listens else native.ggml_abort_callback()
         native.llama_set_abort_callback(handle, callback, self._cancel.address)
 
+    def warm_up(self) -> None:
+        """Compute the largest batch and a single token: backends allocate memory when they first need it.
+
+        Raises:
+            DecodeError: It failed.
+        """
+        for n in (min(self.n_batch, self.n_ctx), 1):
+            self.decode([0] * n, min(n, self._n_outputs))
+            self.clear()
+        self.native_ns = 0
+
     def batch_index(self, row: int) -> int:
         """Return the index of output row `row` in the last batch.
 

@@ -32,7 +32,7 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
         ram_available: Available RAM in bytes; None asks the system.
     """
     library.start()
-    return tuple(_device(handle, ram_available) for handle in _each("dev"))
+    return tuple(describe(handle, ram_available) for handle in _each("dev"))
 
 
 def graphics(*, software: bool = True) -> dict[str, int]:
@@ -98,7 +98,8 @@ def parse_features(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _device(handle: int, ram_available: int | None) -> Device:
+def describe(handle: int, ram_available: int | None = None) -> Device:
+    """Return a device with its free memory, as `devices` does."""
     registry = library_call("ggml_backend_dev_backend_reg", handle)
     kind = _kind_of(handle)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)

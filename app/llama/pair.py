@@ -47,6 +47,7 @@ from app.llama.mtp_chain import head_context
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
 from app.llama.plain_prompt import plain_tokens, with_bos
 from app.llama.prompt import PromptBuilder
+from app.llama.reserve import reserve
 from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
@@ -147,6 +148,7 @@ class NativePair:
             stack.callback(self._model.close)
             context_params = self._context_params(params if draft_file is not None else replace(params, draft=None))
             self._context = Context(self._model, context_params, self._cancel)
+            reserve(self._context, params.model, is_planned=bool(params.memory))
             self._contexts = [self._context]
             self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
@@ -270,6 +272,7 @@ class NativePair:
             if reason is not None:
                 raise ModelLoadError(reason)  # noqa: TRY301 - reported like a context that cannot be made
             context = Context(draft, params.draft_context(self._context.n_ctx), self._cancel)
+            reserve(context, params.draft_model, is_planned=bool(params.memory))
         except ModelLoadError as error:
             draft.close()
             self.notices.append(f"Running without this draft. {error.message}")

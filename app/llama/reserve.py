@@ -1,0 +1,62 @@
+"""Let GPUs allocate at load what later batches need: an allocation that fails in a batch ends the process.
+
+llama.cpp reserves weights, caches and compute buffers by itself; backends add buffers of their own at the first batch
+that needs them.
+"""
+
+from __future__ import annotations
+
+from app.core.errors import DecodeError, NoMemoryError
+from app.hardware.devices import Device
+from app.llama.context import Context
+from app.llama.devices import describe, graphics
+from app.llama.loading import no_memory
+from app.llama.params import ModelParams
+from app.settings.placement import ALL_LAYERS
+
+_FIRST_BATCH_BYTES = 256 << 20
+"""Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""
+_LEFT_BYTES = 64 << 20
+"""Free memory after it, for kept states and for the copy of a quantized KV cache, which grow with the text."""
+
+
+def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
+    """Compute the largest batch on GPUs that hold the whole model, and check that enough of their memory stays free.
+
+    Where the CPU computes layers too, such a batch could take a minute.
+
+    Args:
+        context: An empty context.
+        params: Placement of its model.
+        is_planned: Whether Tandem planned the placement; a user who turned that off may fill a GPU.
+
+    Raises:
+        NoMemoryError: It is not enough.
+    """
+    if not _gpus(params):
+        return
+    if is_planned:
+        _check(context, params, _FIRST_BATCH_BYTES)
+    if params.n_gpu_layers == ALL_LAYERS and not params.all_overrides:
+        try:
+            context.warm_up()
+        except DecodeError as error:
+            raise NoMemoryError(error.message, error.hint) from error
+    if is_planned:
+        _check(context, params, _LEFT_BYTES)
+
+
+def _gpus(params: ModelParams) -> list[Device]:
+    """Return the local devices with memory of their own that hold layers, as free as they are now."""
+    if params.on_cpu:
+        return []
+    named = {name.lower() for name in params.devices}
+    known = graphics(software=False)
+    devices = [describe(handle) for name, handle in known.items() if not named or name.lower() in named]
+    return [device for device in devices if device.has_own_memory and device.backend != "RPC"]
+
+
+def _check(context: Context, params: ModelParams, least: int) -> None:
+    for gpu in _gpus(params):
+        if gpu.free_bytes < least:
+            raise no_memory(gpu.name, f"the batches of {context.model.name}")
