@@ -7,7 +7,7 @@ A command raises AppError for any failure that a user, a file or the network can
     command_line, command, setting_flags       options and help of every command
     known_pairs, options, loading, engine      from options and settings to loaded models
     race_session, measured_pairs, report       measurements
-    output, streams                            the terminal, signals and files
+    output, streams, crash_guard               the terminal, signals, files, and a crash of llama.cpp
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.core.errors import AppError, Interrupted
 
         streams.prepare()
+        if argv is None and sys.platform != "win32":
+            from app.cli.crash_guard import guard
+
+            if (ended := guard(_report)) is not None:
+                return ended
         code = _run(argv)
         # A full disk is found out here.
         sys.stdout.flush()

@@ -28,6 +28,7 @@ from app.cli.options import Options, ProcessOptions, context_of, open_settings, 
 from app.cli.setting_flags import read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
+from app.core.log import guarded_stderr
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.models.catalog import Pair
@@ -65,7 +66,7 @@ def chat(args: argparse.Namespace) -> int:
     # Until the first frame; the app enables it again.
     gc.disable()
     from app.ui.app import TandemApp
-    from app.ui.terminal.driver import guarded_stderr, install_parser
+    from app.ui.terminal.driver import install_parser
 
     def store() -> Store:
         from app.conversations.store import Store
@@ -95,7 +96,7 @@ def chat(args: argparse.Namespace) -> int:
     )
     install_parser()
     try:
-        with guarded_stderr(log_file()):
+        with guarded_stderr(log_file(), 2 if os.isatty(2) else 1):
             app.run()
     finally:
         code = app.return_code or 0

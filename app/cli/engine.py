@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from app.core.program import ExitStatus
 
 _POLL_S = 0.2
-_abort_listeners: list[Callable[[str], None]] = []
-"""Registered once llama.cpp is loaded, in a child process of `serve_child`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +35,7 @@ class PairLoader:
         # The import of llama.cpp would do the same, but the user could not stop it.
         check_start(cancel.is_set)
         from app.cli.loading import load
-        from app.llama.library import on_abort
 
-        for listener in _abort_listeners:
-            on_abort(listener)
         return load(self.options, cancel, progress)
 
 
@@ -69,14 +64,11 @@ def serve_child() -> None:
     """Run the isolated engine's child process; does not return."""
     from app.worker.engine_process import serve
 
-    serve(CancelFlag(), _abort_listeners.append)
+    serve(CancelFlag())
 
 
 def hint_after(loader: Loader, status: ExitStatus) -> str:
-    """Return what to do after the process of a pair has ended, or ""."""
+    """Return what to do after the process of a pair has ended."""
     assert isinstance(loader, PairLoader)
-    if loader.options.process.rpc:
-        return "Without --rpc the models are loaded on this machine alone."
-    if status.was_killed:
-        return "The system ends programs that take too much memory. Use a smaller --ctx, --no-draft or a smaller pair."
-    return ""
+    remote = loader.options.process.rpc and not status.was_killed
+    return "Without --rpc the models are loaded on this machine alone." if remote else status.fix

@@ -13,13 +13,15 @@ from pathlib import Path
 from app.cli.command import STDIN
 from app.cli.engine import PairLoader, make_engine, received
 from app.cli.options import Options, read_options
-from app.cli.output import LOADING, AnswerPrinter, ProgressLine, json_for
+from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
 from app.cli.report import as_json, summary
 from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
+from app.core.log import guarded_stderr
+from app.core.paths import log_file
 from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
@@ -63,15 +65,17 @@ def run(args: argparse.Namespace) -> int:
         code = ServerAnswer(server, as_json="json" in args).print(request)
         if code is not None:
             return code
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = make_engine(options.process, events.put)
-    worker.load(PairLoader(options))
-    worker.answer(request)
-    try:
-        with cancel_on_interrupt(worker.cancel):
-            return Listener(options, prefill, as_json="json" in args).listen(events)
-    finally:
-        worker.close()
+    with guarded_stderr(log_file()):
+        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        worker = make_engine(options.process, events.put)
+        worker.load(PairLoader(options))
+        worker.answer(request)
+        try:
+            with cancel_on_interrupt(worker.cancel):
+                return Listener(options, prefill, as_json="json" in args).listen(events)
+        finally:
+            clear_status()
+            worker.close()
 
 
 class Listener:

@@ -29,7 +29,7 @@ from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import UsageError
-from app.core.log import logged_to
+from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
@@ -66,8 +66,8 @@ def serve(args: argparse.Namespace) -> int:
         origins=tuple(getattr(args, "cors", ())),
     )
     listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
-    status = ProgressLine(sys.stderr)
-    with listener:
+    with listener, guarded_stderr(log_file()):
+        status = ProgressLine(sys.stderr)
         idle = MeasureJob(options.answers.drafting)
         requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics(), idle)
         try:
@@ -82,9 +82,10 @@ def serve(args: argparse.Namespace) -> int:
             name = options.pair.name if options.pair.name != FILES else pair.target.name
             service = Service(requests, options.answers, name, access, view.on_end, report)
             running = RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)
-            with announced(running), logged_to(log_file()):
+            with announced(running):
                 asyncio.run(_run(HttpServer(service, listener), view))
         finally:
+            status.clear()
             requests.engine.close()
     return 0
 

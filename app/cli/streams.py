@@ -87,7 +87,10 @@ def discard_output() -> None:
 
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Cancel at the first signal; the second one ends the program. Ignored signals stay ignored."""
+    """Cancel at the first signal; Ctrl+C after it ends the program. Ignored signals stay ignored.
+
+    A signal from outside may come twice, from its sender and from the parent process (`app.cli.crash_guard`).
+    """
     # Not needed for --help.
     import signal
 
@@ -103,7 +106,8 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
 
     def on_interrupt(*_: object) -> None:
         # Cancel once: a second call might wait for a lock of the first.
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler if number == signal.SIGINT else signal.SIG_IGN)
         cancel()
 
     for number in before:

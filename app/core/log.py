@@ -1,9 +1,11 @@
-"""The log file: warnings and tracebacks that do not belong on the terminal."""
+"""The log file: warnings, tracebacks and the output of native libraries, which do not belong on the terminal."""
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ MAX_BYTES = 1 << 20
 def logged_to(file: Path) -> Iterator[int]:
     """Append messages of Tandem's loggers to a file; yield its descriptor. Discard them if it cannot be opened."""
     log = _open(file)
+    os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {_mark(os.getpid())}".encode())
     handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
     logging.getLogger("tandem").addHandler(handler)
@@ -37,3 +40,43 @@ def _open(file: Path) -> int:
             file.replace(file.with_name(file.name + ".1"))
         return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     return os.open(os.devnull, os.O_WRONLY)
+
+
+def _mark(process: int) -> str:
+    return f"tandem: process {process}\n"
+
+
+def written_by(process: int, file: Path) -> str:
+    """Return the end of what a process wrote to the log file; "" for nothing."""
+    try:
+        text = regular_file.read_bytes(file).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(_mark(process))[2] if _mark(process) in text else ""
+
+
+@contextmanager
+def guarded_stderr(file: Path, shown_on: int = 2) -> Iterator[None]:
+    """Send file descriptor 2, which native code writes to, to a log file; Python's standard error goes to `shown_on`.
+
+    Messages of Tandem's loggers go to the same file. If it cannot be opened, the output is discarded.
+
+    Textual draws on `sys.__stderr__` (Linux and macOS), so both names of the stream become a duplicate of a descriptor.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    shown = os.fdopen(os.dup(shown_on), "w", encoding="utf-8", errors="replace", buffering=1)
+    streams = sys.stderr, sys.__stderr__
+    try:
+        with logged_to(file) as log:
+            os.dup2(log, 2)
+            if sys.stderr is sys.__stderr__:
+                sys.stderr = shown
+            sys.__stderr__ = shown  # type: ignore[misc]
+            yield
+    finally:
+        sys.stderr, sys.__stderr__ = streams  # type: ignore[misc]
+        os.dup2(saved, 2)
+        os.close(saved)
+        with suppress(OSError):
+            shown.close()

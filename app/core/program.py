@@ -29,6 +29,15 @@ _POLL_S = 0.05
 _LONGEST_MESSAGE = 300
 _BUILD_FOLDER = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
 """Folder in which the library was built, in front of a source file."""
+_LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ [\w.]+: ")
+_NOT_A_REASON = re.compile(r"\s*(terminate called|Aborted|Segmentation fault|#\d+|\[New LWP|Fatal Python error|$)")
+_SHORTAGE = re.compile(r"(?i)(out of|insufficient) (\w+ )?memory|OutOf(Device|Host)Memory|bad_alloc|to allocate")
+_EXCEPTION = re.compile(r"^\s*what\(\): *")
+_ASSERTION = re.compile(r":\d+: ")
+_LAST_LINES = 12
+"""Earlier lines may be of a failure that did not end the process."""
+_LESS_MEMORY = "use a smaller --ctx, --no-draft or a smaller pair."
+_CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
     0xC000001D: "an instruction that this processor does not have",
@@ -141,13 +150,13 @@ def python_environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """The unexpected end of a process: its code, and the last message of the native library; "" without one.
+    """The unexpected end of a process: its code, and the end of what it wrote on stderr.
 
     As in `subprocess`, the code is negative for a signal; on Windows it may be a status.
     """
 
     code: int
-    message: str = ""
+    output: str = ""
 
     @property
     def was_killed(self) -> bool:
@@ -157,7 +166,7 @@ class ExitStatus:
     @property
     def is_crash(self) -> bool:
         """It crashed or was killed."""
-        return self.code < 0 or self.code in _WINDOWS_CRASHES
+        return self.code in _WINDOWS_CRASHES or (self.code < 0 and self._signal in _CRASHES)
 
     @property
     def is_illegal_instruction(self) -> bool:
@@ -166,17 +175,42 @@ class ExitStatus:
 
     @property
     def how(self) -> str:
-        """How the process ended, for example "by signal ABRT", with its last message."""
-        message = _BUILD_FOLDER.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")
-        return f"{self._cause}{f': {message}' if message else ''}"
+        """Such as "crashed: CUDA error: out of memory", to follow the name of the process."""
+        if self.was_killed:
+            return "was killed by the system"
+        reason = crash_reason(self.output)
+        if self.is_crash:
+            return f"crashed: {reason}" if reason else f"crashed ({_WINDOWS_CRASHES.get(self.code) or self._signal})"
+        end = f"ended with code {self.code}" if self.code >= 0 else f"was ended by {self._signal}"
+        return f"{end}: {reason}" if reason else end
 
     @property
-    def _cause(self) -> str:
-        if self.code in _WINDOWS_CRASHES:
-            return f"by {_WINDOWS_CRASHES[self.code]}"
-        if self.code >= 0:
-            return f"with code {self.code}"
+    def fix(self) -> str:
+        """How to avoid it, for a process that ran a pair."""
+        if self.was_killed:
+            return f"The system does that when memory runs out; {_LESS_MEMORY}"
+        if _SHORTAGE.search(crash_reason(self.output)):
+            return f"Memory ran out; {_LESS_MEMORY}"
+        return "If it happens again, use another pair, or the CPU alone (--device cpu)."
+
+    @property
+    def _signal(self) -> str:
         try:
-            return f"by signal {signal.Signals(-self.code).name.removeprefix('SIG')}"
+            return signal.Signals(-self.code).name
         except ValueError:
-            return f"by signal {-self.code}"
+            return f"signal {-self.code}"
+
+
+def crash_reason(output: str) -> str:
+    """Return why a native library crashed, from the end of what it wrote; "" if it does not say.
+
+    The reason is seldom the last line: drivers and C++ write others after it.
+    """
+    lines = [_LOG_PREFIX.sub("", line) for line in printable(output).splitlines()]
+    told = [line.strip() for line in lines if line.strip() and not _NOT_A_REASON.match(line)][-_LAST_LINES:]
+    for pattern in (_SHORTAGE, _EXCEPTION, _ASSERTION):
+        if found := [line for line in told if pattern.search(line)]:
+            told = found
+            break
+    reason = _EXCEPTION.sub("", _BUILD_FOLDER.sub("", told[-1])) if told else ""
+    return reason[:_LONGEST_MESSAGE].rstrip(". ")

@@ -77,7 +77,7 @@ def crash_failure(status: ExitStatus, installed: tuple[str, ...]) -> LoadFailure
     """Explain the end of a process that started llama.cpp; `installed` are the GPU backends of this build, or "cpu"."""
     if status.is_illegal_instruction:
         return LoadFailure("it uses instructions that this CPU does not have", None, installed, True)
-    return LoadFailure(f"a trial start ended {status.how}", None, installed, True)
+    return LoadFailure(f"a trial start {status.how}", None, installed, True)
 
 
 def hang_failure(seconds: float, installed: tuple[str, ...]) -> LoadFailure:

@@ -66,9 +66,8 @@ def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callab
     except OSError as error:
         raise ChildError(f"could not be started: {error.strerror or error}") from error
     if done.returncode != 0:
-        lines = done.stderr.decode("utf-8", errors="replace").strip().splitlines()
-        status = ExitStatus(done.returncode, lines[-1] if lines else "")
-        raise ChildError(f"ended {status.how}", crashed=status.is_crash and not status.was_killed, status=status)
+        status = ExitStatus(done.returncode, done.stderr.decode("utf-8", errors="replace"))
+        raise ChildError(status.how, crashed=status.is_crash and not status.was_killed, status=status)
     try:
         reply = pickle.loads(done.stdout)
     except Exception as error:

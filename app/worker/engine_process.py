@@ -6,10 +6,12 @@ much as the child itself: isolation protects against crashes, not against code i
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import queue
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +23,7 @@ from app.worker.engine_worker import EngineWorker
 
 _EXIT_S = 5.0
 """Seconds that a process has to exit after its pipe was closed or it was killed."""
+_TAIL_BYTES = 1 << 14
 _CLOSE_S = 4.0
 """Seconds that the child waits for a native call before it exits without it."""
 
@@ -33,30 +36,24 @@ class Call:
     arguments: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AbortMessage:
-    """Last message of a child: the native library's text before it aborts the process."""
-
-    text: str
-
-
 class Process:
     """One child process, with a thread that writes to it and one that reads from it.
 
-    The child shares standard error with this process. It is not in the terminal's foreground group, so Ctrl+C does not
-    reach it; it ends when its standard input does, also when this process was killed. `command`, from
+    The child is not in the terminal's foreground group, so Ctrl+C does not reach it; it ends when its standard input
+    does, also when this process was killed. What it writes on stderr tells why it crashed. `command`, from
     `app.core.program.python_command`, calls `serve`. Raises OSError if it cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         """Every event of the child, and at the end its `ExitStatus`."""
-        self._abort_message = ""
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed once the process has ended
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._stderr,
             env=python_environment(),
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -98,11 +95,7 @@ class Process:
         try:
             with pipe:
                 while True:
-                    message = pickle.load(pipe)
-                    if isinstance(message, AbortMessage):
-                        self._abort_message = message.text
-                    else:
-                        self.messages.put(message)
+                    self.messages.put(pickle.load(pipe))
         except EOFError:
             pass
         except Exception:
@@ -113,8 +106,14 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             code = self._popen.wait()
-        self.messages.put(ExitStatus(code, self._abort_message))
+        self.messages.put(ExitStatus(code, self._written()))
         self._outbox.put(None)
+
+    def _written(self) -> str:
+        """Return the end of what the child wrote on stderr."""
+        with self._stderr as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read().decode("utf-8", errors="replace")
 
 
 def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thread:
@@ -126,15 +125,11 @@ def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thre
 # In the child
 
 
-def serve(
-    cancel: threading.Event | None = None,
-    on_abort: Callable[[Callable[[str], None]], None] = lambda send: None,
-) -> NoReturn:
-    """Run commands until the parent closes its end of the pipe or is gone.
-
-    `on_abort` makes the native library pass its text to a function before it aborts the process.
-    """
+def serve(cancel: threading.Event | None = None) -> NoReturn:
+    """Run commands until the parent closes its end of the pipe or is gone."""
     commands, events = _take_pipes()
+    # The parent looks for the reason of a crash there, such as llama.cpp's log.
+    logging.getLogger("tandem").addHandler(logging.StreamHandler())
 
     def send(event: object) -> None:
         data = pickle.dumps(event)
@@ -145,7 +140,6 @@ def serve(
             # The parent is gone.
             os._exit(1)
 
-    on_abort(lambda text: send(AbortMessage(text)))
     worker = EngineWorker(send, cancel)
     with suppress(EOFError, pickle.UnpicklingError):
         while True:

@@ -15,26 +15,26 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import Call, Process
 from app.worker.engine_worker import Command, CommandQueue, Load, Loader, RunJob
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Step
-from app.worker.jobs import AnswerJob
+from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice, Step
+from app.worker.jobs import AnswerJob, ReloadJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
-_RETRY_FIX = "Send the prompt again; the models are loaded again first."
-_REPEATED_CRASH_FIX = "If it happens again, use another pair, or the CPU alone (--device cpu)."
+_RELOADING = "The models are being loaded again."
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
 
 HintAfter = Callable[[Loader, ExitStatus], str]
-"""Returns a hint for a pair whose process ended like this; "" if there is none."""
+"""Returns what the user can do about a pair whose process ended like this."""
 
 
 class IsolatedEngine(CommandQueue):
     """Load pairs and answer in a child process, which may die without taking this one with it.
 
     The process starts with the first command, and again with the next command after it died; a pair that it had
-    loaded is then loaded again. One thread sends one command at a time and passes its events on.
+    loaded is then loaded again. That next command comes from the engine itself, once until a command succeeds. One
+    thread sends one command at a time and passes its events on.
 
     Args:
         emit: Receives every event on the engine's thread; it must be quick.
@@ -52,7 +52,7 @@ class IsolatedEngine(CommandQueue):
         self,
         emit: Callable[[Event], None],
         command: Sequence[str],
-        hint_after: HintAfter = lambda loader, status: "",
+        hint_after: HintAfter = lambda loader, status: status.fix,
         servers: Sequence[str] = (),
     ) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class IsolatedEngine(CommandQueue):
         self._hint_after = hint_after
         self._servers = " and ".join(servers)
         self._process: Process | None = None
-        self._closed = False
+        self._closed = self._has_reloaded = False
         self._cancelled_at = 0.0
         self._loader: Loader | None = None
         """Loader of the last pair that was loaded."""
@@ -106,6 +106,10 @@ class IsolatedEngine(CommandQueue):
                 self._perform(command)
             except AppError as error:
                 self._emit(_failed(command, error))
+                if isinstance(error, EngineLostError) and self._loader is not None and not self._has_reloaded:
+                    self._has_reloaded = True
+                    self._emit(Notice(_RELOADING))
+                    self.run(ReloadJob())
             except OSError as error:
                 reason = error.strerror or str(error)
                 lost = EngineLostError(f"The engine process cannot be started: {reason}.", "Leave --isolate out.")
@@ -177,21 +181,20 @@ class IsolatedEngine(CommandQueue):
             match message:
                 case ExitStatus():
                     self._forget()
-                    raise self._lost(f"The engine process ended {message.how}.", command, message)
+                    raise self._lost(f"The engine process {message.how}.", command, message)
                 case Loaded() if isinstance(command, Load):
                     self._loader = command.loader
                 case Step():
                     steps.append(message)
             self._emit(message)
             if isinstance(message, Loaded | Finished | JobEnded | Failed):
+                if not isinstance(command, RunJob) or not isinstance(command.job, ReloadJob):
+                    self._has_reloaded = False
                 return
 
     def _lost(self, text: str, command: Command, status: ExitStatus) -> EngineLostError:
         loader = command.loader if isinstance(command, Load) else self._loader
-        hint = self._hint_after(loader, status) if loader is not None else ""
-        if isinstance(command, Load):
-            return EngineLostError(text, hint or _REPEATED_CRASH_FIX)
-        return EngineLostError(text, f"{_RETRY_FIX} {hint}".rstrip())
+        return EngineLostError(text, self._hint_after(loader, status) if loader is not None else status.fix)
 
 
 def _failed(command: Command, error: AppError) -> Failed:

@@ -1,4 +1,4 @@
-"""The jobs of a chat: answer a conversation and name it."""
+"""The jobs of a chat: answer a conversation, name it, and load a lost pair."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ class AnswerJob:
         from app.worker.responder import answer
 
         return answer(pair, number, self.request, controls)
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadJob:
+    """Load the pair of an engine process that was lost, before anyone asks for it."""
+
+    loads = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        yield JobEnded(number, None)
 
 
 @dataclass(frozen=True, slots=True)

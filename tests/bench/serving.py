@@ -74,14 +74,22 @@ class Program:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            self._command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self._command,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
         )
         deadline = time.monotonic() + _READY_S
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{self.name} did not start: {' '.join(self._command)}")
             time.sleep(0.2)
-        self._process.send_signal(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
+
+    def _send(self, number: signal.Signals) -> None:
+        """Send a signal to the process and its children; Tandem runs in one."""
+        os.killpg(self._process.pid, number)
 
     def _is_ready(self) -> bool:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
@@ -95,11 +103,11 @@ class Program:
 
     def answer(self, messages: list[dict[str, str]], n_tokens: int) -> Streamed:
         """Stream a greedy answer of at most so many tokens."""
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         try:
             return self._answer({"messages": messages, "max_tokens": n_tokens, "temperature": 0, "stream": True})
         finally:
-            self._process.send_signal(signal.SIGSTOP)
+            self._send(signal.SIGSTOP)
 
     def _answer(self, body: dict[str, Any]) -> Streamed:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=600)
@@ -124,14 +132,14 @@ class Program:
 
     def restart(self) -> None:
         """Let the program end by itself, and start it again; llama-server keeps its slot only on request."""
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         self._keep_slot("save")
         self._process.send_signal(signal.SIGINT)
         self._process.wait()
         self._start()
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         self._keep_slot("restore")
-        self._process.send_signal(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
 
     def _keep_slot(self, action: str) -> None:
         if self.name == "llama-server":
@@ -143,8 +151,8 @@ class Program:
             connection.close()
 
     def close(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
-        self._process.kill()
+        self._send(signal.SIGCONT)
+        self._send(signal.SIGKILL)
         self._process.wait()
 
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 
 class PseudoTerminal:
     """A process in a pseudo terminal whose output is read at once; `size` is columns and rows."""
@@ -62,9 +64,14 @@ class PseudoTerminal:
         return time.perf_counter() - self.began
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of all its threads. Linux only."""
-        tasks = Path(f"/proc/{self._pid}/task").glob("*/schedstat")
+        """Return the CPU seconds of all threads of the process and of its children. Linux only."""
+        tasks = [task for pid in (self._pid, *self._children) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")]
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+    @property
+    def _children(self) -> list[int]:
+        """Return the processes that it started; Tandem runs in one."""
+        return [child.pid for child in psutil.Process(self._pid).children()]
 
     def wait(self) -> None:
         """Wait for the process to end."""
@@ -72,5 +79,6 @@ class PseudoTerminal:
 
     def close(self) -> None:
         """Kill the process."""
-        os.kill(self._pid, signal.SIGKILL)
+        for pid in (*self._children, self._pid):
+            os.kill(pid, signal.SIGKILL)
         self.wait()

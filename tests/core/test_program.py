@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.program import ExitStatus, find_program, limited_run, python_command, python_environment
+from app.core.program import ExitStatus, crash_reason, find_program, limited_run, python_command, python_environment
 
 
 def test_on_windows_the_working_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,15 +63,49 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("code", "how", "crash"),
     [
-        (-11, "by signal SEGV", True),
-        (0xC0000005, "by a memory access violation", True),
+        (-11, "crashed (SIGSEGV)", True),
+        (-9, "was killed by the system", True),
+        (-15, "was ended by SIGTERM", False),
+        (0xC0000005, "crashed (a memory access violation)", True),
         # A wheel for newer processors.
-        (0xC000001D, "by an instruction that this processor does not have", True),
-        (1, "with code 1", False),
+        (0xC000001D, "crashed (an instruction that this processor does not have)", True),
+        (1, "ended with code 1", False),
     ],
 )
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_exit_status_is_described(code: int, how: str, crash: bool) -> None:
     assert (ExitStatus(code).how, ExitStatus(code).is_crash) == (how, crash)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (
+            (
+                "terminate called after throwing an instance of 'vk::DeviceLostError'\n"
+                "  what():  vk::Queue::submit: ErrorDeviceLost\nAborted (core dumped)\n"
+            ),
+            "vk::Queue::submit: ErrorDeviceLost",
+        ),
+        (
+            (
+                "2026-11-29 02:11:11,123 tandem.llama: CUDA error: out of memory\n"
+                "2026-11-29 02:11:11,123 tandem.llama: current device: 0, in function alloc at ggml-cuda.cu:520\n"
+                "/build/ggml/src/ggml-cuda/ggml-cuda.cu:103: CUDA error\n"
+            ),
+            "CUDA error: out of memory",
+        ),
+        (
+            "loading\n/build/ggml-rpc.cpp:511: Remote RPC server crashed or returned malformed response\n",
+            "ggml-rpc.cpp:511: Remote RPC server crashed or returned malformed response",
+        ),
+        ("out of memory\n" + "later\n" * 20, "later"),
+        ("", ""),
+    ],
+    ids=["exception", "cuda", "abort", "long ago", "silent"],
+)
+def test_the_reason_of_a_crash_is_found_among_other_lines(output: str, reason: str) -> None:
+    assert crash_reason(output) == reason
 
 
 def test_long_input_and_output_of_a_child_are_complete() -> None:

@@ -17,13 +17,13 @@ from app.conversations.opening import check_file
 from app.conversations.store import Store
 from app.core import atomic, regular_file
 from app.core.errors import AppError
+from app.core.log import guarded_stderr
 from app.core.regular_file import MissingFile, read_user_text, text_size
 from app.llama import stored_measurements
 from app.llama.child import SafeFiles
 from app.models.catalog import Catalog, shipped_file
 from app.models.registry import Registry
 from app.settings.file import SettingsFile
-from app.ui.terminal.driver import guarded_stderr
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
 

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 MARKS = [
@@ -81,8 +82,19 @@ class Terminal:
         self.until(lambda _: self._status.exists() and self._status.read_text())
         return int(self._status.read_text())
 
+    @property
+    def program(self) -> psutil.Process:
+        """The process that draws, below the one that the shell started."""
+        return psutil.Process(int(self._process.read_text())).children()[0]
+
+    @property
+    def modes(self) -> str:
+        """Return whether the alternate screen, the cursor and mouse reports are on, as digits."""
+        return self._tmux("display-message", "-p", "#{alternate_on}#{cursor_flag}#{mouse_any_flag}").strip()
+
     def kill(self) -> None:
-        """Kill the program with SIGKILL."""
+        """Kill the program and its parent with SIGKILL."""
+        self.program.kill()
         os.kill(int(self._process.read_text()), signal.SIGKILL)
         self.until(lambda _: self._status.exists() and self._status.read_text())
         self._status.unlink()

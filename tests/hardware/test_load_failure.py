@@ -73,7 +73,7 @@ def test_an_illegal_instruction_is_a_cpu_without_it(code: int) -> None:
 
 
 def test_other_ends_of_the_trial_are_described() -> None:
-    assert "ended by signal ABRT: ggml: no device" in crash_failure(ExitStatus(-6, "ggml: no device"), ("cuda",)).reason
+    assert "crashed: ggml: no device" in crash_failure(ExitStatus(-6, "ggml: no device"), ("cuda",)).reason
     assert "took longer than 90 seconds" in hang_failure(90, ("cuda",)).reason
 
 

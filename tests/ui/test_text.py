@@ -13,13 +13,13 @@ from unittest.mock import Mock
 
 import pytest
 
+from app.core.log import guarded_stderr
 from app.core.printable import printable
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
 from app.ui.event_queue import Batch, EventQueue, IdleCore, delay_after
-from app.ui.terminal.driver import guarded_stderr
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
@@ -147,7 +147,8 @@ def test_native_output_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixt
         sys.__stderr__.write("drawn\n")
     os.write(2, b"afterwards\n")
     logging.getLogger("tandem.worker").warning("too late")
-    noise, *warnings = log.read_text().splitlines()
+    began, noise, *warnings = log.read_text().splitlines()
+    assert began.endswith(f" tandem: process {os.getpid()}")
     assert noise == "noise"
     assert [line.partition(" tandem.")[2] for line in warnings] == ["worker: it failed"]
     shown = capfd.readouterr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,8 @@ class FakeLoader:
 
     def _perhaps(self, now: int | str) -> None:
         if self.dies_at == now and self._first_time():
-            speak(LAST_WORDS)
+            sys.stderr.write(f"{LAST_WORDS}\n")
+            sys.stderr.flush()
             os.abort()
         if self.fails_at == "loading" == now and not self._first_time():
             raise ModelLoadError("It is gone.", "Bring it back.")
@@ -98,18 +100,7 @@ class OptionalJob(FakeJob):
     loads = False
 
 
-speak: Callable[[str], None] = print
-
-
-def _prepare(say: Callable[[str], None]) -> None:
-    global speak
-    speak = say
-
-
 if __name__ == "__main__":
     # A dump of a process that dies on purpose helps no one.
     signal.signal(signal.SIGABRT, signal.SIG_DFL)
-    # The values must be of the module that the parent knows, not of this one under another name.
-    from tests.worker import fake_process
-
-    serve(on_abort=fake_process._prepare)
+    serve()

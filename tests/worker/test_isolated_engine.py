@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.core.errors import ModelLoadError
+from app.core.errors import EngineLostError, ModelLoadError
 from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
@@ -24,6 +24,7 @@ from app.worker.events import (
     JobEnded,
     Loaded,
     LoadProgress,
+    Notice,
     PairChanged,
     PromptProgress,
     Step,
@@ -102,26 +103,36 @@ class TestDeath:
         harness.engine.load(FakeLoader())
         number = harness.engine.answer(question())
 
-        assert first.error.message == (
-            "The engine process ended by signal ABRT: ggml-x.cpp:12: GGML_ASSERT(it == that) failed."
-        )
+        assert first.error.message == "The engine process crashed: ggml-x.cpp:12: GGML_ASSERT(it == that) failed."
         assert (first.request, second.request) == (None, waiting)
         assert finished(harness.until(Finished, Failed)[-1]).request == number
 
-    def test_a_crash_in_an_answer_loads_the_pair_again_for_the_next(self, harness: Harness, tmp_path: Path) -> None:
+    def test_a_crash_in_an_answer_loads_the_pair_again(self, harness: Harness, tmp_path: Path) -> None:
         harness.engine.load(FakeLoader(dies_at=4, mark=str(tmp_path / "mark")))
         harness.until(Loaded)
         number = harness.engine.answer(ENDLESS)
         *shown, last = harness.until(Finished, Failed)
+        *_, notice, progress = harness.until(LoadProgress)
         again = harness.engine.answer(question())
-        heard = harness.until(Finished, Failed)
 
         assert [type(event) for event in shown if not isinstance(event, PromptProgress)] == [Step] * 3
-        assert "ended by signal ABRT" in failed(last).error.message
-        assert failed(last).error.hint == "Send the prompt again; the models are loaded again first."
+        assert "The engine process crashed: ggml-x.cpp" in failed(last).error.message
         assert failed(last).request == number
-        assert isinstance(heard[0], LoadProgress)
-        assert finished(heard[-1]).request == again
+        assert notice == Notice("The models are being loaded again.")
+        assert isinstance(progress, LoadProgress)
+        assert finished(harness.until(Finished, Failed)[-1]).request == again
+
+    def test_a_second_crash_in_a_row_waits_for_the_next_prompt(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at=4))
+        harness.until(Loaded)
+        harness.engine.answer(ENDLESS)
+        harness.until(Failed)
+        second, third = harness.engine.answer(ENDLESS), harness.engine.answer(ENDLESS)
+        heard = [event for _ in range(2) for event in harness.until(Failed)]
+
+        assert [failed(event).request for event in heard if isinstance(event, Failed)] == [second, third]
+        # The first crash loaded the pair again: the message of the second one comes without that.
+        assert heard.count(Notice("The models are being loaded again.")) == 1
 
     def test_a_crash_while_idle_loads_the_pair_again(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader())
@@ -142,7 +153,7 @@ class TestDeath:
 
         lost = failed(harness.until(Failed)[-1])
 
-        assert "The engine process ended " in lost.error.message
+        assert isinstance(lost.error, EngineLostError)
 
     def test_a_child_that_cannot_be_started_fails_every_command(self, tmp_path: Path) -> None:
         harness = Harness([str(tmp_path / "missing")])

@@ -1,6 +1,6 @@
-"""Changes to Textual's terminal driver: a parser of terminal input, and native output kept off the screen.
+"""A parser of terminal input for Textual's driver.
 
-The parser has two changes:
+It changes two things:
 
 - Textual 8.2.8 reads a paste one character at a time, so an escape character in it begins a key: up to 32 characters
   behind it, line ends among them, become key presses. Colored text, pasted from tmux, would send itself.
@@ -9,17 +9,12 @@ The parser has two changes:
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterable
 
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.message import Message
-
-from app.core.log import logged_to
 
 _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
@@ -69,29 +64,3 @@ def install_parser() -> None:
         from textual.drivers import linux_driver
 
         vars(linux_driver)["XTermParser"] = InputParser
-
-
-@contextmanager
-def guarded_stderr(log_file: Path) -> Iterator[None]:
-    """Send file descriptor 2, which native code writes to, to a log file; Python's standard error keeps the terminal.
-
-    Warnings of Tandem go to the same file. If it cannot be opened, the output is discarded.
-
-    Textual draws on `sys.__stderr__` (Linux and macOS), so `sys.stderr` and `sys.__stderr__` become a duplicate of the
-    terminal's descriptor. If standard error is not a terminal, as in `tandem 2>file`, that is standard output.
-    """
-    sys.stderr.flush()
-    saved = os.dup(2)
-    screen = os.fdopen(os.dup(2 if os.isatty(2) else 1), "w", encoding="utf-8", errors="replace", buffering=1)
-    streams = sys.stderr, sys.__stderr__
-    try:
-        with logged_to(log_file) as log:
-            os.dup2(log, 2)
-            sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
-            yield
-    finally:
-        sys.stderr, sys.__stderr__ = streams  # type: ignore[misc]
-        os.dup2(saved, 2)
-        os.close(saved)
-        with suppress(OSError):
-            screen.close()

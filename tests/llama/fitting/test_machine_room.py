@@ -230,7 +230,7 @@ def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: p
     assert machine.look() is None
 
     def fail(*_: object, **__: object) -> float:
-        raise ChildError("ended by signal ABRT", crashed=True)
+        raise ChildError("crashed (SIGABRT)", crashed=True)
 
     monkeypatch.setattr(module, "ask", fail)
     assert machine.look() is None

@@ -31,6 +31,7 @@ _LITERAL = {
     "cli/tune_placement.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     "cli/setup.py": {"enter"},
+    "cli/crash_guard.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
     "ui/screens/key_list.py": {"ctrl+k", "f8"},
