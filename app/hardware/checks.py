@@ -197,7 +197,7 @@ def _build(facts: Facts) -> Check:
         failure = facts.failure or AppError("llama.cpp cannot be loaded.")
         return Check("problem", "build", failure.message, _commands(facts.advice) or (failure.hint,))
     features = [name for name in _CPU_FEATURES if name in facts.build.features]
-    text = ", ".join([*facts.build.backends, *features]) or "no backend"
+    text = ", ".join([*facts.build.backends, *features])
     hint = _commands(facts.advice) if facts.advised_gpu is None else ()
     if facts.build.errors:
         return Check("warning", "build", f"{text}; it reports: {facts.build.errors}", hint)

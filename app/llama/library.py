@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -81,10 +80,24 @@ def use_offload(min_batch: int | None) -> int | None:
 
 @cache
 def start() -> None:
-    """Start the backends; later calls do nothing."""
+    """Start the backends; later calls do nothing.
+
+    Raises:
+        LibraryError: This llama.cpp has no backend.
+    """
     # The binding installs a callback that prints to standard error on import; this one replaces it.
     native.llama_log_set(_log_callback, ctypes.c_void_p(0))
     native.llama_backend_init()
+    n_backends = function("ggml_backend_reg_count", ctypes.c_size_t, [])
+    if n_backends():
+        return
+    # Builds whose backends are separate files (GGML_BACKEND_DL) look for them beside the Python program only.
+    folder = Path(cast("str", native._lib._name)).parent
+    function("ggml_backend_load_all_from_path", None, [ctypes.c_char_p])(os.fsencode(folder))
+    if not n_backends():
+        from app.llama.start_failure import import_failure
+
+        raise import_failure(f"it has no backend, such as the library ggml-cpu, in {folder}")
 
 
 def clear_errors() -> None:
@@ -129,20 +142,3 @@ def _handles() -> tuple[Any, ...]:
     # MinGW prefixes them with "lib".
     others = (llama.with_name(llama.name.replace("llama", name)) for name in ("ggml", "ggml-base"))
     return (handle, *(ctypes.CDLL(str(file)) for file in others if file.is_file()))
-
-
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-_abort_callback: object = None
-"""Held for the life of the process: ggml keeps the bare pointer."""
-
-
-def on_abort(say: Callable[[str], None]) -> None:
-    """Register a callback for the message before the library aborts the process.
-
-    Args:
-        say: Called once, on the thread that aborts; it replaces the one given before.
-    """
-    global _abort_callback
-    callback = _Callback(lambda message: say(message.decode("utf-8", errors="replace")))
-    function("ggml_set_abort_callback", ctypes.c_void_p, [_Callback])(callback)
-    _abort_callback = callback
