@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
+from app.core.paths import conversations_file
 from tests.e2e.terminal import MARKS, Terminal
 
 pytestmark = MARKS
@@ -17,9 +20,15 @@ def _in_the_middle(start: Callable[..., Terminal]) -> Terminal:
     terminal = start("--temp", "0", "--no-draft")
     terminal.type("Write a very long story about a lighthouse.")
     terminal.press("Enter")
-    terminal.until(lambda s: re.search(r"\d tok/s", s))
+    terminal.until(_has_stored_text)
     assert terminal.modes == "101"
     return terminal
+
+
+def _has_stored_text(_: str) -> bool:
+    """Return whether a part of the answer is on disk, where it survives."""
+    with closing(sqlite3.connect(conversations_file())) as database:
+        return bool(database.execute("SELECT count(*) FROM journal").fetchone()[0])
 
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
