@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -37,8 +38,12 @@ def context(new_context: NewContext) -> Context:
 def test_the_largest_batch_is_computed_and_forgotten(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     decode = context.decode
-    monkeypatch.setattr(context, "decode", lambda tokens, n: sizes.append(len(tokens)) or decode(tokens, n))
 
+    def watched(tokens: Sequence[int], n_outputs: int) -> None:
+        sizes.append(len(tokens))
+        decode(tokens, n_outputs)
+
+    monkeypatch.setattr(context, "decode", watched)
     reserve(context, ModelParams(), is_planned=True)
 
     assert sizes == [context.n_batch, 1]
