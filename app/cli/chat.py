@@ -66,7 +66,7 @@ def chat(args: argparse.Namespace) -> int:
     # Until the first frame; the app enables it again.
     gc.disable()
     from app.ui.app import TandemApp
-    from app.ui.terminal.driver import install_parser
+    from app.ui.terminal.driver import install_driver
 
     def store() -> Store:
         from app.conversations.store import Store
@@ -94,7 +94,7 @@ def chat(args: argparse.Namespace) -> int:
         serve=server.toggle,
         continues="continue" in args,
     )
-    install_parser()
+    install_driver()
     try:
         with guarded_stderr(log_file(), 2 if os.isatty(2) else 1):
             app.run()

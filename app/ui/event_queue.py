@@ -5,6 +5,7 @@ Most come many times a second and wait for the screen's own pace; only the other
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import deque
@@ -101,7 +102,7 @@ class EventQueue:
     """
 
     _handler: EventHandler
-    _set_timer: Callable[[float, Callable[[], Awaitable[None]]], object]
+    _call_next: Callable[[Callable[[], Awaitable[None]]], object]
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -128,10 +129,10 @@ class EventQueue:
         self,
         wake: Callable[[], object],
         handler: EventHandler,
-        set_timer: Callable[[float, Callable[[], Awaitable[None]]], object],
+        call_next: Callable[[Callable[[], Awaitable[None]]], object],
     ) -> None:
-        """Set the handler, a timer of its thread, and the thread-safe call that makes it dispatch soon."""
-        self._wake, self._handler, self._set_timer = wake, handler, set_timer
+        """Set the handler, what calls a function among its messages, and the thread-safe call to dispatch soon."""
+        self._wake, self._handler, self._call_next = wake, handler, call_next
 
     def close(self) -> None:
         """Drop all events from now on."""
@@ -193,4 +194,5 @@ class EventQueue:
             delay, self._cpu_s = delay_after(now - self._cpu_s, is_free=bool(self._idle_core)), now
             for handler in handlers:
                 handler.rest(delay)
-            self._set_timer(delay, self._look)
+            # Textual's timers have a task each.
+            asyncio.get_running_loop().call_later(delay, self._call_next, self._look)

@@ -177,6 +177,7 @@ def _stream(result: Path, rate: int) -> None:
     """Run the chat with the fake engine and a list of conversations."""
     from app.conversations.store import Store
     from app.ui.app import TandemApp
+    from app.ui.terminal.driver import install_driver
     from tests.ui.conversations_driver import fill
     from tests.ui.fakes import no_loader, tuning_of
     from tests.ui.models.fake_pairs import FakePairs
@@ -187,6 +188,7 @@ def _stream(result: Path, rate: int) -> None:
         time.sleep(0.5)
         os._exit(0)
 
+    install_driver()
     file = Path(tempfile.mkdtemp(dir=result.parent)) / "conversations.db"
     fill(file, *(f"A conversation about {number} things" for number in range(21)))
     TandemApp(

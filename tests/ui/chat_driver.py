@@ -87,7 +87,8 @@ class Chat(Driver):
 
     @property
     def status(self) -> str:
-        return str(self.screen.query_one(StatusLine).render())
+        line = self.screen.query_one(StatusLine)
+        return line.lines(*line.size)[0].plain
 
 
 def said(chat: Chat) -> list[str]:

@@ -36,8 +36,21 @@ def spaced_content(line: Content) -> Content:
     return line.expand_tabs(_TAB_CELLS) if line.spans else Content(spaced(line.plain))
 
 
+_latest: tuple[Content, int, list[Content]] = (Content(""), 0, [])
+"""The line that was wrapped last: it is measured, then drawn."""
+
+
 def wrapped(content: Content, width: int) -> list[Content]:
     """Return a line wrapped to a width in cells, without spaces at line ends."""
+    global _latest
+    known, at_width, lines = _latest
+    if known is not content or at_width != width:
+        lines = _wrapped(content, width)
+        _latest = content, width, lines
+    return lines
+
+
+def _wrapped(content: Content, width: int) -> list[Content]:
     text = content.plain
     if text.isascii() or _compiled(f"[{_UNSPACED_SCRIPTS}]").search(text) is None:
         return content.wrap(width)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widget import Widget
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
@@ -18,6 +17,7 @@ from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
+from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cut, percent, tokens
 
 Lines = Iterator[tuple[bool, Content]]
@@ -30,42 +30,43 @@ _ACTIVITY_LINES = 4
 _LAST_ANSWER = "last answer"
 
 
-class ReadoutPanel(Widget):
+class ReadoutPanel(ReadoutView):
     """The most important numbers of an answer, or all of them if `detailed`; each row keeps its place."""
 
     detailed: reactive[bool] = reactive(False)
     pair: reactive[PairInfo | None] = reactive(None)
 
     def __init__(self, readouts: Readouts) -> None:
-        super().__init__()
-        self._readouts = readouts
+        super().__init__(readouts)
         self._earlier: Mapping[str, Any] | None = None
         self._is_last = False
-
-    def on_mount(self) -> None:
-        self._readouts.watch(self._on_changed)
 
     def show_earlier(self, document: Mapping[str, Any], *, is_last: bool) -> None:
         """Show the stored numbers of an answer until there are new ones or the panel is clicked."""
         self._earlier, self._is_last = document, is_last
-        self.refresh()
+        self.show()
 
     def on_click(self) -> None:
         self._earlier = None
-        self.refresh()
+        self.show()
 
-    def _on_changed(self) -> None:
+    def watch_detailed(self) -> None:
+        self.show()
+
+    def watch_pair(self) -> None:
+        self.show()
+
+    def on_readouts(self) -> None:
         if self._readouts.doing or self._readouts.live:
             self._earlier = None
-        self.refresh()
+        super().on_readouts()
 
-    def render(self) -> Content:
-        width, height = self.size
+    def lines(self, width: int, height: int) -> Sequence[Content]:
         if self._earlier is not None:
             groups = stored_groups(self._earlier, width, is_last=self._is_last)
         else:
             groups = live_groups(self._readouts, self.pair, width, detailed=self.detailed)
-        return Content("\n").join(fitting_lines(groups, width, height))
+        return fitting_lines(groups, width, height)
 
 
 def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed: bool) -> Iterator[list[Content]]:
@@ -218,9 +219,13 @@ def _row(label: str, value: Content) -> Content:
     return Content.assemble((f"{label:{_LABEL_CELLS}}", "$quiet"), value)
 
 
+def _wrapped(line: Content, width: int) -> list[Content]:
+    return [line] if line.cell_length <= width else line.wrap(width)
+
+
 def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> list[Content]:
     """Return the lines of the groups that fit, with a blank line between them if there is always room."""
-    wrapped = [[part for line in group for part in line.wrap(width)] for group in groups if group]
+    wrapped = [[part for line in group for part in _wrapped(line, width)] for group in groups if group]
     gap = [Content("")] if sum(len(group) + 1 for group in wrapped) + _ACTIVITY_LINES <= height + 1 else []
     lines: list[Content] = []
     for group in wrapped:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual.content import Content
-from textual.widget import Widget
 
 from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, PAUSED, drafting_now, rate_number
 from app.ui.sidebar.numbers import Numbers
-from app.ui.sidebar.readouts import Readouts
+from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cell, tokens
 
 _COLUMN_GAP = "   "
@@ -23,18 +22,11 @@ _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""
 
 
-class StatusLine(Widget):
+class StatusLine(ReadoutView):
     """Show numbers on the left and drafts and context on the right, as many as fit, the most important first."""
 
-    def __init__(self, readouts: Readouts) -> None:
-        super().__init__()
-        self._readouts = readouts
-
-    def on_mount(self) -> None:
-        self._readouts.watch(self.refresh)
-
-    def render(self) -> Content:
-        shown, width = self._readouts, self.size.width
+    def lines(self, width: int, height: int) -> Sequence[Content]:
+        shown = self._readouts
         numbers = shown.numbers if not shown.doing else None
         if numbers is None:
             left = Content.styled(shown.doing, "$quiet").truncate(width, ellipsis=True)
@@ -44,7 +36,7 @@ class StatusLine(Widget):
         while parts and left.cell_length + sum(len(_COLUMN_GAP) + part.cell_length for part in parts) > width:
             parts.pop(0)
         right = Content(_COLUMN_GAP).join(parts)
-        return left + " " * (width - left.cell_length - right.cell_length) + right
+        return [left + " " * (width - left.cell_length - right.cell_length) + right]
 
     def _numbers(self, numbers: Numbers, width: int) -> Iterator[Content]:
         """Yield the columns that fit; a dash stands for a number that is not measured."""

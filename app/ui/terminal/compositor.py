@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, takewhile
@@ -22,6 +23,31 @@ from app.ui.terminal.frame import Changes, Piece, frame_of
 class LineCompositor(Compositor):
     """Render the lines in dirty regions, and of each widget only the part that no other widget covers."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._draws_soon = False
+
+    def draw_soon(self, screen: Screen[Any]) -> None:
+        """Draw dirty regions in the next turn of the event loop."""
+        if not self._draws_soon:
+            self._draws_soon = True
+            asyncio.get_running_loop().call_soon(self._draw, screen)
+
+    def _draw(self, screen: Screen[Any]) -> None:
+        self._draws_soon, app = False, screen.app
+        try:
+            if screen is app.screen and not (app._batch_count or screen._layout_required or screen._repaint_required):
+                screen._compositor_refresh()
+            else:
+                screen._dirty_widgets.update(self._changed)
+                screen.check_idle()
+        except Exception as error:
+            app._handle_exception(error)
+
+    @property
+    def _changed(self) -> set[Widget]:
+        return {widget for widget in self.visible_widgets if widget._repaint_regions}
+
     def render_update(
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> Any:
@@ -30,7 +56,7 @@ class LineCompositor(Compositor):
             return super().render_update(full, screen_stack, simplify)
         visible_screen_stack.set(screen_stack or [])
         # Also what changed in this layout, such as scrollbars, instead of one more update.
-        self.update_widgets({widget for widget in self.visible_widgets if widget._repaint_regions})
+        self.update_widgets(self._changed)
         screen = self.size.region
         regions = {screen} if full else {region.intersection(screen) for region in self._dirty_regions}
         self._dirty_regions.clear()
@@ -93,25 +119,36 @@ class LineCompositor(Compositor):
             if not open_spans:
                 return
             shown = region.intersection(clip)
+            top, bottom, left, right = shown.y, shown.bottom, shown.x, shown.right
             lines = [
-                y for y in shown.line_range if any(a < shown.right and shown.x < b for a, b in open_spans.get(y, ()))
+                y for y, free in open_spans.items() if top <= y < bottom and any(a < right and left < b for a, b in free)
             ]
-            for _, run in groupby(enumerate(lines), lambda at: at[1] - at[0]):
-                ys = [y for _, y in run]
-                crop = Region(shown.x - region.x, ys[0] - region.y, shown.width, len(ys))
-                for y, strip in zip(ys, _lines(widget, crop), strict=False):
-                    rest = []
-                    for start, end in open_spans[y]:
-                        first, last = max(start, shown.x), min(end, shown.right)
-                        if first >= last:
-                            rest.append((start, end))
-                            continue
-                        yield Piece(first, y, strip.crop(first - shown.x, last - shown.x))
-                        rest += [part for part in ((start, first), (last, end)) if part[0] < part[1]]
-                    if rest:
-                        open_spans[y] = rest
-                    else:
-                        del open_spans[y]
+            if not lines:
+                continue
+            crop = Region(left - region.x, lines[0] - region.y, shown.width, lines[-1] + 1 - lines[0])
+            for y, strip in enumerate(_lines(widget, crop), lines[0]):
+                rest = []
+                for start, end in open_spans.get(y, ()):
+                    first, last = max(start, left), min(end, right)
+                    if first >= last:
+                        rest.append((start, end))
+                        continue
+                    yield Piece(first, y, strip.crop(first - left, last - left))
+                    rest += [part for part in ((start, first), (last, end)) if part[0] < part[1]]
+                if rest:
+                    open_spans[y] = rest
+                else:
+                    open_spans.pop(y, None)
+
+
+def draw_soon(widget: Widget, *regions: Region) -> None:
+    """Draw parts of a widget soon; `Widget.refresh` wakes three tasks with five messages for that."""
+    compositor = widget.screen._compositor if widget.is_attached else None
+    if isinstance(compositor, LineCompositor):
+        widget._set_dirty(*regions)
+        compositor.draw_soon(widget.screen)
+    else:
+        widget.refresh(*regions)
 
 
 def _lines(widget: Widget, crop: Region) -> Sequence[Strip]:

@@ -1,6 +1,6 @@
-"""A parser of terminal input for Textual's driver.
+"""Changes to Textual's terminal driver: its writer, and its parser of terminal input.
 
-It changes two things:
+The parser has two changes:
 
 - Textual 8.2.8 reads a paste one character at a time, so an escape character in it begins a key: up to 32 characters
   behind it, line ends among them, become key presses. Colored text, pasted from tmux, would send itself.
@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from textual import events
 from textual._xterm_parser import XTermParser
 from textual.message import Message
+
+from app.ui.terminal.writer import TerminalWriter
 
 _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
@@ -58,9 +60,9 @@ class InputParser(XTermParser):
             yield event if has_alt else events.Key(f"alt+{event.key}", event.character)
 
 
-def install_parser() -> None:
-    """Let Textual's driver use this parser. Windows reads keys from console records, without escape sequences."""
+def install_driver() -> None:
+    """Let Textual's driver use this parser and writer. Windows reads keys from records, without escape sequences."""
     if sys.platform != "win32":
         from textual.drivers import linux_driver
 
-        vars(linux_driver)["XTermParser"] = InputParser
+        vars(linux_driver).update(XTermParser=InputParser, WriterThread=TerminalWriter)

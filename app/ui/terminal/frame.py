@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
-from typing import Any
+from operator import eq
+from os.path import commonprefix
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from rich.color import ColorSystem
 from rich.console import Console
+from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import CompositorUpdate
 from textual.app import App
+from textual.geometry import Offset
 from textual.strip import Strip
 
 Run = tuple[str, str, str | None]
@@ -31,10 +35,26 @@ class Piece:
     strip: Strip
 
 
-Known = tuple[int, Sequence[Run]]
-"""Width and runs of a piece."""
+class Known(NamedTuple):
+    """What a piece shows.
+
+    Attributes:
+        cells: Its width.
+        runs: Its text; neighbors in one style are joined.
+        is_narrow: Whether each character takes one cell.
+        n_shown: Its characters without blanks at its end.
+    """
+
+    cells: int
+    runs: tuple[Run, ...]
+    is_narrow: bool
+    n_shown: int
+
+
 _MOST_SCROLLED, _LEAST_LINES, _LEAST_ERASED = 8, 6, 12
 """Lines that are scrolled at once, the lines of a view from which on that is worth it, and blank cells to erase."""
+_MOST_READ = 2_000
+"""Strips whose contents are stored: lines that scroll are the same strips in another place."""
 
 
 class Frame:
@@ -43,10 +63,23 @@ class Frame:
     def __init__(self) -> None:
         self._lines: dict[int, dict[int, Known]] = {}
         """Every known piece, by line and column."""
+        self._read: dict[int, tuple[Strip, Known]] = {}
+        """Contents of strips, by their identity."""
+        self.cursor: Offset | None = None
 
     def forget(self) -> None:
         """Forget the contents, so that everything is written again."""
         self._lines.clear()
+        self.cursor = None
+
+    def _known(self, strip: Strip, console: Console) -> Known:
+        if (found := self._read.get(id(strip))) is not None:
+            return found[1]
+        if len(self._read) >= _MOST_READ:
+            self._read.clear()
+        known = _read(strip, console)
+        self._read[id(strip)] = strip, known
+        return known
 
     def changes(self, pieces: Iterable[Piece], console: Console, *, synchronized: bool = False) -> str:
         """Return the escape sequences that make the terminal show these pieces.
@@ -56,7 +89,7 @@ class Frame:
         """
         new: dict[tuple[int, int], Known] = {}
         for piece in pieces:
-            new[piece.y, piece.x] = piece.strip.cell_length, _runs(piece.strip, console)
+            new[piece.y, piece.x] = self._known(piece.strip, console)
         out = [self._scrolled(new)] if synchronized else []
         style, end = "", (-1, -1)
         for (y, piece_x), known in new.items():
@@ -78,66 +111,66 @@ class Frame:
 
     def _scrolled(self, new: dict[tuple[int, int], Known]) -> str:
         """Scroll the lines of the widest pieces if most have only moved up; add what is beside them to `new`."""
-        x, width = max(((x, width) for (_, x), (width, _) in new.items()), key=lambda at: at[1], default=(0, 0))
-        ys = [y for (y, at), (cells, _) in new.items() if (at, cells) == (x, width)]
+        x, width = max(((x, known.cells) for (_, x), known in new.items()), key=lambda at: at[1], default=(0, 0))
+        ys = [y for (y, at), known in new.items() if (at, known.cells) == (x, width)]
         if len(ys) < _LEAST_LINES or ys[-1] - ys[0] != len(ys) - 1:
             return ""
         top, bottom = ys[0], ys[-1] + 1
-        before = {y: self._lines.get(y, {}) for y in ys}
-        cells = {y: sum(cells for cells, _ in line.values()) for y, line in self._lines.items()}
+        cells = {y: sum(known.cells for known in line.values()) for y, line in self._lines.items()}
         most = max(cells.values(), default=0)
         if not most or any(cells.get(y) != most for y in ys):
             # The terminal scrolls whole lines, and a part of these lines is not known.
             return ""
 
-        n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(new[y, x] == before[y + n].get(x) for y in ys[:-n]))
+        before = [self._lines[y] for y in ys]
+        old, now = [line.get(x) for line in before], [new[y, x] for y in ys]
+        n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(map(eq, now, old[n:])))
+        moved = [*before[n:], *({} for _ in before[-n:])]
         beside = {
             (y, at): known
-            for y in ys
-            for at, known in before[y].items()
-            if (at + known[0] <= x or at >= x + width) and (y, at) not in new
+            for y, line in zip(ys, before, strict=True)
+            for at, known in line.items()
+            if (at + known.cells <= x or at >= x + width) and (y, at) not in new
         }
-        stays = sum(_n_different(before[y].get(x), new[y, x]) for y in ys)
-        moves = sum(_n_different(before[y + n].get(x) if y + n < bottom else None, new[y, x]) for y in ys)
-        moves += sum(_n_different(before[y + n].get(at) if y + n < bottom else None, beside[y, at]) for y, at in beside)
+        stays = sum(map(_cost, old, now))
+        moves = sum(map(_cost, [line.get(x) for line in moved], now))
+        moves += sum(_cost(moved[y - top].get(at), known) for (y, at), known in beside.items())
         if moves >= stays:
             return ""
-        for y in ys:
-            self._lines[y] = before[y + n] if y + n < bottom else {}
+        self._lines.update(zip(ys, moved, strict=True))
         new.update(beside)
         return f"\x1b[{top + 1};{bottom}r\x1b[{n}S\x1b[r"
 
     def _changed(self, y: int, x: int, known: Known) -> list[tuple[int, Sequence[Run], int]]:
         """Store a piece; return the column, the runs and the width of what differs from the piece before."""
-        line, (width, runs) = self._lines.setdefault(y, {}), known
+        line, width = self._lines.setdefault(y, {}), known.cells
         before = line.get(x)
         if before == known:
             return []
-        for start, (cells, old) in [*line.items()]:
-            if start < x + width and x < start + cells:
-                del line[start]
-                rest = ((start, x), (x + width, start + cells)) if _is_narrow(old, cells) else ()
-                line.update({a: (b - a, _cut(old, a - start, b - start)) for a, b in rest if a < b})
+        if before is None or before.cells != width:
+            for start, old in [*line.items()]:
+                end = start + old.cells
+                if start < x + width and x < end:
+                    del line[start]
+                    rest = ((start, x), (x + width, end)) if old.is_narrow else ()
+                    line.update({a: _cut(old, a - start, b - start) for a, b in rest if a < b})
         line[x] = known
         start, end = _different(before, known)
-        return [(x + start, _cut(runs, start, end) if end - start < width else runs, end - start)]
+        return [(x + start, known.runs if end - start == width else _cut(known, start, end).runs, end - start)]
 
 
 def _different(before: Known | None, now: Known) -> tuple[int, int]:
     """Return the start and end of the cells that differ; the whole piece if characters may be wide."""
-    width, runs = now
-    if before is None or before[0] != width or not (_is_narrow(runs, width) and _is_narrow(before[1], width)):
+    width = now.cells
+    if before is None or before.cells != width or not (now.is_narrow and before.is_narrow):
         return 0, width
-    start = _n_same(before[1], runs)
-    return start, width - _n_same(_reversed(before[1]), _reversed(runs), width - start)
+    start = _n_same(before.runs, now.runs, width)
+    return start, width - _n_same(_reversed(before.runs), _reversed(now.runs), width - start)
 
 
-def _n_different(before: Known | None, now: Known) -> int:
-    """Return the number of cells to write."""
-    if before == now:
-        return 0
-    start, end = _different(before, now)
-    return end - start
+def _cost(before: Known | None, now: Known) -> int:
+    """Return about how many characters it takes to write a piece."""
+    return 0 if before == now else max(now.n_shown, before.n_shown if before is not None else 0)
 
 
 _FRAME_BY_APP: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
@@ -159,11 +192,21 @@ class Changes(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         return self.frame.changes(self.pieces, console, synchronized=self.synchronized)
 
+    def text(self, console: Console, cursor: Offset) -> str:
+        """Return what to write, with the cursor where it belongs; "" if nothing has changed."""
+        written = self.render_segments(console)
+        if not written and cursor == self.frame.cursor:
+            return ""
+        self.frame.cursor = cursor
+        written += f"\x1b[{cursor.y + 1};{cursor.x + 1}H"
+        return f"{SYNC_START}{written}{SYNC_END}" if self.synchronized else written
+
 
 _OFF_CODES = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 """SGR parameter that turns each flag off."""
 
 
+@lru_cache(1024)
 def _switch(before: str, now: str) -> str:
     """Return the sequence from one style to another."""
     (flags, *colors), (now_flags, *now_colors) = _parts(before), _parts(now)
@@ -190,8 +233,7 @@ def _parts(sgr: str) -> tuple[Sequence[str], str, str]:
     return flags, colors[0], colors[1]
 
 
-def _runs(strip: Strip, console: Console) -> list[Run]:
-    """Return the text of a strip with its styles; neighbors in one style are joined."""
+def _read(strip: Strip, console: Console) -> Known:
     runs: list[Run] = []
     for text, style, _ in strip:
         sgr, link = "", None
@@ -202,22 +244,17 @@ def _runs(strip: Strip, console: Console) -> list[Run]:
             runs[-1] = (runs[-1][0] + text, sgr, link)
         elif text:
             runs.append((text, sgr, link))
-    return runs
-
-
-def _is_narrow(runs: Sequence[Run], width: int) -> bool:
-    """Return whether each character takes one cell."""
     text = "".join(run[0] for run in runs)
-    return len(text) == width and _NARROW_CHARS.fullmatch(text) is not None
+    is_narrow = len(text) == strip.cell_length and _NARROW_CHARS.fullmatch(text) is not None
+    return Known(strip.cell_length, tuple(runs), is_narrow, len(text.rstrip()))
 
 
-def _n_same(before: Sequence[Run], now: Sequence[Run], most: int = 1 << 30) -> int:
+def _n_same(before: Sequence[Run], now: Sequence[Run], most: int) -> int:
     """Return the number of equal characters at the start, at most `most`."""
-    n_runs = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
+    n_runs = sum(1 for _ in takewhile(bool, map(eq, before, now)))
     n = sum(len(run[0]) for run in now[:n_runs])
     if n_runs < min(len(before), len(now)) and before[n_runs][1:] == now[n_runs][1:]:
-        pairs = zip(before[n_runs][0], now[n_runs][0], strict=False)
-        n += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        n += len(commonprefix([before[n_runs][0], now[n_runs][0]]))
     return min(n, most)
 
 
@@ -225,11 +262,11 @@ def _reversed(runs: Sequence[Run]) -> list[Run]:
     return [(text[::-1], sgr, link) for text, sgr, link in reversed(runs)]
 
 
-def _cut(runs: Sequence[Run], start: int, end: int) -> list[Run]:
-    """Return the characters from `start` to `end`."""
-    found, at = [], 0
-    for text, sgr, link in runs:
+def _cut(known: Known, start: int, end: int) -> Known:
+    """Return a part of a piece whose characters are narrow."""
+    runs, at = [], 0
+    for text, sgr, link in known.runs:
         if part := text[max(0, start - at) : max(0, end - at)]:
-            found.append((part, sgr, link))
+            runs.append((part, sgr, link))
         at += len(text)
-    return found
+    return Known(end - start, tuple(runs), True, min(end, known.n_shown) - start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from textual import events
 from textual.binding import BindingType
@@ -52,6 +52,8 @@ class MessageView(VerticalGroup, can_focus=True):
         """Another message was selected and has the focus, or none."""
 
     def __init__(self, speaker: str, node: Node | None) -> None:
+        self._margins: dict[tuple[int, ...], list[Strip]] = {}
+        """A line of what its children leave of it, by its width and the columns that were asked for."""
         super().__init__()
         self.node = node.id if node is not None and node.id >= 0 else None
         self.text = ""
@@ -60,7 +62,6 @@ class MessageView(VerticalGroup, can_focus=True):
         self.can_go_on = False
         """True for an answer that ended early."""
         self._branch = self._branches = 1
-
     @property
     def folded(self) -> Sequence[Folding]:
         """The collapsible parts."""
@@ -103,7 +104,14 @@ class MessageView(VerticalGroup, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         # What its children leave of it looks the same in every line. Textual would render all of them as it grows.
-        return super().render_lines(Region(crop.x, crop.y, crop.width, 1)) * crop.height
+        at = (self.size.width, *crop.column_span)
+        if at not in self._margins:
+            self._margins[at] = super().render_lines(Region(crop.x, 0, crop.width, 1))
+        return self._margins[at] * crop.height
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        self._margins.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def allow_focus(self) -> bool:
         # Tab reaches only the selected message.

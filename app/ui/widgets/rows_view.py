@@ -18,12 +18,20 @@ from textual.style import Style
 from textual.widget import Widget
 
 from app.ui.reading.rows import Line, Row, as_typed
+from app.ui.terminal.compositor import draw_soon
 from app.ui.widgets.row_layout import RowLayout
 
 
 def n_leading(matches: Iterable[bool]) -> int:
     """Count the leading True values."""
     return sum(1 for _ in takewhile(bool, matches))
+
+
+def _looks_like(line: Line, other: Line) -> bool:
+    return len(line) == len(other) and all(
+        (at, content.is_same(theirs)) == (their_at, True)
+        for (at, content), (their_at, theirs) in zip(line, other, strict=True)
+    )
 
 
 @runtime_checkable
@@ -52,6 +60,8 @@ class RowsView(Widget):
             lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw_row, self._blank
         )
         self._highlighted: re.Pattern[str] | None = None
+        self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
+        """The row that was drawn last, its width and its lines."""
         super().__init__()
         # Links in a model's text cannot be clicked.
         self.auto_links = False
@@ -76,7 +86,23 @@ class RowsView(Widget):
             top += n_leading(old == new for old, new in zip(drawn, layout.draw(start), strict=False))
         region = Region(0, top, self.outer_size.width, max(before, after) + 1 - top)
         more = self.get_content_height(self.size, self.size, width) - height
-        self.refresh(region, layout=more != 0 and self.display and not self._has_room(more))
+        if more and self.display and not self._has_room(more):
+            self.refresh(region, layout=True)
+        else:
+            draw_soon(self, region)
+
+    def exchange(self, rows: Sequence[Row]) -> None:
+        """Replace all rows, each by one in its place if there are as many."""
+        width, layout = self.size.width, self._layout
+        pairs = [*enumerate(zip(self.rows, rows, strict=False))]
+        changed = [(number, new) for number, (old, new) in pairs if not old.looks_like(new)]
+        if len(rows) != len(self.rows) or any(new.height(width) != self.rows[at].height(width) for at, new in changed):
+            self.put(0, rows)
+            return
+        for number, row in changed:
+            self.rows[number] = row
+            layout.redraw(number)
+            draw_soon(self, Region(0, layout.top(number, width), self.outer_size.width, row.height(width)))
 
     def _has_room(self, more: int) -> bool:
         """Return whether more lines have found their place without a layout of the screen."""
@@ -86,6 +112,7 @@ class RowsView(Widget):
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:
             self._layout.redraw()
+            self._latest = (0, 0, (), ())
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def highlight(self, words: re.Pattern[str]) -> int | None:
@@ -137,8 +164,16 @@ class RowsView(Widget):
         return Strip.blank(width, self.visual_style.rich_style)
 
     def _draw_row(self, number: int, width: int) -> list[Strip]:
-        strips = [self._draw(number, line) for line in self.rows[number].lines(width)]
-        return strips if self.styles.gutter else self._filtered(strips, width)
+        lines = list(self.rows[number].lines(width))
+        at_number, at_width, before, strips = self._latest
+        n_same = 0
+        if (at_number, at_width) == (number, width):
+            # All but the last lines of a growing paragraph stay.
+            n_same = n_leading(map(_looks_like, before, lines))
+        fresh = [self._draw(number, line) for line in lines[n_same:]]
+        strips = [*strips[:n_same], *(fresh if self.styles.gutter else self._filtered(fresh, width))]
+        self._latest = number, width, lines, strips
+        return strips
 
     def _filtered(self, strips: list[Strip], width: int) -> list[Strip]:
         """Return lines as wide as the widget, in the colors that the terminal can show."""

@@ -65,7 +65,7 @@ async def test_acceptance_wears_the_drafts_color() -> None:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)
         await chat.shows("78% accepted")
-        content = chat.screen.query_one(StatusLine).render()
+        content = chat.screen.query_one(StatusLine).rows[0].content
         styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
         assert styled["78% accepted"] == "$draft"
         assert "107 tok/s" not in styled

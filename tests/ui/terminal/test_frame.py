@@ -16,6 +16,7 @@ from textual.app import App
 from textual.strip import Strip
 
 from app.conversations.store import Store
+from app.ui.app import TandemApp
 from app.ui.terminal.frame import Frame, Piece
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.conversations_driver import fill
@@ -114,7 +115,7 @@ async def test_the_terminal_shows_what_the_compositor_does(
         if changes is not None and not app._batch_count:
             terminal.feed(changes.render_segments(app.console))
 
-    monkeypatch.setattr(App, "_display", display)
+    monkeypatch.setattr(TandemApp, "_display", display)
     async with open_chat(size=(120, 40), store=lambda: Store(file)) as chat:
         chat.pilot.app._sync_available = seed > 0
         await chat.send("Show every kind of block.")

@@ -1,0 +1,78 @@
+"""Write to a terminal that is read at once, late or never."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("Windows has no pseudo terminals of this kind", allow_module_level=True)
+
+import tty
+
+from app.ui.terminal.writer import TerminalWriter
+
+_MORE_THAN_IT_TAKES = 100_000
+"""Characters; a terminal takes some thousand before it is read."""
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """Both ends of a pseudo terminal: the reader's and the program's."""
+    reader, terminal = os.openpty()
+    tty.setraw(terminal)
+    yield reader, terminal
+    os.close(reader)
+    os.close(terminal)
+
+
+def read(reader: int, size: int) -> str:
+    seen = b""
+    while len(seen) < size:
+        seen += os.read(reader, size - len(seen))
+    return seen.decode()
+
+
+def test_text_is_written_without_the_thread(ends: tuple[int, int]) -> None:
+    reader, terminal = ends
+    with os.fdopen(terminal, "w", closefd=False) as file:
+        writer = TerminalWriter(file)
+        writer.write("a frame …")
+        assert read(reader, 11) == "a frame …"
+
+
+def test_text_that_waits_keeps_its_order(ends: tuple[int, int]) -> None:
+    reader, terminal = ends
+    with os.fdopen(terminal, "w", closefd=False) as file:
+        writer = TerminalWriter(file)
+        texts = ["first", "é" * _MORE_THAN_IT_TAKES, "last"]
+        for text in texts:
+            writer.write(text)
+        writer.start()
+        size = len("".join(texts).encode())
+        assert read(reader, size) == "".join(texts)
+        writer.write("later")
+        assert read(reader, 5) == "later"
+        writer.stop()
+
+
+def test_other_users_of_the_terminal_still_wait_for_it(ends: tuple[int, int]) -> None:
+    _, terminal = ends
+    with os.fdopen(terminal, "w", closefd=False) as file:
+        TerminalWriter(file)
+        assert os.get_blocking(terminal)
+
+
+def test_a_closed_terminal_blocks_nothing() -> None:
+    reader, terminal = os.openpty()
+    with os.fdopen(terminal, "w") as file:
+        writer = TerminalWriter(file)
+        writer.start()
+        os.close(reader)
+        for _ in range(100):
+            writer.write("x" * 1_000)
+        writer.stop()
+        assert not writer.is_alive()
