@@ -121,7 +121,9 @@ class LineCompositor(Compositor):
             shown = region.intersection(clip)
             top, bottom, left, right = shown.y, shown.bottom, shown.x, shown.right
             lines = [
-                y for y, free in open_spans.items() if top <= y < bottom and any(a < right and left < b for a, b in free)
+                y
+                for y, free in open_spans.items()
+                if top <= y < bottom and any(a < right and left < b for a, b in free)
             ]
             if not lines:
                 continue

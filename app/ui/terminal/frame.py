@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
 from operator import eq
-from os.path import commonprefix
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -53,6 +52,8 @@ class Known(NamedTuple):
 
 _MOST_SCROLLED, _LEAST_LINES, _LEAST_ERASED = 8, 6, 12
 """Lines that are scrolled at once, the lines of a view from which on that is worth it, and blank cells to erase."""
+_MOVE_COST = 16
+"""Characters that it takes to move the cursor to a piece and to switch to its style."""
 _MOST_READ = 2_000
 """Strips whose contents are stored: lines that scroll are the same strips in another place."""
 
@@ -170,7 +171,7 @@ def _different(before: Known | None, now: Known) -> tuple[int, int]:
 
 def _cost(before: Known | None, now: Known) -> int:
     """Return about how many characters it takes to write a piece."""
-    return 0 if before == now else max(now.n_shown, before.n_shown if before is not None else 0)
+    return 0 if before == now else _MOVE_COST + max(now.n_shown, before.n_shown if before is not None else 0)
 
 
 _FRAME_BY_APP: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
@@ -251,11 +252,15 @@ def _read(strip: Strip, console: Console) -> Known:
 
 def _n_same(before: Sequence[Run], now: Sequence[Run], most: int) -> int:
     """Return the number of equal characters at the start, at most `most`."""
-    n_runs = sum(1 for _ in takewhile(bool, map(eq, before, now)))
+    n_runs = _n_leading(before, now)
     n = sum(len(run[0]) for run in now[:n_runs])
     if n_runs < min(len(before), len(now)) and before[n_runs][1:] == now[n_runs][1:]:
-        n += len(commonprefix([before[n_runs][0], now[n_runs][0]]))
+        n += _n_leading(before[n_runs][0], now[n_runs][0])
     return min(n, most)
+
+
+def _n_leading(before: Sequence[Run | str], now: Sequence[Run | str]) -> int:
+    return sum(1 for _ in takewhile(bool, map(eq, before, now)))
 
 
 def _reversed(runs: Sequence[Run]) -> list[Run]:

@@ -62,6 +62,7 @@ class MessageView(VerticalGroup, can_focus=True):
         self.can_go_on = False
         """True for an answer that ended early."""
         self._branch = self._branches = 1
+
     @property
     def folded(self) -> Sequence[Folding]:
         """The collapsible parts."""

@@ -6,6 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.content import Content
 from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 
 from app.ui.reading.document import MarkdownDocument
@@ -90,6 +91,42 @@ async def test_the_unchanged_lines_of_a_growing_paragraph_are_not_drawn_again(mo
         assert [region.y for region in dirty] == [len(text) // 40]
         await pilot.pause()
         assert " ".join(seen(view)).split() == longer.split()
+
+
+async def test_a_row_that_is_exchanged_draws_no_other(rows_drawn: list[str]) -> None:
+    app = OneView()
+    async with app.run_test(size=(40, 20)) as pilot:
+        view = app.query_one(RowsView)
+        view.exchange(plain("a", "b", "c"))
+        await pilot.pause()
+        rows_drawn.clear()
+        view.exchange(plain("a", "other", "c"))
+        await pilot.pause()
+        assert seen(view)[:3] == ["a", "other", "c"]
+        assert set(rows_drawn) == {"other"}
+
+
+async def test_lines_of_a_growing_paragraph_stay_until_the_style_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, drawn = OneView(), list[str]()
+    draw = RowsView._draw
+
+    def noted(self: RowsView, number: int, line: Line) -> Strip:
+        drawn.append("".join(part.plain for _, part in line))
+        return draw(self, number, line)
+
+    monkeypatch.setattr(RowsView, "_draw", noted)
+    async with app.run_test(size=(10, 20)) as pilot:
+        view = app.query_one(RowsView)
+        view.put(0, plain("some words of a"))
+        await pilot.pause()
+        drawn.clear()
+        view.put(0, plain("some words of an answer"))
+        await pilot.pause()
+        assert drawn == ["of an", "answer"]
+        drawn.clear()
+        app.theme = "textual-light"
+        await pilot.pause()
+        assert drawn == ["some words", "of an", "answer"]
 
 
 async def test_a_line_looks_as_if_textual_had_drawn_it() -> None:

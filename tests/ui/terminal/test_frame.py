@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
+from textual.geometry import Offset
 from textual.strip import Strip
 
 from app.conversations.store import Store
 from app.ui.app import TandemApp
-from app.ui.terminal.frame import Frame, Piece
+from app.ui.terminal.frame import Changes, Frame, Piece
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.conversations_driver import fill
 from tests.ui.terminal.emulator import Emulator
@@ -89,6 +90,14 @@ def test_only_the_end_of_a_growing_line_is_written() -> None:
     frame.changes([piece(4, 1, 30, [("Some words", None)])], _CONSOLE)
     assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == "\x1b[2;16Hof"
     assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == ""
+
+
+def test_a_frame_without_a_change_is_not_written() -> None:
+    frame, cursor = Frame(), Offset(3, 1)
+    update = Changes(frame, [piece(0, 0, 5, [("words", None)])], synchronized=True)
+    assert "words" in update.text(_CONSOLE, cursor)
+    assert update.text(_CONSOLE, cursor) == ""
+    assert update.text(_CONSOLE, Offset(4, 1)) == "\x1b[?2026h\x1b[2;5H\x1b[?2026l"
 
 
 def test_a_line_with_wide_characters_is_written_whole() -> None:
