@@ -36,7 +36,8 @@ class LineCompositor(Compositor):
     def _draw(self, screen: Screen[Any]) -> None:
         self._draws_soon, app = False, screen.app
         try:
-            if screen is app.screen and not (app._batch_count or screen._layout_required or screen._repaint_required):
+            waits = screen._layout_required or screen._scroll_required or screen._repaint_required
+            if screen is app.screen and not (app._batch_count or waits):
                 screen._compositor_refresh()
             else:
                 screen._dirty_widgets.update(self._changed)
