@@ -42,7 +42,7 @@ class Batch:
 
 FASTEST_S, SLOWEST_S, HEAVY_S = 0.04, 0.09, 0.5
 """Seconds between two drawings of a running answer, and the longest pause after a slow drawing."""
-_BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.03, 0.15, 0.1
+_BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.02, 0.15, 0.1
 """Share of a core that drawing may take: while the models use all cores and wait for their slowest thread; while a core
 is idle; and at the slowest pace."""
 _SAMPLE_S, _IDLE = 1.0, 0.5

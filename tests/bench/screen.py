@@ -1,10 +1,10 @@
 """Measure the cost of the screen: the time to the first frame, and the tokens that drawing takes from the models.
 
-python -m tests.bench.screen [--runs 3] [--tokens 300] [--rate 100] [--only first|pair|fake]
+python -m tests.bench.screen [--runs 3] [--tokens 300] [--rate 100] [--only first|pair|fake] [--pair -m FILE ...]
 
-The real program runs in pseudo terminals, with separate folders. The demo pair answers one prompt greedily, without
-drafts, in turn without a screen (`tandem run`) and in chats of three sizes; ratios are of consecutive runs. A fake
-engine that only sleeps shows what drawing takes at some tokens per second: frames, bytes and CPU time.
+The real program runs in pseudo terminals, with separate folders. A pair answers one prompt greedily, without drafts, in
+turn without a screen (`tandem run`) and in chats of three sizes; ratios are of consecutive runs. A fake engine that
+only sleeps shows what drawing takes at some tokens per second: frames, bytes and CPU time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.bench.terminal import PseudoTerminal
 _SIZES = {"80x24": (80, 24), "120x40, numbers open": (120, 40), "200x60": (200, 60)}
 _F5 = "\x1b[15~"
 _PROMPT = "Write a long story about a lighthouse, with a list of its rooms and a table of its ships."
-_FLAGS = ("--pair", "demo", "--temp", "0", "--no-draft")
+_FLAGS = ["--temp", "0", "--no-draft"]
 _SEEN = "Tandem"
 _FAKE_S = 15
 
@@ -39,11 +39,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--only", choices=["first", "pair", "fake"])
     parser.add_argument("--rate", type=int, default=100, help="tokens per second of the fake engine")
+    parser.add_argument("--pair", nargs=argparse.REMAINDER, help="flags of the pair; the demo pair without them")
     parser.add_argument("--stream", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.stream:
         _stream(args.stream, args.rate)
         return
+    _FLAGS.extend(args.pair or ["--pair", "demo"])
     with tempfile.TemporaryDirectory() as folder:
         env = environment(Path(folder))
         # The first run makes the draft model of the demo and compiles the modules.
@@ -117,16 +119,20 @@ def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
             terminal.type(_F5)
         contenders[name] = lambda terminal=terminal, data=data: _answer(terminal, data)  # type: ignore[misc]
     speeds: dict[str, list[float]] = {name: [] for name in contenders}
+    gaps: dict[str, list[float]] = {name: [] for name in contenders}
     for run in range(runs):
         for name in list(contenders) if run % 2 == 0 else list(reversed(contenders)):
             speeds[name].append(contenders[name]())
+            if name in chats:
+                gaps[name] += chats[name][0].frame_gaps
     for terminal, _ in chats.values():
         terminal.close()
     for name, own_speeds in speeds.items():
         ratios = [mine / theirs for mine, theirs in zip(own_speeds, speeds["no screen"], strict=True)]
         print(
             f"{name:28} {statistics.median(own_speeds):7.1f} tok/s, {statistics.median(ratios):.3f} of no screen, "
-            f"{min(ratios):.3f} to {max(ratios):.3f}",
+            f"{min(ratios):.3f} to {max(ratios):.3f}"
+            + (f"; {1e3 * statistics.median(gaps[name]):.0f} ms between frames" if gaps[name] else ""),
             flush=True,
         )
 

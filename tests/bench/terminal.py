@@ -11,9 +11,12 @@ import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
+
+_FRAME_END = b"\x1b[?2026l"
 
 
 class PseudoTerminal:
@@ -22,6 +25,7 @@ class PseudoTerminal:
     def __init__(self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]) -> None:
         self.began = time.perf_counter()
         self._seen = b""
+        self._drawn: list[float] = []
         self._changed = threading.Condition()
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
@@ -44,17 +48,23 @@ class PseudoTerminal:
                 os.write(self._terminal, b"\x1b[?2026;2$y")
             with self._changed:
                 self._seen += data
+                self._drawn += [time.perf_counter()] * (data.count(_FRAME_END) > 0)
                 self._changed.notify_all()
 
     def type(self, text: str) -> None:
         """Send keys, and drop the output so far."""
-        self._seen = b""
+        self._seen, self._drawn = b"", []
         os.write(self._terminal, text.encode())
 
     @property
     def frame_sizes(self) -> list[int]:
         """Bytes of every whole frame since the last keys."""
-        return [len(frame) for frame in self._seen.split(b"\x1b[?2026l")[:-1]]
+        return [len(frame) for frame in self._seen.split(_FRAME_END)[:-1]]
+
+    @property
+    def frame_gaps(self) -> list[float]:
+        """Seconds between frames since the last keys."""
+        return [later - earlier for earlier, later in pairwise(self._drawn)]
 
     def until(self, text: str, seconds: float = 60) -> float:
         """Wait for a text in the output; return the seconds since the start of the process."""
