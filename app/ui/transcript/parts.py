@@ -24,7 +24,7 @@ from app.ui.key_names import code_key
 from app.ui.reading.rows import CodeStart, Row
 from app.ui.reading.token_rows import COLORLESS, LINE_END, STYLES, Run, TokenDocument
 from app.ui.text import size
-from app.ui.widgets.rows_view import RowsView, n_leading
+from app.ui.widgets.rows_view import Passage, RowsView, n_leading
 
 _MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""
@@ -163,7 +163,7 @@ class Folding(VerticalGroup):
 
     def __init__(self) -> None:
         super().__init__()
-        self._summary = Static(classes="summary")
+        self._summary = Passage(classes="summary")
 
     def compose(self) -> ComposeResult:
         yield self._summary
@@ -181,7 +181,7 @@ class Folding(VerticalGroup):
 
     def summarize(self, text: str) -> None:
         """Show the summary line."""
-        self._summary.update(Content(f"{'▾' if self.open else '▸'} {text}"))
+        self._summary.write(f"{'▾' if self.open else '▸'} {text}")
 
     def draw(self) -> None:
         """Update the summary line, and the contents if they are open."""
@@ -239,6 +239,7 @@ class Reasoning(Folding):
         super().__init__()
         self.view: ModelMarkdown | None = None
         self.text = self._unread = ""
+        self._n_words = 0
         self._began = self._latest = 0.0
         self._add(text)
 
@@ -251,14 +252,16 @@ class Reasoning(Folding):
         self.draw()
 
     def _add(self, text: str) -> None:
+        continues_word = bool(self.text[-1:].strip() and text[:1].strip())
+        self._n_words += len(text.split()) - continues_word
         self.text += text
         self._unread += text
-        self.set_class(bool(self.text.strip()), "-begun")
+        self.set_class(self._n_words > 0, "-begun")
 
     def draw(self) -> None:
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
-        words = len(self.text.split())
+        words = self._n_words
         self.summarize(f"reasoning, {words:,} word{'s' * (words != 1)}{time}")
         if self.open and self.is_attached and self._unread:
             if self.view is None:

@@ -45,8 +45,9 @@ async def test_text_shows_while_it_comes() -> None:
 async def test_thinking_is_folded_and_opens() -> None:
     async with open_chat() as chat:
         await chat.send("why")
-        chat.engine.says("let me see now", thinking=True)
-        await chat.shows("reasoning, 4 words")
+        for part in ("let me see no", "", "w", " "):
+            chat.engine.says(part, thinking=True)
+            await chat.shows("reasoning, 4 words")
         assert "let me see" not in chat.text
         await chat.pilot.press("ctrl+t")
         await chat.shows("let me see now")
