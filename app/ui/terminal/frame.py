@@ -126,7 +126,7 @@ class Frame:
         before = [self._lines[y] for y in ys]
         old, now = [line.get(x) for line in before], [new[y, x] for y in ys]
         n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(map(eq, now, old[n:])))
-        moved = [*before[n:], *({} for _ in before[-n:])]
+        moved: list[dict[int, Known]] = [*before[n:], *({} for _ in before[-n:])]
         beside = {
             (y, at): known
             for y, line in zip(ys, before, strict=True)

@@ -165,13 +165,13 @@ class RowsView(Widget):
 
     def _draw_row(self, number: int, width: int) -> list[Strip]:
         lines = list(self.rows[number].lines(width))
-        at_number, at_width, before, strips = self._latest
+        at_number, at_width, before, drawn = self._latest
         n_same = 0
         if (at_number, at_width) == (number, width):
             # All but the last lines of a growing paragraph stay.
             n_same = n_leading(map(_looks_like, before, lines))
         fresh = [self._draw(number, line) for line in lines[n_same:]]
-        strips = [*strips[:n_same], *(fresh if self.styles.gutter else self._filtered(fresh, width))]
+        strips = [*drawn[:n_same], *(fresh if self.styles.gutter else self._filtered(fresh, width))]
         self._latest = number, width, lines, strips
         return strips
 
