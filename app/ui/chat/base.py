@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -111,6 +111,11 @@ class ChatBase(Screen[None]):
             yield Static(MARK, id="mark")
             yield PromptInput(menu, self.library)
         yield KeyBar()
+
+    def call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Call a function among the screen's messages, unless the program has ended."""
+        if self.app.is_running:
+            self.call_next(call)
 
     def action_toggle_sidebar(self) -> None:
         if self.sidebar.has_focus_within:

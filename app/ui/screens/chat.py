@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
@@ -56,7 +55,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         self._prompt_size = PromptSize(self, self._message)
 
     def on_mount(self) -> None:
-        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self._call_next)
+        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self.call_if_running)
         self.header.active = self.session.snapshot.active
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
@@ -65,11 +64,6 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         else:
             self.status.unloaded()
         self.event_queue.start()
-
-    def _call_next(self, call: Callable[[], Awaitable[None]]) -> None:
-        # The program may end meanwhile.
-        if self.app.is_running:
-            self.call_next(call)
 
     @property
     def _is_on_top(self) -> bool:
