@@ -27,11 +27,12 @@ class LineCompositor(Compositor):
         super().__init__()
         self._draws_soon = False
 
-    def draw_soon(self, screen: Screen[Any]) -> None:
-        """Draw dirty regions in the next turn of the event loop."""
+    def draw_soon(self, widget: Widget, *regions: Region) -> None:
+        """Draw parts of a widget in the next turn of the event loop; `Widget.refresh` takes five messages for that."""
+        widget._set_dirty(*regions)
         if not self._draws_soon:
             self._draws_soon = True
-            asyncio.get_running_loop().call_soon(self._draw, screen)
+            asyncio.get_running_loop().call_soon(self._draw, widget.screen)
 
     def _draw(self, screen: Screen[Any]) -> None:
         self._draws_soon, app = False, screen.app
@@ -142,16 +143,6 @@ class LineCompositor(Compositor):
                     open_spans[y] = rest
                 else:
                     open_spans.pop(y, None)
-
-
-def draw_soon(widget: Widget, *regions: Region) -> None:
-    """Draw parts of a widget soon; `Widget.refresh` wakes three tasks with five messages for that."""
-    compositor = widget.screen._compositor if widget.is_attached else None
-    if isinstance(compositor, LineCompositor):
-        widget._set_dirty(*regions)
-        compositor.draw_soon(widget.screen)
-    else:
-        widget.refresh(*regions)
 
 
 def _lines(widget: Widget, crop: Region) -> Sequence[Strip]:

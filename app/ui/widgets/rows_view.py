@@ -18,7 +18,6 @@ from textual.style import Style
 from textual.widget import Widget
 
 from app.ui.reading.rows import Line, Row, as_typed
-from app.ui.terminal.compositor import draw_soon
 from app.ui.widgets.row_layout import RowLayout
 
 
@@ -40,6 +39,14 @@ class GrowingView(Protocol):
 
     def make_room(self, widget: Widget, more: int) -> bool:
         """Make a widget taller by `more` lines; return False if that takes a layout of the screen."""
+
+
+@runtime_checkable
+class SoonDrawing(Protocol):
+    """A compositor that draws without messages."""
+
+    def draw_soon(self, widget: Widget, *regions: Region) -> None:
+        """Draw parts of a widget in the next turn of the event loop."""
 
 
 class RowsView(Widget):
@@ -89,7 +96,7 @@ class RowsView(Widget):
         if more and self.display and not self._has_room(more):
             self.refresh(region, layout=True)
         else:
-            draw_soon(self, region)
+            self._draw_soon(region)
 
     def exchange(self, rows: Sequence[Row]) -> None:
         """Replace all rows, each by one in its place if there are as many."""
@@ -102,7 +109,14 @@ class RowsView(Widget):
         for number, row in changed:
             self.rows[number] = row
             layout.redraw(number)
-            draw_soon(self, Region(0, layout.top(number, width), self.outer_size.width, row.height(width)))
+            self._draw_soon(Region(0, layout.top(number, width), self.outer_size.width, row.height(width)))
+
+    def _draw_soon(self, region: Region) -> None:
+        compositor = self.screen._compositor if self.is_attached else None
+        if isinstance(compositor, SoonDrawing):
+            compositor.draw_soon(self, region)
+        else:
+            self.refresh(region)
 
     def _has_room(self, more: int) -> bool:
         """Return whether more lines have found their place without a layout of the screen."""
