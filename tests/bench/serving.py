@@ -34,6 +34,7 @@ from tests.bench.prompts import PROMPTS
 from tests.bench.rivals import rivals
 
 _READY_S = 120.0
+_SETTLING_S = 30.0
 _ROW_TOKENS = 14
 """Tokens of a row of a long prompt, in the vocabulary of Qwen2.5."""
 
@@ -100,6 +101,12 @@ class Program:
             return False
         finally:
             connection.close()
+
+    def settle(self) -> None:
+        """Leave the program alone after its first answer: Tandem measures a pair while no request waits."""
+        self._process.send_signal(signal.SIGCONT)
+        time.sleep(_SETTLING_S)
+        self._process.send_signal(signal.SIGSTOP)
 
     def answer(self, messages: list[dict[str, str]], n_tokens: int) -> Streamed:
         """Stream a greedy answer of at most so many tokens."""
@@ -184,8 +191,8 @@ def main() -> None:
     random = Random(args.seed)
     with both(args) as programs:
         for program in programs.values():
-            # The first answer is followed by a measurement.
             program.answer([{"role": "user", "content": "Count from one to thirty."}], 48)
+            program.settle()
             if args.long:
                 _print_return(program, args.long)
         if args.long:

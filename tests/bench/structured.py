@@ -187,8 +187,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     with served(args) as server:
-        # The first answer calibrates.
         server.answer([{"role": "user", "content": "Count from one to thirty."}], 48)
+        server.settle()
         print_speeds(server, args.kinds, args.rounds, args.tokens, Random(args.seed))
         print_first(server, args.first)
 
