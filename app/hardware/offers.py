@@ -171,7 +171,7 @@ def _draft_offers(problem: _Problem) -> Iterator[Offer]:
     here = now.draft.devices[0]
     on_cpu = here == MAIN or now.draft.gpu_layers == 0
     gain = draft.total if on_cpu else draft.total - draft.always_ram
-    if not on_cpu:
+    if not on_cpu and not draft.follows_target:
         others = [room.name for room in fast_devices(problem.rooms) if room.name != here] + [MAIN]
         moved = replace(problem.request, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices)
         fitting = [name for name in others if problem.fits(request=replace(moved, draft_device=name))]
@@ -209,7 +209,9 @@ def _partial_offload(problem: _Problem) -> Offer | None:
             if problem.fits(request=replace(changed, gpu_layers=n)):
                 return Offer(
                     f"{n} of {target.n_layers} layers on the GPU{', the draft on the CPU' if settings else ''}",
-                    target.layers - offloaded(target, n) + (draft.total if draft is not None and settings else 0),
+                    offloaded(target, ALL_LAYERS)
+                    - offloaded(target, n)
+                    + (draft.total if draft is not None and settings else 0),
                     "the CPU computes the rest, many times slower",
                     {"model.gpu_layers": n, **settings},
                     True,

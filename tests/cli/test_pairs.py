@@ -20,7 +20,7 @@ from app.models.catalog import Pair
 from app.models.recommend import Room
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
-from tests.llama.tiny_heads import write_chain, write_eagle3, write_mtp, write_target
+from tests.llama.tiny_heads import write_chain, write_dflash, write_eagle3, write_mtp, write_target
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12])
@@ -85,11 +85,12 @@ def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.Monke
 
 def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mtp, target = write_mtp(tmp_path / "mtp.gguf"), write_target(tmp_path / "target.gguf")
-    head = write_eagle3(tmp_path / "head.gguf")
+    head, block = write_eagle3(tmp_path / "head.gguf"), write_dflash(tmp_path / "block.gguf")
     for paths, code, line in (
         ([mtp], 0, "draft   MTP layer in the same file"),
         ([write_chain(tmp_path / "chain.gguf")], 0, "draft   3 MTP layers in the same file"),
         ([target, head], 0, "Compatible: the draft is an EAGLE-3 head for this target."),
+        ([target, block], 0, "device  the target's: these draft layers share tensors with it"),
         ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 3"),
     ):
         assert main(["pairs", "check", *map(str, paths)]) == code

@@ -247,6 +247,7 @@ def test_draft_layers_that_share_tensors_are_on_the_devices_of_their_target() ->
     assert place(need(38)) == Placed(("CUDA0", "CUDA1"), (0.0, 1.0))
     assert place(need(5), devices=("CUDA1", "CUDA0"), tensor_split=(1.0, 0.0)) == Placed(("CUDA1", "CUDA0"), (1.0, 0.0))
     assert place(need(5), devices=(MAIN,), draft_device="CUDA0") == place(need(5), gpu_layers=0) == Placed((MAIN,))
+    assert "draft.device" not in by_setting(offers(need(60), head, rooms))
     split, alone = (loaded(plan(need(38), draft, rooms)) for draft in (head, None))
     assert sum(split.values()) - sum(alone.values()) == pytest.approx(head.total, rel=0.02)
 

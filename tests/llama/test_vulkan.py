@@ -10,6 +10,8 @@ itself with draft layers; Mesa 25 of its backports does not. About half an hour 
         --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python llama-cpp-python==0.3.36
     python -m pytest -m vulkan
 
+The published wheel for Vulkan does as well, without the remote device.
+
 The headers add what Vulkan's own have from 1.3.268 on (Debian 12 has 1.3.239), and nothing to newer ones. llama.cpp
 leaves software devices out unless `GGML_VK_VISIBLE_DEVICES` names them; named twice, it plays two GPUs. Compiling the
 shaders takes most of the time, so they are kept in `~/.cache/tandem-test-shaders`. To try the device by hand:
