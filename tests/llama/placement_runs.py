@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from app.cli import loading
 from app.cli.command_line import parse_args
 from app.cli.options import read_options
 from app.engine.fixed import FixedDrafting, NoDrafting
-from app.engine.generator import Generator, Request
-from app.engine.interfaces import Strategy
-from app.engine.types import DraftParams, SamplingParams, Step
+from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.pair import NativePair
-from tests.llama.test_draft_heads import writers
+from tests.llama.test_draft_heads import answer, writers
 from tests.llama.tiny_heads import write_target
 
 _PROMPT = [2 + 37 * i % 250 for i in range(7)]
@@ -40,31 +37,22 @@ def write_pair(kind: str, folder: Path) -> list[str]:
     return flags + (["--draft", str(write_draft(folder / "draft.gguf"))] if write_draft is not None else [])
 
 
-def tokens_of(pair: NativePair, strategy: Strategy, prompt: Sequence[int]) -> tuple[list[int], int]:
-    """Return the tokens of a greedy answer and how many were drafted."""
-    chain = pair.new_sampler(SamplingParams(temperature=0))
-    request = Request(prompt, lambda token: False, _N_TOKENS, lambda *_: None)
-    steps = [event for event in Generator(pair.target, strategy, chain).run(request) if isinstance(event, Step)]
-    chain.close()
-    return [token for step in steps for token in step.tokens], sum(len(step.draft) for step in steps)
-
-
 def run(flags: list[str]) -> dict[str, Any]:
     """Load a pair; answer without drafts, with them, and with them again from a restored state."""
     pair = loading.load(read_options(parse_args([*_SETTINGS, *flags])), CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
-    plain, _ = tokens_of(pair, NoDrafting(), _PROMPT)
+    plain, _ = answer(pair, NoDrafting(), _PROMPT, _N_TOKENS)
     pair.target.rollback(0)
-    strategy = FixedDrafting(pair.drafter, _FIXED) if pair.drafter is not None else NoDrafting()
-    drafted, n_drafted = tokens_of(pair, strategy, _PROMPT)
+    strategy = FixedDrafting([pair.drafter], _FIXED) if pair.drafter is not None else NoDrafting()
+    drafted, steps = answer(pair, strategy, _PROMPT, _N_TOKENS)
     for conversation, prompt in (("other", _PROMPT[::-1]), ("first", [*_PROMPT, *drafted[:-1]])):
         pair.prepare_caches(prompt, conversation)
-        longer, _ = tokens_of(pair, strategy, prompt)
+        longer, _ = answer(pair, strategy, prompt, _N_TOKENS)
     pair.target.rollback(0)
-    fresh, _ = tokens_of(pair, strategy, [*_PROMPT, *drafted[:-1]])
+    fresh, _ = answer(pair, strategy, [*_PROMPT, *drafted[:-1]], _N_TOKENS)
     found = {
         "device": pair.info.device,
-        "n_drafted": n_drafted,
+        "n_drafted": sum(len(step.draft) for step in steps),
         "is_equal": drafted == plain,
         "is_restored": longer == fresh,
         "notices": pair.notices,
