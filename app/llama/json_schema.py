@@ -113,6 +113,13 @@ def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
         raise UsageError(_TOO_DEEP)
     if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str) and reference not in seen:
         seen.add(reference)
+        target, passed = _target(root, reference), {reference}
+        # llguidance follows references to nothing but each other for seconds.
+        while isinstance(target, dict) and isinstance(other := target.get("$ref"), str):
+            if other in passed:
+                raise UsageError(f'"$ref": no value is valid, because "{reference}" leads to itself only')
+            passed.add(other)
+            target = _target(root, other)
         _check_depth(_target(root, reference), root, seen, depth + 1)
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         if isinstance(child, (dict, list)):

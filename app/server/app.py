@@ -97,6 +97,12 @@ def make_app(service: Service) -> Starlette:
             405: f"{request.url.path} does not accept {request.method}.",
         }
         text = message.get(error.status_code, "The request is refused.")
+        origin = request.headers.get("origin")
+        if request.method == "OPTIONS" and origin:
+            text = (
+                f'The web page "{origin}" may not call this server. '
+                f"Start tandem serve with --cors {origin} to allow it."
+            )
         # A client with a wrong base URL shows here.
         service.on_end(request.method, request.url.path[:_LONGEST_PATH], error.status_code)
         response = _error_response(RequestError(text, status=error.status_code), request.url.path)

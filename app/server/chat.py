@@ -89,6 +89,9 @@ def read_choices(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
 
 def read_conversation(fields: Fields) -> Conversation:
     """Return messages, tools and their choice."""
+    for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
+        if old in fields:
+            raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
     tools = []
     for one in fields.objects("tools"):
         function, custom = one.object("function"), one.object("custom")

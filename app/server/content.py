@@ -6,7 +6,7 @@ import base64
 from typing import NoReturn
 
 from app.server.errors import RequestError
-from app.server.fields import Fields
+from app.server.fields import Fields, refuse
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
@@ -21,6 +21,8 @@ def content_text(fields: Fields, name: str = "content") -> str:
     value = fields.raw(name)
     if value is None or isinstance(value, str):
         return value or ""
+    if not isinstance(value, list):
+        refuse(fields.at(name), value, "a string or an array of parts")
     return "\n".join(part_text(part) for part in fields.objects(name))
 
 

@@ -168,6 +168,8 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
     """
     shown, prefill = arranged(messages)
     choice, names = fields.raw("tool_choice"), [""]
+    # Anthropic's word, which its clients send in an object.
+    must_call_word = "any" if isinstance(choice, dict) and choice.get("type") == "any" else "required"
     one_call = "parallel_tool_calls" in fields and not fields.flag("parallel_tool_calls")
     if isinstance(choice, dict):
         chosen = Fields.of(choice, "tool_choice")
@@ -183,7 +185,7 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
             choice = allowed.text("mode", "auto")
             names = [name for one in allowed.objects("tools") if (name := _named(one))]
     if choice not in (None, "auto", "none", "required"):
-        refuse("tool_choice", choice, "auto, none, required or a function")
+        refuse("tool_choice", choice, f"auto, none, {must_call_word} or a function")
     known = {one["function"]["name"]: one for one in tools}
     for name in filter(None, names):
         if name not in known:
@@ -191,7 +193,7 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
     if choice == "none" or "" not in names:
         tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
     if choice == "required" and not tools:
-        raise RequestError("tool_choice is required, but there are no tools.", param="tool_choice")
+        raise RequestError(f"tool_choice is {must_call_word}, but there are no tools.", param="tool_choice")
     return Conversation(shown, prefill, tuple(tools), must_call=choice == "required", one_call=one_call)
 
 

@@ -245,8 +245,8 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         inner = format_.object("json_schema") if kind == "json_schema" and "json_schema" in format_ else format_
         schema, strict = (inner.raw("schema"), inner.flag("strict")) if inner is not None else (None, False)
         schema = {"type": "object"} if schema is None and kind == "json_object" else schema
-        if schema is None:
-            refuse(format_.at("json_schema"), None, "an object with a schema")
+        if schema is None or inner is None:
+            refuse((inner or format_).at("schema"), None, "a JSON schema")
     elif kind not in ("", "text"):
         refuse("response_format.type", kind, "text, json_object or json_schema")
     grammar = fields.text("grammar")

@@ -33,6 +33,8 @@ _JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_SEPARATORS = re.compile(r"[\s,:]*")
 _UNREADABLE = "INVALID_JSON"
 """Key under which Anthropic's documentation puts arguments that are no JSON."""
+_CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
+"""Types of Anthropic's tools that a client runs, and whose schemas only Anthropic's models know."""
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -60,12 +62,19 @@ def _read_conversation(fields: Fields) -> Conversation:
     messages = [Message(Role.SYSTEM, system)] if system else []
     for message in fields.objects("messages"):
         messages += _read_message(message)
-    tools = [
-        read_tool(one, "input_schema")
-        for one in fields.objects("tools")
-        # Other types of tools run on Anthropic's servers.
-        if one.text("type", "custom") == "custom"
-    ]
+    tools = []
+    others = []
+    for one in fields.objects("tools"):
+        kind = one.text("type", "custom")
+        if kind == "custom":
+            tools.append(read_tool(one, "input_schema"))
+        elif kind.startswith(_CLIENT_TOOLS):
+            refuse(one.at("type"), kind, "custom; this server has no schema of Anthropic's own tools")
+        else:
+            others.append(one)
+    # Tools that run on Anthropic's servers are left out, unless the request is about nothing else.
+    if others and not tools:
+        refuse(others[0].at("type"), others[0].raw("type"), "custom; this server runs no tools")
     return with_tools(messages, tools, fields)
 
 

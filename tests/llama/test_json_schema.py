@@ -191,3 +191,13 @@ def test_a_schema_that_would_overflow_a_stack_is_an_error(schema: Any) -> None:
         schema_rule(schema)
     assert schema_rule(nested(50))
     assert schema_rule(chained(90))
+
+
+@pytest.mark.parametrize("word", ["allOf", "anyOf", None])
+def test_references_that_lead_to_nothing_but_each_other_are_refused(word: str | None) -> None:
+    def to(name: str) -> dict[str, Any]:
+        reference = {"$ref": f"#/$defs/{name}"}
+        return {word: [reference]} if word is not None else reference
+
+    with pytest.raises(UsageError, match=r'"\$ref".*no value is valid'):
+        schema_rule({"$ref": "#/$defs/A", "$defs": {"A": to("B"), "B": to("A")}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import threading
 import time
@@ -167,7 +168,14 @@ def test_what_clients_ask_first(serve: Serve) -> None:
         (chat(seed="x"), "seed"),
         (chat(stream="yes"), "stream"),
         (chat(response_format={"type": "xml"}), "response_format.type"),
-        (chat(response_format={"type": "json_schema"}), "response_format.json_schema"),
+        (chat(response_format={"type": "json_schema"}), "response_format.schema"),
+        (chat(response_format={"type": "json_schema", "json_schema": {}}), "response_format.json_schema.schema"),
+        (
+            chat(response_format={"type": "json_schema", "json_schema": {"schema": None}}),
+            "response_format.json_schema.schema",
+        ),
+        (chat(functions=[{"name": "f"}]), "functions"),
+        (chat(function_call="auto"), "function_call"),
         (chat(tool_choice="required"), "tool_choice"),
         (chat(tools=[{"type": "function", "function": {}}]), "tools[0].function.name"),
         (chat(logit_bias={"a": "b"}), "logit_bias"),
@@ -346,6 +354,45 @@ def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
     assert server.get("/v1/nothing")[0] == 404
     assert ("GET", "/v1/nothing", 404) in server.ended
     assert server.get("/v1/chat/completions")[0] == 405
+
+
+def test_a_body_that_cannot_be_read_says_why(serve: Serve) -> None:
+    server = serve()
+    status, answer = server.post("/v1/chat/completions", gzip.compress(b"{}"), **{"Content-Encoding": "gzip"})
+    assert (status, answer["error"]["message"]) == (
+        415,
+        "The body is compressed (gzip). Send it without compression.",
+    )
+    error = server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": 1}]})[1]["error"]
+    assert error["message"] == "messages[0].content is 1; it must be a string or an array of parts."
+
+
+def test_a_page_that_asks_first_learns_how_it_may_call(serve: Serve) -> None:
+    asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "POST"}
+    response = serve().send("OPTIONS", "/v1/chat/completions", headers=asked)
+    assert "--cors https://chat.example" in json.loads(response.read())["error"]["message"]
+
+
+def test_background_answers_are_refused(serve: Serve) -> None:
+    status, answer = serve().post("/v1/responses", {"input": "hello", "background": True})
+    assert (status, answer["error"]["param"]) == (400, "background")
+
+
+def test_the_properties_and_counters_that_clients_of_llama_server_read(serve: Serve) -> None:
+    server = serve()
+    for _ in range(2):
+        server.post("/v1/chat/completions", chat(**{"speculative.n_max": 3}))
+    shown = server.get("/props")[1]
+    assert (shown["model_path"], shown["total_slots"], shown["model_alias"]) == ("fake.gguf", 1, "fake")
+    assert {"chat_template", "bos_token", "eos_token", "modalities"} <= shown.keys()
+    text = server.send("GET", "/metrics").read().decode()
+    values = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
+    assert values["llamacpp:prompt_tokens_cached_total"] == "4"
+    assert values["llamacpp:n_tokens_max"] == "17"
+    n_steps = int(values["llamacpp:n_decode_total"])
+    assert 0 < int(values["llamacpp:spec_decode_num_drafts_total"]) <= n_steps
+    n_drafted = int(values["llamacpp:spec_decode_num_draft_tokens_total"])
+    assert 0 < int(values["llamacpp:spec_decode_num_accepted_tokens_total"]) <= n_drafted
 
 
 def test_only_who_knows_the_key_may_ask(serve: Serve) -> None:

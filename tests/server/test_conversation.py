@@ -148,6 +148,29 @@ def test_a_wrong_choice_is_an_error(choice: object) -> None:
         chat(USER, tools=[TOOL], tool_choice=choice)
 
 
+def test_a_choice_without_tools_is_told_in_the_words_of_its_api() -> None:
+    asked = {**ANTHROPIC, "tools": [], "tool_choice": {"type": "any"}}
+    with pytest.raises(RequestError, match="tool_choice is any, but"):
+        read_anthropic(Fields(asked), SETTINGS)
+    with pytest.raises(RequestError, match="tool_choice is required, but"):
+        chat(USER, tool_choice="required")
+
+
+@pytest.mark.parametrize("kind", ["bash_20250124", "text_editor_20250728", "computer_20250124", "memory_20250818"])
+def test_tools_of_anthropic_that_a_client_runs_are_refused(kind: str) -> None:
+    tools = [*ANTHROPIC["tools"], {"type": kind, "name": "x"}]
+    with pytest.raises(RequestError, match=rf'tools\[1\].type is "{kind}"'):
+        read_anthropic(Fields({**ANTHROPIC, "tools": tools}), SETTINGS)
+
+
+def test_tools_that_anthropic_runs_are_left_out_beside_others() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    asked = read_anthropic(Fields({**ANTHROPIC, "tools": [search, *ANTHROPIC["tools"]]}), SETTINGS)
+    assert names_of(asked) == ("weather",)
+    with pytest.raises(RequestError, match="this server runs no tools"):
+        read_anthropic(Fields({**ANTHROPIC, "tools": [search]}), SETTINGS)
+
+
 def test_an_unknown_tool_cannot_be_chosen() -> None:
     with pytest.raises(RequestError, match="not one of the tools"):
         chat(USER, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "other"}})
