@@ -55,13 +55,13 @@ class Speedup:
 
     @property
     def brief(self) -> str:
-        """Return "3.1×", "3.1× estimated" or "no speedup"."""
-        text = NO_SPEEDUP if self.is_none else times(self.ratio)
-        return text if self.measured else f"{text} estimated"
+        """Return "3.1×" or "none", with "(estimate)" behind it unless it was measured."""
+        text = "none" if self.is_none else times(self.ratio)
+        return text if self.measured else f"{text} (estimate)"
 
     def __str__(self) -> str:
         if self.measured:
-            return self.brief
+            return NO_SPEEDUP if self.is_none else times(self.ratio)
         return f"{NO_SPEEDUP} (estimated)" if self.is_none else f"about {times(self.ratio)} (estimated)"
 
 

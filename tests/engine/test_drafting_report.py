@@ -125,9 +125,9 @@ def test_the_speed_without_drafts_is_shown_only_if_measured() -> None:
     ("gain", "text", "brief"),
     [
         (Speedup(3.14, measured=True), "3.1×", "3.1×"),
-        (Speedup(3.14), "about 3.1× (estimated)", "3.1× estimated"),
+        (Speedup(3.14), "about 3.1× (estimated)", "3.1× (estimate)"),
         (Speedup(0.98, measured=True), "no speedup", "no speedup"),
-        (Speedup(0.98), "no speedup (estimated)", "no speedup estimated"),
+        (Speedup(0.98), "no speedup (estimated)", "none (estimate)"),
     ],
 )
 def test_a_speedup_in_words(gain: Speedup, text: str, brief: str) -> None:

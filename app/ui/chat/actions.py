@@ -128,7 +128,9 @@ class ChatActions(ChatBase):
         """Do what a key or a click asks for on a message."""
         match requested:
             case "choose":
-                self.messages.choose(message_view)
+                # The input line keeps the focus: who clicks an answer may want to type next.
+                self.prompt.focus()
+                self.messages.choose(message_view, focus=False)
             case "leave":
                 self.prompt.focus()
             case "up":
@@ -151,7 +153,7 @@ class ChatActions(ChatBase):
                 await self.open_conversation(copy)
                 self.hint.say("This is a copy; the other conversation stays as it is.")
             case "earlier" | "later":
-                await self._switch(self._node(message_view), -1 if requested == "earlier" else 1)
+                await self._switch(message_view, -1 if requested == "earlier" else 1)
 
     async def _delete(self, node: Node) -> None:
         """Delete a message if the key was pressed twice."""
@@ -260,15 +262,16 @@ class ChatActions(ChatBase):
         await self.renderer.render()
         self.prompt.focus()
 
-    async def _switch(self, node: Node, direction: int) -> None:
+    async def _switch(self, message_view: MessageView, direction: int) -> None:
         self._refuse_if_busy()
+        node, has_focus = self._node(message_view), message_view.has_focus
         siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):
             await self._show_branch(siblings[at])
             shown = await self.messages.reach(siblings[at])
             if shown is not None:
-                self.messages.choose(shown)
+                self.messages.choose(shown, focus=has_focus)
 
     async def _show_branch(self, message: int) -> None:
         self.input_mode.leave()

@@ -147,6 +147,7 @@ class ChatBase(Screen[None]):
         if isinstance(chosen, AnswerMessage) and chosen.node is not None:
             about.append(self._show_numbers(chosen.node))
         self.hint.about("\n".join(filter(None, about)))
+        self.refresh_bindings()
 
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
@@ -122,12 +123,17 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
     async def action_choose(self) -> None:
         if not self.messages.message_views:
             raise AppError("There is no message to choose yet.")
-        await self.messages.step(-1)
+        if (clicked := self.messages.chosen) is not None:
+            self.messages.choose(clicked)
+        else:
+            await self.messages.step(-1)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
         if self.shows_tokens:
             self.refresh_bindings()
+        if self.messages.chosen is not None and self.prompt.text:
+            self.messages.chosen.choose(False)
         self.input_mode.store_soon()
         self._prompt_size.typed()
 
@@ -301,6 +307,14 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             idle.add("chat.again")
         if is_unloaded or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
+        if (chosen := self.messages.chosen) is not None and not chosen.has_focus:
+            first = (*first, "chat.choose")
+            active = {
+                name: one._replace(binding=replace(one.binding, show=True, description="act on this message"))
+                if one.binding.id == "chat.choose"
+                else one
+                for name, one in active.items()
+            }
         return in_order(active, (*first, *of_widgets, *BY_ID), idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -12,7 +12,7 @@ from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cell, tokens
 
 _COLUMN_GAP = "   "
-_SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 22
+_SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
 """Cells of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
@@ -49,7 +49,7 @@ class StatusLine(ReadoutView):
             ),
             (
                 _SPEEDUP,
-                Content(f"speedup {NONE}" if gain is None else gain.brief if gain.is_none else f"speedup {gain.brief}"),
+                Content(f"speedup {NONE if gain is None else gain.brief}"),
             ),
         ]
         if width >= _BARS_FROM:

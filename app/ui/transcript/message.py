@@ -214,8 +214,8 @@ class AnswerMessage(MessageView):
         self.markdown.read_all()
         return self.markdown
 
-    def choose(self, chosen: bool) -> None:
-        super().choose(chosen)
+    def choose(self, chosen: bool, *, focus: bool = True) -> None:
+        super().choose(chosen, focus=focus)
         if not chosen:
             self.mark_code(0)
 

@@ -28,7 +28,9 @@ _GAP = "   "
 
 
 class MessageView(VerticalGroup, can_focus=True):
-    """A message that a click or a key selects; then letters act on it. Clicks on its arrows switch the branch.
+    """A message that a click or a key selects. Letters act on it only if it has the focus, which a key gives it.
+
+    Clicks on its arrows switch the branch.
 
     Attributes:
         node: Id in the conversation; None until it has one, and for the reason why a prompt has no answer.
@@ -49,7 +51,7 @@ class MessageView(VerticalGroup, can_focus=True):
         requested: str
 
     class Chosen(Message):
-        """Another message was selected and has the focus, or none."""
+        """Another message was selected, or none."""
 
     def __init__(self, speaker: str, node: Node | None) -> None:
         self._margins: dict[tuple[int, ...], list[Strip]] = {}
@@ -92,12 +94,12 @@ class MessageView(VerticalGroup, can_focus=True):
         """Return the first part with a match of these words, made visible; None if there is no match."""
         raise NotImplementedError
 
-    def choose(self, chosen: bool) -> None:
-        """Select the message and focus it, or deselect it."""
+    def choose(self, chosen: bool, *, focus: bool = True) -> None:
+        """Select the message and perhaps focus it, or deselect it."""
         if chosen or self.has_class("-chosen"):
             self.post_message(self.Chosen())
         self.set_class(chosen, "-chosen")
-        if chosen:
+        if chosen and focus:
             self.screen.set_focus(self, scroll_visible=False)
 
     def render_line(self, y: int) -> Strip:

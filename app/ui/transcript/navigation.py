@@ -37,11 +37,11 @@ class MessageNavigation(MessageWindow):
 
     @property
     def chosen(self) -> MessageView | None:
-        """The selected message, which has the focus."""
+        """The selected message, if any."""
         return next((message_view for message_view in self.message_views if message_view.has_class("-chosen")), None)
 
-    def choose(self, message_view: MessageView) -> None:
-        """Select a message and scroll it into view."""
+    def choose(self, message_view: MessageView, *, focus: bool = True) -> None:
+        """Select a message and scroll it into view; with the focus, letters act on it."""
         item = next((item for item in self.items if item.widget is message_view), None)
         if item is None or not message_view.is_attached:
             # It was removed after the click.
@@ -49,7 +49,7 @@ class MessageNavigation(MessageWindow):
         for other in self.message_views:
             if other is not message_view:
                 other.choose(False)
-        message_view.choose(True)
+        message_view.choose(True, focus=focus)
         self._scroll_to_item(item)
 
     async def step(self, direction: int) -> bool:

@@ -50,6 +50,33 @@ async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
+async def test_letters_typed_after_a_click_go_to_the_input_line(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        n_requests = len(chat.engine.requests)
+        await chat.click("first")
+        await chat.until(lambda: is_chosen(chat, "first"))
+        assert "ctrl+up act on this message" in chat.rows[-1]
+        assert "r regenerate" not in chat.rows[-1]
+        await chat.type("recycle")
+        await chat.until(lambda: not chosen(chat))
+        assert (chat.prompt, len(chat.engine.requests)) == ("recycle", n_requests)
+
+
+async def test_a_key_lets_letters_act_on_a_clicked_message(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await exchange(chat, "two", "second")
+        await chat.click("first")
+        await chat.until(lambda: is_chosen(chat, "first"))
+        await press(chat, "ctrl+up")
+        assert is_chosen(chat, "first")
+        await chat.shows("e edit")
+        await chat.click("second")
+        await chat.until(lambda: is_chosen(chat, "second"))
+        assert chat.screen.prompt.has_focus
+
+
 async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")

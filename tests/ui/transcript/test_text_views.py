@@ -72,7 +72,8 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
     ("size", "legend"),
     [
         ((80, 24), "teal = draft model, underlined teal = n-gram, amber = target"),
-        ((60, 24), "draft, n-gram, target"),
+        ((70, 24), "teal draft, underlined n-gram, amber target"),
+        ((48, 24), "draft, n-gram, target"),
         ((30, 24), ""),
     ],
 )
@@ -82,7 +83,7 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
         await chat.shows("f3 closes")
         title = next(row for row in chat.rows if "f3 closes" in row)
         assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
-        if legend.startswith("teal"):
+        if legend.startswith("teal ="):
             chat.engine.emit(Loaded(replace(PAIR, draft_kind=Source.MTP)))
             await chat.pilot.press("f3", "f3")
             await chat.shows("teal = MTP layer, underlined teal")
