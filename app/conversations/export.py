@@ -39,7 +39,7 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "created": summary.created,
         "updated": summary.updated,
         "settings": dict(conversation.settings),
-        "draft": conversation.draft,
+        "draft": conversation.unsent_text,
         "leaf": conversation.tree.leaf,
         "messages": [
             {

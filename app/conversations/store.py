@@ -109,7 +109,7 @@ class Store:
         rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
         if not rows:
             raise ConversationGoneError
-        leaf, settings, draft, *summary = rows[0]
+        leaf, settings, unsent_text, *summary = rows[0]
         nodes: dict[int, Node] = {}
         for row in self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)):
             node = to_node(row)
@@ -119,7 +119,7 @@ class Store:
             # A reply to a message that damage has removed begins a branch.
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
-        return Conversation(to_summary(summary), tree, to_document(settings), draft)
+        return Conversation(to_summary(summary), tree, to_document(settings), unsent_text)
 
     def create(self, settings: Document | None = None) -> int:
         """Create an empty conversation; returns its id."""
@@ -177,7 +177,7 @@ class Store:
 
     # Unsent text
 
-    def set_draft(self, conversation: int, text: str) -> None:
+    def set_unsent_text(self, conversation: int, text: str) -> None:
         """Store the unsent prompt of a conversation."""
         self._change(conversation, "draft = ?", storable(text))
 

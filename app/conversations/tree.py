@@ -193,12 +193,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation; `settings` are unchecked, `draft` is the unsent prompt."""
+    """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent."""
 
     summary: Summary
     tree: Tree = field(default_factory=Tree)
     settings: Document = field(default_factory=dict)
-    draft: str = ""
+    unsent_text: str = ""
 
 
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:

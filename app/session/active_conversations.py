@@ -49,14 +49,14 @@ class ActiveConversations:
 
     # Switching conversations
 
-    def open_empty(self, draft: str) -> None:
-        """Begin an empty conversation; store `draft`, the text of the input line, with the previous one."""
-        self.open.leave(draft)
+    def open_empty(self, unsent_text: str) -> None:
+        """Begin an empty conversation; store `unsent_text`, the text of the input line, with the previous one."""
+        self.open.leave(unsent_text)
         if self._empty.number is not None:
             self._empty = self._new()
         self.open = self._empty
 
-    def open_stored(self, number: int, draft: str) -> bool:
+    def open_stored(self, number: int, unsent_text: str) -> bool:
         """Open another conversation; return whether it exists."""
         in_use = [self.answered, *self._order]
         conversation = next((each for each in in_use if each.number == number), None)
@@ -64,7 +64,7 @@ class ActiveConversations:
             conversation = self._new()
             if not conversation.load(number):
                 return False
-        self.open.leave(draft)
+        self.open.leave(unsent_text)
         self.open = conversation
         self._unseen.discard(number)
         return True
@@ -107,7 +107,7 @@ class ActiveConversations:
         conversation.queued = ()
         if conversation is self.open:
             return waiting
-        conversation.set_draft(joined(waiting, conversation.draft))
+        conversation.set_unsent_text(joined(waiting, conversation.unsent_text))
         return ""
 
     def give_up_all(self) -> str:

@@ -45,8 +45,8 @@ class Conversation:
     Attributes:
         number: Id in the store; None until the first prompt.
         settings: Settings of this conversation alone.
-        draft: Text of the input line, as stored last.
-        queued: Prompts that wait for their turn, first one first; they are stored in front of `draft`.
+        unsent_text: Text of the input line, as stored last.
+        queued: Prompts that wait for their turn, first one first; they are stored in front of `unsent_text`.
     """
 
     def __init__(self, library: Library, models: Callable[[], Document]) -> None:
@@ -54,7 +54,7 @@ class Conversation:
         self.number: int | None = None
         self.tree = Tree()
         self.settings: Document = {}
-        self.draft = ""
+        self.unsent_text = ""
         self.queued: tuple[str, ...] = ()
         self._models = models
         self._stored_input = ""
@@ -68,7 +68,7 @@ class Conversation:
         if found is None:
             return False
         self.number, self.tree, self.settings = number, found.tree, found.settings
-        self.draft = self._stored_input = found.draft
+        self.unsent_text = self._stored_input = found.unsent_text
         return True
 
     def _with_store(self, action: Callable[[Store, int], _T]) -> _T | None:
@@ -310,9 +310,9 @@ class Conversation:
 
     # Unsent text
 
-    def set_draft(self, text: str) -> None:
+    def set_unsent_text(self, text: str) -> None:
         """Store the text of the input line, behind the prompts that wait."""
-        self.draft = text
+        self.unsent_text = text
         self.library.do(self._store_input)
 
     def queue(self, text: str) -> None:
@@ -321,36 +321,36 @@ class Conversation:
         self.queued = (*self.queued, text)
         self.library.do(self._store_input)
 
-    def leave(self, draft: str) -> None:
+    def leave(self, unsent_text: str) -> None:
         """Store the text of the input line; list a new conversation if a prompt waits in it."""
         if self.number is None and self.queued:
             self.library.do(self._create_named)
-        self.set_draft(draft)
+        self.set_unsent_text(unsent_text)
 
     def _create_named(self, store: Store) -> None:
         store.name(self._create(store), title_of(self.queued[0]))
 
     def unqueue(self, at: int) -> str:
-        """Return a prompt that waits no more; the store keeps it until `set_draft` or its answer begins."""
+        """Return a prompt that waits no more; the store keeps it until `set_unsent_text` or its answer begins."""
         text = self.queued[at]
         self.queued = tuple(other for i, other in enumerate(self.queued) if i != at % len(self.queued))
         return text
 
     def _store_input(self, store: Store) -> None:
         texts = [self.library.as_typed(text) for text in self.queued]
-        text = reduce(joined, filter(None, [*texts, self.draft]), "")
+        text = reduce(joined, filter(None, [*texts, self.unsent_text]), "")
         if text == self._stored_input:
             return
         if self.number is None:
             store.save_pending_input(text)
         else:
-            store.set_draft(self.number, text)
+            store.set_unsent_text(self.number, text)
         self._stored_input = text
 
-    def take_draft(self) -> str:
+    def take_unsent_text(self) -> str:
         """Return what an earlier run left in the input line of an empty conversation."""
-        self.draft = self._stored_input = self.library.do(lambda store: store.take_pending_input()) or ""
-        return self.draft
+        self.unsent_text = self._stored_input = self.library.do(lambda store: store.take_pending_input()) or ""
+        return self.unsent_text
 
     # Settings and end
 

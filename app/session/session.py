@@ -159,7 +159,7 @@ class Session:
         """Ask a prompt, or let it wait for the models or for other answers; return whether it was taken."""
         if not self.can_send:
             return False
-        self.conversation.draft = ""
+        self.conversation.unsent_text = ""
         if self._can_answer:
             return self.conversation.ask(text) and self._start(self.conversation)
         self._active.add_prompt(text)
@@ -274,14 +274,14 @@ class Session:
         """Copy the branch up to a message into a new conversation; return its id."""
         return self.conversation.fork(message) if message in self.conversation.tree.nodes else None
 
-    def new_conversation(self, draft: str = "") -> None:
-        """Begin an empty conversation; store `draft` with the previous one, whose answer goes on."""
-        self._active.open_empty(draft)
+    def new_conversation(self, unsent_text: str = "") -> None:
+        """Begin an empty conversation; store `unsent_text` with the previous one, whose answer goes on."""
+        self._active.open_empty(unsent_text)
         self._enter()
 
-    def open_conversation(self, number: int, draft: str = "") -> bool:
+    def open_conversation(self, number: int, unsent_text: str = "") -> bool:
         """Open another conversation; return whether it exists."""
-        if not self._active.open_stored(number, draft):
+        if not self._active.open_stored(number, unsent_text):
             return False
         self._enter()
         return True
@@ -434,10 +434,10 @@ class Session:
         is_open = conversation is self.conversation
         return replace(outcome, conversation=conversation.number, is_open=is_open, returned=returned)
 
-    def close(self, draft: str | None = None) -> None:
-        """Stop the answer and close the store; `draft` is the text of the input line, None for the stored one."""
+    def close(self, unsent_text: str | None = None) -> None:
+        """Stop the answer and close the store; `unsent_text` is the text of the input line, None for the stored one."""
         self.engine.cancel()
-        if draft is not None:
-            self.conversation.set_draft(draft)
+        if unsent_text is not None:
+            self.conversation.set_unsent_text(unsent_text)
         self._active.answered.abandon()
         self.library.close()

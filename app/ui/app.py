@@ -154,7 +154,7 @@ class TandemApp(App[None]):
         library = self.session.library
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
-        if typed := self.session.conversation.take_draft():
+        if typed := self.session.conversation.take_unsent_text():
             self._chat.prompt.put(f"{typed}{self._chat.prompt.whole}")
         last = library.last if self._continues else None
         if self._continues and last is None:

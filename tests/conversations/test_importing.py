@@ -157,7 +157,7 @@ def test_control_characters_are_removed() -> None:
     assert found.tree.path[0].text == "a[2Jbc?"
     assert found.summary.title.startswith("t ux")
     assert len(found.summary.title) <= 200
-    assert found.draft == "d"
+    assert found.unsent_text == "d"
 
 
 def sample() -> dict[str, Any]:
@@ -388,7 +388,7 @@ def without_ids(conversation: Conversation) -> tuple[object, ...]:
     places: dict[int | None, int | None] = {None: None} | {old: new for new, old in enumerate(tree.nodes)}
     nodes = [replace(node, id=0, parent=places[node.parent], state=node.ended_state) for node in tree.nodes.values()]
     summary = replace(conversation.summary, id=0)
-    return summary, nodes, places[tree.leaf], conversation.settings, conversation.draft
+    return summary, nodes, places[tree.leaf], conversation.settings, conversation.unsent_text
 
 
 @settings(max_examples=40)
@@ -404,7 +404,7 @@ def test_an_import_of_an_export_is_the_same_conversation(
         conversation = fill(mine, said)
         mine.rename(conversation, title)
         mine.pin(conversation, pinned)
-        mine.set_draft(conversation, draft)
+        mine.set_unsent_text(conversation, draft)
         nodes = list(mine.load(conversation).tree.nodes)
         mine.switch(conversation, nodes[active % len(nodes)])
         before = mine.load(conversation)

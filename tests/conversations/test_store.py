@@ -18,7 +18,7 @@ def test_a_conversation_is_read_as_it_was_written(store: Store, file: Path) -> N
     conversation = store.create({"system": "Be brief.", "sampling": {"temperature": 0.5}})
     asked = store.add(conversation, Role.USER, "Why is the sky blue?", parent=None)
     store.add(conversation, Role.ASSISTANT, "Rayleigh.\0\ud800", parent=asked.id)
-    store.set_draft(conversation, "and at n")
+    store.set_unsent_text(conversation, "and at n")
     before = store.load(conversation)
     store.close()
     again = Store(file)
@@ -26,7 +26,7 @@ def test_a_conversation_is_read_as_it_was_written(store: Store, file: Path) -> N
     assert again.load(conversation) == before
     assert [node.text for node in before.tree.path] == ["Why is the sky blue?", "Rayleigh.\0?"]
     assert before.settings == {"system": "Be brief.", "sampling": {"temperature": 0.5}}
-    assert (before.draft, before.summary.title) == ("and at n", "Why is the sky blue?")
+    assert (before.unsent_text, before.summary.title) == ("and at n", "Why is the sky blue?")
     again.close()
 
 

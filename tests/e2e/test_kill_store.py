@@ -21,7 +21,7 @@ from app.conversations.store import Store
 store = Store(Path(sys.argv[1]))
 conversation = store.create({"system": "Be brief."})
 asked = store.add(conversation, Role.USER, "Count to a million.", parent=None)
-store.set_draft(conversation, "unsent")
+store.set_unsent_text(conversation, "unsent")
 journal = store.answer(conversation, asked.id)
 journal.add("Well", reasoning=True)
 for n in range(1, 1_000_001):
@@ -73,7 +73,7 @@ def test_after_a_kill_the_answer_is_there_marked_and_continues(tmp_path: Path) -
         assert numbers == list(range(1, len(numbers) + 1))
         assert len(numbers) >= committed
         assert (answer.state, answer.reasoning) == (State.CUT, "Well")
-        assert (asked.text, conversation.draft, conversation.settings) == (
+        assert (asked.text, conversation.unsent_text, conversation.settings) == (
             "Count to a million.",
             "unsent",
             {"system": "Be brief."},

@@ -83,7 +83,7 @@ def test_closing_cuts_the_running_answer(chat: ScriptedSession) -> None:
     chat.says("one")
     chat.session.close("typed")
     assert chat.path(1)[-1] == ("one", "", State.CUT)
-    assert chat.other.load(1).draft == "typed"
+    assert chat.other.load(1).unsent_text == "typed"
 
 
 def test_an_empty_answer_leaves_none_and_its_prompt_is_used_again(chat: ScriptedSession) -> None:
@@ -268,14 +268,14 @@ def test_unknown_messages_are_refused(chat: ScriptedSession) -> None:
 def test_typed_text_waits_for_the_return(chat: ScriptedSession) -> None:
     first = chat.exchange("a", "b")
     chat.session.new_conversation("for the first")
-    assert chat.conversation.draft == ""
+    assert chat.conversation.unsent_text == ""
     second = chat.exchange("c", "d")
     assert chat.session.open_conversation(first, "for the second")
-    assert chat.conversation.draft == "for the first"
-    assert chat.other.load(second).draft == "for the second"
+    assert chat.conversation.unsent_text == "for the first"
+    assert chat.other.load(second).unsent_text == "for the second"
     chat.exchange("f", "g")
     assert chat.texts(first) == ["a", "b", "f", "g"]
-    assert chat.other.load(first).draft == ""
+    assert chat.other.load(first).unsent_text == ""
 
 
 def test_an_empty_conversation_has_its_own_typed_text(chat: ScriptedSession) -> None:
@@ -283,7 +283,7 @@ def test_an_empty_conversation_has_its_own_typed_text(chat: ScriptedSession) -> 
     chat.session.new_conversation()
     chat.session.open_conversation(first, "not yet sent")
     chat.session.new_conversation()
-    assert chat.conversation.draft == "not yet sent"
+    assert chat.conversation.unsent_text == "not yet sent"
 
 
 # A disk that fails

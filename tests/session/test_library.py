@@ -36,34 +36,36 @@ def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> Non
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_typed_text_waits_for_the_next_runs(chat: ScriptedSession, kill: bool) -> None:
-    chat.conversation.set_draft("half a thought")
+    chat.conversation.set_unsent_text("half a thought")
     if kill:
         kill_store(chat.store)
     else:
         chat.session.close()
     for _ in range(2):
         later = again(chat)
-        assert later.conversation.take_draft() == "half a thought"
+        assert later.conversation.take_unsent_text() == "half a thought"
         later.session.close()
 
 
 def test_typed_text_of_a_running_tandem_is_its_own(chat: ScriptedSession) -> None:
-    chat.conversation.set_draft("mine")
+    chat.conversation.set_unsent_text("mine")
     other = again(chat)
-    assert other.conversation.take_draft() == ""
+    assert other.conversation.take_unsent_text() == ""
     other.session.close("the other's")
     chat.session.close("mine")
-    assert again(chat).conversation.take_draft() == "the other's"
+    assert again(chat).conversation.take_unsent_text() == "the other's"
 
 
-@pytest.mark.parametrize("end", [lambda chat: chat.session.send("x"), lambda chat: chat.conversation.set_draft("")])
+@pytest.mark.parametrize(
+    "end", [lambda chat: chat.session.send("x"), lambda chat: chat.conversation.set_unsent_text("")]
+)
 def test_text_that_was_sent_or_removed_does_not_come_again(
     chat: ScriptedSession, end: Callable[[ScriptedSession], object]
 ) -> None:
-    chat.conversation.set_draft("half a thought")
+    chat.conversation.set_unsent_text("half a thought")
     end(chat)
     chat.session.close()
-    assert again(chat).conversation.take_draft() == ""
+    assert again(chat).conversation.take_unsent_text() == ""
 
 
 # Deleted conversations
@@ -98,7 +100,7 @@ def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedS
     chat.library.delete(conversation)
     chat.session.new_conversation("typed meanwhile")
     assert listed(chat) == []
-    assert chat.other.load(conversation).draft == "typed meanwhile"
+    assert chat.other.load(conversation).unsent_text == "typed meanwhile"
 
 
 def test_without_a_store_conversations_stay_in_memory() -> None:
@@ -106,7 +108,7 @@ def test_without_a_store_conversations_stay_in_memory() -> None:
     assert not session.library.has_history
     session.library.open_store()
     session.new_conversation("typed")
-    assert session.conversation.draft == "typed"
+    assert session.conversation.unsent_text == "typed"
     assert not session.library.is_open
     session.close()
 

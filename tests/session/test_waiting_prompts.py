@@ -26,7 +26,7 @@ def asked(chat: ScriptedSession) -> list[str]:
 def draft(chat: ScriptedSession, conversation: int) -> str:
     """Return the stored text of an input line."""
     other = chat.other
-    text = other.load(conversation).draft
+    text = other.load(conversation).unsent_text
     other.close()
     return text
 
@@ -88,7 +88,7 @@ def test_prompts_that_wait_and_typed_text_survive_a_crash(chat: ScriptedSession)
     number = chat.exchange("a", "1")
     for text in "bcd":
         chat.session.send(text)
-    chat.conversation.set_draft("typed")
+    chat.conversation.set_unsent_text("typed")
     kill(chat.store)
     assert draft(chat, number) == "c\nd\ntyped"
 
@@ -97,7 +97,7 @@ def test_a_prompt_that_was_asked_is_no_unsent_text(chat: ScriptedSession) -> Non
     number = chat.exchange("a", "1")
     chat.session.send("b")
     chat.session.send("c")
-    chat.conversation.set_draft("typed")
+    chat.conversation.set_unsent_text("typed")
     chat.finishes("2")
     assert (asked(chat)[-1], draft(chat, number)) == ("c", "typed")
 

@@ -39,6 +39,6 @@ async def test_sessions_that_failed_once(moves: Sequence[Move], tmp_path: Path) 
 
 
 async def test_a_lost_draft_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.session.conversation.Conversation.set_draft", lambda self, text: None)
+    monkeypatch.setattr("app.session.conversation.Conversation.set_unsent_text", lambda self, text: None)
     with pytest.raises(AssertionError):
         await Monkey(tmp_path).play([("end", "")])

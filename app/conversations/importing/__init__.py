@@ -49,7 +49,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
         whole = [checks.conversation(each, time.time() if now is None else now) for each in found]
-        if filled := tuple(one for one in whole if one.tree.nodes or one.draft):
+        if filled := tuple(one for one in whole if one.tree.nodes or one.unsent_text):
             return filled
         reason = "there is no conversation in it"
     except UnicodeDecodeError as error:

@@ -42,7 +42,7 @@ def conversation(raw: dict[str, Any], now: float) -> Conversation:
     updated = _time(raw.get("updated"), created)
     summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
     settings = _document(raw.get("settings"), "settings")
-    return Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft"))
+    return Conversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"))
 
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:

@@ -317,7 +317,7 @@ class ChatActions(ChatBase):
         elif not self.session.open_conversation(conversation, pending):
             return
         self.input_mode.end()
-        self.prompt.put(self.session.conversation.draft)
+        self.prompt.put(self.session.conversation.unsent_text)
         await self.renderer.render()
 
     # Settings of this conversation, drafting on or off

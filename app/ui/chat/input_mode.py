@@ -63,7 +63,7 @@ class InputMode:
 
     def _store(self) -> None:
         self._stores_soon = False
-        self._screen.session.conversation.set_draft(self.pending_text)
+        self._screen.session.conversation.set_unsent_text(self.pending_text)
 
     def give_back(self, prompt: str, *, unless_typed: bool = False) -> None:
         """Put a prompt that was not answered in front of what was typed since, or only where nothing was."""

@@ -55,7 +55,7 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
         await chat.screen.open_conversation(1)
         assert chat.prompt == kept
     store = Store(file)
-    assert store.load(1).draft == kept
+    assert store.load(1).unsent_text == kept
     store.close()
 
 
@@ -64,12 +64,12 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
-        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
+        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
         store = Store(file)
-        assert store.load(1).draft == "first of many words"
+        assert store.load(1).unsent_text == "first of many words"
         await press(chat, "escape")
-        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
-        assert store.load(1).draft == ""
+        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
+        assert store.load(1).unsent_text == ""
         store.close()
 
 
@@ -139,7 +139,7 @@ async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> 
 async def test_typed_text_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
-        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
+        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.prompt == "half a thought")
         await chat.send(", and the rest")
@@ -221,7 +221,7 @@ async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPa
         await chat.until(lambda: not chat.screen.input_mode._stores_soon)
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
-        await chat.until(lambda: store.load(1).draft == "the next")
+        await chat.until(lambda: store.load(1).unsent_text == "the next")
     store.close()
 
 

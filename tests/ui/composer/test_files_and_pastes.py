@@ -149,7 +149,7 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
         await paste(chat, LONG)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.prompt == "")
-        assert LONG in store.load(number).draft
+        assert LONG in store.load(number).unsent_text
         await chat.screen.open_conversation(number)
         assert chat.prompt == MARK
         await chat.send("?")

@@ -114,7 +114,7 @@ async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pyte
         await chat.exchange("one", "first")
         await chat.type("half a")
         store = Store(file)
-        await chat.until(lambda: store.load(1).draft == "half a")
+        await chat.until(lambda: store.load(1).unsent_text == "half a")
         store.close()
 
 
