@@ -88,7 +88,7 @@ def start(rounds: Sequence[Round]) -> str:
     cached = min(run.stats.cache_n for run in rounds[0].values())
     if not cached:
         return "each side starts from empty caches and reads the whole prompt"
-    return f"both sides reuse {cached:,} cached tokens"
+    return f"prompt: {cached:,} tokens were cached on both sides"
 
 
 def seen(request: AnswerRequest) -> str:

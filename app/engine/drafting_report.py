@@ -19,9 +19,9 @@ FEWEST_DRAFTED = 16
 """Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
-NO_DRAFT_USED = "no draft used"
+NO_DRAFT_USED = "answered without drafts"
 PAUSED = "paused"
-_NO_GAIN = "it would not pay now"
+_NO_GAIN = "drafts would be slower now"
 _DECIMAL_BELOW = 9.95
 _SAME_RATE_SHARE = 0.9
 """Two rates are shown as one value if the smaller is at least this share of the larger."""

@@ -44,11 +44,11 @@ def test_markdown_has_figures_settings_and_texts() -> None:
         "| no draft | 25.0 tok/s |  | 0.20 s |  |  |",
         "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |",
         ": no speedup: nothing was drafted",
-        "  - no draft used: too costly",
+        "  - answered without drafts: too costly",
         "  - identical output, 2 tokens",
         "- greedy, 256 tokens at most; 1 alternating round, each side alone",
         "- each side sees this prompt with the 2 messages before it",
-        "- both sides reuse 9 cached tokens",
+        "- prompt: 9 tokens were cached on both sides",
     ):
         assert part in shown
     assert shown.count(f"````text\n{text}\n````") == 2

@@ -160,7 +160,7 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
         (DraftingStatus("off", "system is busy; retrying with the next token"), ("no draft", "system is busy")),
         (DraftingStatus(Source.MODEL, "92% of drafted tokens accepted"), ("draft model", "")),
         (DraftingStatus("off", Source.MODEL.turned_off("it is slow; n-gram still runs")), ("paused", "it is slow")),
-        (DraftingStatus("off", Source.EAGLE3.turned_off("x" * 99)), ("paused", "it would not pay now")),
+        (DraftingStatus("off", Source.EAGLE3.turned_off("x" * 99)), ("paused", "drafts would be slower now")),
         (DraftingStatus(Source.MTP, "x" * 99), ("MTP layer", "")),
     ],
 )
@@ -170,14 +170,14 @@ def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, te
 
 
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
-    assert why_undrafted("n_max is 0") == "no draft used: n_max is 0"
-    assert why_undrafted("") == "no draft used"
+    assert why_undrafted("n_max is 0") == "answered without drafts: n_max is 0"
+    assert why_undrafted("") == "answered without drafts"
     assert why_undrafted(Source.MTP.turned_off("it lost")) == "MTP layer off: it lost"
 
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert speedup_of(NONE, WON) is None
-    assert "no draft used" in views(NONE, LOST)["run"]
+    assert "answered without drafts" in views(NONE, LOST)["run"]
 
 
 def test_few_drafted_tokens_are_counted_in_every_view() -> None:

@@ -50,7 +50,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.shows("target        19.9 GB Q4_K_M")
         await chat.pilot.press("f5")
         await chat.until(lambda: "this answer" not in chat.text)
-        await chat.until(lambda: chat.status.startswith("ready ") and "fixed drafting" in chat.status)
+        await chat.until(lambda: chat.status.startswith("ready ") and "drafting fixed" in chat.status)
         await chat.pilot.resize_terminal(160, 30)
         await chat.pilot.pause()
         assert "this answer" not in chat.text

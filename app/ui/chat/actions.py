@@ -100,7 +100,7 @@ class ChatActions(ChatBase):
         if not self.session.send(message):
             raise AppError("The prompt was not sent.")
         if self.session.snapshot.queued:
-            self.hint.say(f"Sent in its turn; {key('chat.take_back', 'esc')} takes it back.")
+            self.hint.say(f"The prompt waits for the end of the answer; {key('chat.take_back', 'esc')} takes it back.")
         await self.renderer.render()
 
     async def run_line(self, line: str) -> None:
@@ -306,7 +306,8 @@ class ChatActions(ChatBase):
 
         tree = self.session.conversation.tree
         if message in tree.nodes and tree.nodes[message] not in tree.path:
-            self._refuse_if_busy()
+            if self.session.is_busy:
+                raise AppError("The found message is on another branch; wait for the answer, then open it again.")
             await self._show_branch(message)
         await self.messages.seek(message, any_of(words) if words else None)
 

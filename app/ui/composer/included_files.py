@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from app.conversations.attached import Attachment, compose, file_reference
+from app.conversations.attached import Attachment, compose, file_reference, quoted_reference
 from app.core.errors import AppError
-from app.core.regular_file import FolderNamed, MissingFile, read_user_text, text_size
+from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, read_user_text, text_size
 from app.models.source import home_expanded
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
@@ -25,7 +26,8 @@ _CERTAIN_PATH = re.compile(
     re.IGNORECASE,
 )
 """What can only be a path: a separator, or the ending of a text file."""
-_AS_TEXT = "A space after the @ makes it text."
+_AS_TEXT = "To send it as text, put a space after the @."
+_MAX_PATH_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,49 @@ def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> st
     Raises:
         AppError: A file cannot be included, or a path that can only mean a file names none.
     """
+    question = _quote_paths(question, base)
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
     attachments = [Attachment(name, read_user_text(path, name)) for name, path in files.items()]
     return compose(question, [*attachments, *pastes])
+
+
+def _quote_paths(question: str, base: Path) -> str:
+    """Return a question with quotation marks around each path with spaces. Raises MissingFile."""
+    at, parts = 0, []
+    for found in _FILE_REFERENCE.finditer(question):
+        if found["bare"] is None or found.start() < at:
+            continue
+        line = question[found.start("bare") :].partition("\n")[0]
+        ends = [word.end() for word in islice(re.finditer(r"\S+", line), _MAX_PATH_WORDS)]
+        longer = [line[:end] for end in ends if end > len(found["bare"])]
+        readings = [name for path in reversed(longer) for name in Reference(path).readings]
+        name = next((name for name in readings if is_file(_placed(name, base))), None)
+        if name is not None and " " in name:
+            parts += [question[at : found.start()], quoted_reference(name)]
+            at = found.start("bare") + len(name)
+        elif longer and not any(is_file(_placed(name, base)) for name in Reference(found["bare"]).readings):
+            _refuse_missing(longer, base)
+    return "".join(parts) + question[at:]
+
+
+def _refuse_missing(longer: Sequence[str], base: Path) -> None:
+    """Raise MissingFile if a path has an existing folder with spaces, or is two words with the suffix of a file."""
+    for name in longer:
+        folder, slash, _ = name.rpartition("/")
+        if slash and " " in folder and is_folder(_placed(folder, base)):
+            raise MissingFile(f"There is no such file in {folder}.", _AS_TEXT)
+    two_words = Reference(longer[0])
+    first, _, second = two_words.path.partition(" ")
+    if not first.endswith(tuple(_SENTENCE_PUNCTUATION)) and "/" not in second and two_words.must_exist:
+        raise MissingFile(f"There is no file {two_words.readings[-1]}.", _AS_TEXT)
+
+
+def _placed(name: str, base: Path) -> Path:
+    try:
+        return base / home_expanded(name)
+    except ValueError:
+        # The home folder of a user name that no system can have.
+        return base / name
 
 
 def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:

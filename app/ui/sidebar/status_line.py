@@ -16,7 +16,7 @@ _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
 """Cells of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
-_MODE_NAMES = {"automatic": "automatic drafting", "fixed": "fixed drafting", "off": "drafting off"}
+_MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}
 _UNDRAFTED_SOURCES = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
 _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""

@@ -80,11 +80,13 @@ def _memory(pair: PairInfo) -> str:
 
 
 def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
-    """Return both names; briefly, without quantizations where a name is left."""
+    """Return both names; briefly, without quantizations and without a draft that has the target's name."""
     target = _target(pair, brief=brief)
     if pair.draft is None:
         return target
-    draft = (draft_name(pair.target, pair.draft) if brief else "") or draft_text(pair.target, pair.draft)
+    draft = draft_name(pair.target, pair.draft) if brief else draft_text(pair.target, pair.draft)
+    if not draft:
+        return target
     return Content.assemble(target, (" + ", "$quiet"), (printable(draft), "$draft"))
 
 

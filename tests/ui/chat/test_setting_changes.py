@@ -17,7 +17,7 @@ from tests.ui.settings.driver import Panel, open_panel
 
 async def test_ctrl_d_turns_drafting_off_and_on() -> None:
     async with open_chat() as chat:
-        assert "fixed drafting" in chat.status
+        assert "drafting fixed" in chat.status
         assert chat.engine.drafts
         await chat.pilot.press("ctrl+d")
         await chat.shows("drafting off")

@@ -175,7 +175,7 @@ async def test_a_side_that_never_drafted_is_not_called_faster() -> None:
         lucky.stats.draft_n = lucky.stats.draft_n_accepted = 0
         compare.races([made(PLAIN, 4), lucky], differences=SAME)
         await compare.chat.shows("no speedup: nothing was drafted")
-        assert "no draft used: nothing here was said before" in compare.chat.text
+        assert "answered without drafts: nothing here was said before" in compare.chat.text
 
 
 async def test_fixed_settings_add_a_third_side() -> None:

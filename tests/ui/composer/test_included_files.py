@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations.attached import Attachment, compose
+from app.conversations.attached import Attachment, compose, question_of
 from app.core.errors import AppError
+from app.core.regular_file import MissingFile
 from app.ui.composer.completion import completions
 from app.ui.composer.included_files import completed, include_files, reference_at, references
 from app.ui.widgets.path_completion import MOST, matching_paths
@@ -117,6 +118,37 @@ def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     paste = Attachment("pasted 1 KB, 2 lines", "p", is_file=False)
     question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @no one"
     assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
+
+
+@pytest.mark.parametrize(
+    ("question", "read_as"),
+    [
+        ("see @my docs/note one.txt", 'see @"my docs/note one.txt"'),
+        ("see @my docs/note one.txt, please", 'see @"my docs/note one.txt", please'),
+        ("@my docs/note one.txt and @notes.md.", '@"my docs/note one.txt" and @notes.md.'),
+        ("(@my notes.txt)\nmore", '(@"my notes.txt")\nmore'),
+        ('@"my notes.txt"', '@"my notes.txt"'),
+    ],
+)
+def test_a_path_with_spaces_needs_no_quotation_marks(question: str, read_as: str, tree: Path) -> None:
+    (tree / "my docs").mkdir()
+    for name in ("my docs/note one.txt", "my notes.txt"):
+        (tree / name).write_text("spaced")
+    message = include_files(question, (), tree)
+    assert question_of(message) == read_as
+    assert "spaced" in message
+
+
+@pytest.mark.parametrize("question", ["@my docs/note two.txt", "see @my docs/none at all", "@my ideas.txt, please"])
+def test_a_missing_path_with_spaces_is_an_error(question: str, tree: Path) -> None:
+    (tree / "my docs").mkdir()
+    with pytest.raises(MissingFile, match="There is no"):
+        include_files(question, (), tree)
+
+
+@pytest.mark.parametrize("question", ["what does @property in a/b.py do", "@john, see notes.md", "@app.route or a/b"])
+def test_words_behind_an_at_sign_stay_text(question: str, tree: Path) -> None:
+    assert include_files(question, (), tree) == question
 
 
 def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:

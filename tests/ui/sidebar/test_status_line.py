@@ -27,7 +27,7 @@ async def test_the_status_line_shows_what_was_measured() -> None:
         await chat.shows("Reading prompt: 1,024 of 3,000 tokens, 8 s left")
         chat.engine.says("word")
         await chat.shows("107 tok/s")
-        assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", f"speedup {NONE}", "fixed drafting"]
+        assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", f"speedup {NONE}", "drafting fixed"]
         chat.engine.finishes()
         await chat.ready()
         assert chat.status.startswith("107 tok/s")
@@ -73,7 +73,7 @@ async def test_acceptance_wears_the_drafts_color() -> None:
 
 async def test_automatic_drafting_shows_its_speedup() -> None:
     async with open_chat({}) as chat:
-        await chat.shows("automatic drafting")
+        await chat.shows("drafting automatic")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
         await chat.shows("measuring this pair: 30%")
@@ -116,4 +116,4 @@ async def test_an_answer_in_which_nothing_was_drafted_has_no_speedup(flags: Laye
         plan = AnswerPlan("auto", "model+ngram", None, None)
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
-        assert re.split(r" {2,}", chat.status)[2:] == [f"speedup {NONE}", "no draft used"]
+        assert re.split(r" {2,}", chat.status)[2:] == [f"speedup {NONE}", "answered without drafts"]
