@@ -138,12 +138,12 @@ CHAT = (
     Action("chat.copy", "f8", "copy", "copy", "Copy the answer, its last code, or code block N", "clipboard yank",
            argument="[code|N]", priority=True),
     _key("chat.copy_code", "ctrl+b", "run_line('/copy code')", "copy code", "Copy the last code block", priority=True),
-    _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block of that number",
+    _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block with that number",
          key_display="alt+1 … alt+9", priority=True),
     # The list of keys shows these keys in the row above.
     *(_key(f"chat.copy_{n}", f"alt+{n}", f"run_line('/copy {n}')", "", priority=True) for n in range(2, 10)),
     Action("chat.export", None, "export", "export", "Export this conversation as Markdown or .json",
-           "save write download", argument=PATH),
+           "save write download", argument=f"[{PATH}]"),
     Action("chat.import", None, "import", "import", "Import conversations from a file", "load read", argument=PATH),
     Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call", argument="[TEXT]"),
     Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
@@ -222,6 +222,8 @@ class Findable(Protocol):
 
 
 FoundT = TypeVar("FoundT", bound=Findable)
+_SHORTEST_WORD = 3
+"""Letters of the shortest word that finds anything alone; "how do I" names nothing."""
 _MISTYPED_FROM, _LIKENESS = 4, 0.7
 """Shortest word that is corrected, in letters, and how much it must resemble a known word."""
 
@@ -229,7 +231,7 @@ _MISTYPED_FROM, _LIKENESS = 4, 0.7
 def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
     """Return the items that have every word of a query in their name, search words or description, best first.
 
-    If there is none, mistyped words are corrected.
+    If there is none, mistyped words are corrected; then the items with the most words of the query are returned.
     """
     typed = query.casefold().split()
     found = _matching(typed, known)
@@ -240,12 +242,14 @@ def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
         next(iter(get_close_matches(word, vocabulary, 1, _LIKENESS) if len(word) >= _MISTYPED_FROM else ()), word)
         for word in typed
     ]
-    return _matching(corrected, known)
+    named = [word for word in corrected if len(word) >= _SHORTEST_WORD]
+    return next((found for n in range(len(named), 0, -1) if (found := _matching(named, known, n))), [])
 
 
-def _matching(typed: Sequence[str], known: Sequence[FoundT]) -> list[FoundT]:
-    ranked = [([_rank(word, each) for word in typed], each) for each in known]
-    found = [(sum(ranks), each) for ranks, each in ranked if _NO_MATCH not in ranks]
+def _matching(typed: Sequence[str], known: Sequence[FoundT], n_matching: int | None = None) -> list[FoundT]:
+    """Return the items that match every word, or `n_matching` of them, best first."""
+    ranked = [([rank for word in typed if (rank := _rank(word, each)) != _NO_MATCH], each) for each in known]
+    found = [(sum(ranks), each) for ranks, each in ranked if len(ranks) == (n_matching or len(typed))]
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
 
 

@@ -198,11 +198,12 @@ class TandemApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Open the list of everything that can be done."""
-        from app.ui.screens.palette import Palette, entries
+        from app.ui.screens.palette import Palette, entries, settings
 
         if isinstance(self.screen, BaseScreen) and not self._has_screen(Palette):
             nothing = f"Nothing does that. Try fewer letters; {key('app.keys', 'f1')} lists every key and command."
-            palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing)
+            found_only = list(settings(self.screen))
+            palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing, found_only=found_only)
             self.push_screen(palette, self._run_entry)
 
     def action_change_theme(self) -> None:

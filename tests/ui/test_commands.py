@@ -91,7 +91,7 @@ def test_any_text_is_a_command_or_an_error_with_a_hint(rest: str) -> None:
     ("line", "sentence"),
     [
         ("/zzz", "/help lists them"),
-        ("/export", "Usage: /export FILE"),
+        ("/import", "Usage: /import FILE"),
         ("/new one", "takes no argument"),
     ],
 )
@@ -252,6 +252,11 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         await chat.type("/export it.md")
         await chat.pilot.press("enter")
         await chat.shows("exists already")
+        for file in ("hello.md", "hello-2.md"):
+            await chat.pilot.press("ctrl+u")
+            await chat.type("/export")
+            await chat.pilot.press("enter")
+            await chat.until((tmp_path / file).exists)
         for name in (".", "/"):
             with pytest.raises(UsageError, match="is a folder"):
                 await chat.screen.run_line(f"/export {name}")

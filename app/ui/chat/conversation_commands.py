@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from asyncio import wrap_future
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from app.conversations.message import Role
@@ -25,6 +26,9 @@ from app.ui.transcript.message_view import MessageView
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Suffix of a file name; a title may have other dots."""
+_FILE_NAME_WORD = re.compile(r"\w+")
+_MAX_STEM = 60
+"""Longest name made from a title, in characters, without its suffix."""
 
 
 class ConversationCommands(ChatActions):
@@ -97,12 +101,12 @@ class ConversationCommands(ChatActions):
         self.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
 
     async def command_export(self, name: str) -> None:
-        """Write the conversation to a new file: as JSON if its name says so, else as Markdown."""
+        """Write the conversation to a new file, by default one named like its title; as JSON if the name says so."""
         conversation = self.library.with_conversation(lambda store, number: store.load(number))
         if conversation is None:
             raise AppError("There is nothing to export yet.")
-        file = home_expanded(name)
-        if not file.name:
+        file = home_expanded(name) if name else _new_file(conversation.summary.title)
+        if not file.name or file.is_dir():
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
         if not _FILE_SUFFIX.fullmatch(file.suffix):
             file = file.with_name(file.name + ".md")
@@ -145,6 +149,14 @@ class ConversationCommands(ChatActions):
             await self.messages.notice(f"System prompt {where}:\n{now}")
         else:
             self.hint.say("There is no system prompt; /system TEXT sets one.")
+
+
+def _new_file(title: str) -> Path:
+    """Return a free path in the working folder, made from a title."""
+    stem = "-".join(_FILE_NAME_WORD.findall(title.lower()))[:_MAX_STEM].strip("-") or "conversation"
+    return next(
+        file for n in count(1) if not (file := Path.cwd() / (f"{stem}-{n}.md" if n > 1 else f"{stem}.md")).exists()
+    )
 
 
 def _write(conversation: Conversation, file: Path) -> str:

@@ -131,8 +131,10 @@ def completions(
         if given := COMMANDS.argument_of(text):
             command, typed = given
             start = cursor - len(typed)
-            if command.argument == PATH:
-                return start, _paths_like(typed, str, base)
+            if PATH in (command.argument or ""):
+                # A new file may be put into a folder.
+                offers_files = command.argument == PATH
+                return start, _paths_like(typed, str, base, folders_only=not offers_files)
     reference = reference_at(text, cursor)
     if reference is None:
         return None
@@ -148,8 +150,10 @@ def _files_like(typed: str, files: Sequence[str], base: Path) -> list[Suggestion
     return [Suggestion(path, completed(path), whole=False) for path in search_files(typed, files) if path not in listed]
 
 
-def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[Suggestion]:
-    paths = matching_paths(typed, base)
+def _paths_like(
+    typed: str, inserted: Callable[[str], str], base: Path, *, folders_only: bool = False
+) -> list[Suggestion]:
+    paths = [path for path in matching_paths(typed, base) if path.endswith("/") or not folders_only]
     return [Suggestion(path[path.rstrip("/").rfind("/") + 1 :], inserted(path), whole=False) for path in paths]
 
 

@@ -181,7 +181,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             await self.load_pair(choice)
         self.query_one(DownloadLines).watch_downloads()
 
-    def action_settings(self) -> None:
+    def action_settings(self, query: str = "") -> None:
+        """Open the settings that match a query, or all."""
         if not self._is_on_top:
             return
         from app.ui.settings.screen import SettingsScreen
@@ -191,7 +192,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         # Loading again may restore a draft model that was left out after failures.
         can_load = self.session.phase is Phase.UNLOADED or (pair is not None and pair.draft_failed)
         self.app.push_screen(
-            SettingsScreen(live, themes, self._apply_settings, pair, can_load=can_load), self._leave_settings
+            SettingsScreen(live, themes, self._apply_settings, pair, query, can_load=can_load), self._leave_settings
         )
 
     def _apply_settings(self) -> None:

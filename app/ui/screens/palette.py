@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from app.settings.table import SETTINGS
 from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, MESSAGE, PROGRAM, PROMPT, Action, find
 from app.ui.base_screen import BaseScreen
 from app.ui.key_names import bind
@@ -81,13 +82,22 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
     Args:
         chosen: Index of the entry that is chosen first.
         nothing: Shown where no entry matches.
+        found_only: Entries that only a search shows, below the others.
     """
 
     AUTO_FOCUS = "PaletteInput"
     CSS_PATH = "palette.tcss"
 
-    def __init__(self, entries: Sequence[Entry], placeholder: str, nothing: str = "Nothing found.", chosen: int = 0):
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        placeholder: str,
+        nothing: str = "Nothing found.",
+        chosen: int = 0,
+        found_only: Sequence[Entry] = (),
+    ) -> None:
         super().__init__()
+        self._found_only = found_only
         self._entries, self._placeholder, self._nothing, self._first = entries, placeholder, nothing, chosen
         self.listed = EntryList(select_at_once=True)
         self.listed.show_rows(entries, chosen)
@@ -109,7 +119,8 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
     @on(Input.Changed)
     def _search(self, event: Input.Changed) -> None:
         if event.value.strip():
-            self.listed.show_rows(find(event.value, self._entries), 0, self._nothing)
+            found = [*find(event.value, self._entries), *find(event.value, self._found_only)]
+            self.listed.show_rows(found, 0, self._nothing)
         else:
             self.listed.show_rows(self._entries, self._first)
 
@@ -154,6 +165,15 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
             yield _entry(action, partial(screen.app.run_action, action.run))
         elif isinstance(screen, ChatScreen) and opener is not None:
             yield _entry(action, partial(_lead, screen, opener, action), f"{opener.key} ")
+
+
+def settings(screen: BaseScreen[Any]) -> Iterator[Entry]:
+    """Yield the settings that can be changed from a screen."""
+    if isinstance(screen, ChatScreen):
+        for setting in SETTINGS:
+            table, _, name = setting.name.partition(".")
+            run = partial(screen.action_settings, name)
+            yield Entry(name, run, setting.text, f"setting {table} change", f"{BY_ID['chat.settings'].key} {name}")
 
 
 _OPENER_BY_PREFIX = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (

@@ -79,6 +79,7 @@ class SettingsScreen(SubScreen[bool]):
 
     Args:
         on_change: Called after every change.
+        query: What the settings are filtered by at first.
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 
@@ -110,11 +111,13 @@ class SettingsScreen(SubScreen[bool]):
         themes: Sequence[str] = (),
         on_change: Callable[[], object] = lambda: None,
         pair: PairInfo | None = None,
+        query: str = "",
         *,
         can_load: bool = False,
     ) -> None:
         super().__init__()
         self._live = live
+        self._query = query
         self._on_change = on_change
         self._can_load = can_load
         self._edits = SettingEdits(live, themes, pair)
@@ -140,6 +143,7 @@ class SettingsScreen(SubScreen[bool]):
 
     def on_mount(self) -> None:
         self._show()
+        self.filter_input.insert_text_at_cursor(self._query)
 
     @on(Input.Changed, "SettingFilter")
     def _filter(self, event: Input.Changed) -> None:

@@ -272,8 +272,8 @@ class Reasoning(Folding):
 
 
 _HOW_IT_WORKS = Content.from_markup(
-    "The [$draft]draft[/] model guesses the next tokens; the [$target]target[/] checks them in one pass. "
-    "Same quality, faster."
+    "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass. "
+    "The answers stay the same and come sooner."
 )
 _MESSAGE_KEYS = (
     ("chat.compare", "compare with and without the draft"),

@@ -109,9 +109,10 @@ def test_the_list_has_an_end(tmp_path: Path) -> None:
 
 
 def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
-    found = completions("/export not", len("/export not"), tree)
-    assert found is not None
-    assert [each.value for each in found[1]] == ["notes.md"]
+    for line, offered in (("/import not", ["notes.md"]), ("/export not", []), ("/export no", ["north/"])):
+        found = completions(line, len(line), tree)
+        assert found is not None
+        assert [each.value for each in found[1]] == offered
 
 
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:

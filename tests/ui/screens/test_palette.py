@@ -36,12 +36,20 @@ async def test_every_action_is_listed_with_its_key() -> None:
         assert all(entry.keys for entry in palette.listed.rows)
 
 
-@pytest.mark.parametrize(("query", "prompt"), [("export", "/export "), ("title", "/rename "), ("system", "/system ")])
+@pytest.mark.parametrize(("query", "prompt"), [("import", "/import "), ("title", "/rename "), ("system", "/system ")])
 async def test_a_command_with_an_argument_is_typed_into_the_prompt(query: str, prompt: str) -> None:
     async with open_chat() as chat:
         await open_palette(chat, query)
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.prompt == prompt)
+
+
+async def test_a_setting_is_found_and_opened() -> None:
+    async with open_chat() as chat:
+        await open_palette(chat, "temperature")
+        await chat.shows("f4 temp")
+        await chat.pilot.press("down", "enter")
+        await chat.shows("Temperature; 0 is greedy.")
 
 
 async def test_an_action_that_is_not_possible_says_why() -> None:
