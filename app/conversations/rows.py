@@ -97,7 +97,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: Conversation) -> i
         created=summary.created,
         updated=summary.updated,
         settings=dump(conversation.settings),
-        unsent_text=storable(conversation.unsent_text),
+        draft=storable(conversation.unsent_text),
     )
     ids: dict[int | None, int | None] = {None: None}
     for node in conversation.tree.nodes.values():
