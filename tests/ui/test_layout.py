@@ -23,7 +23,7 @@ from app.ui.text import cut, side_by_side
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.conversations_driver import filled
-from tests.ui.fakes import PAIR, STATS
+from tests.ui.fakes import PAIR, STATS, TARGET
 
 # The readouts
 
@@ -203,6 +203,14 @@ async def test_the_header_leaves_out_what_does_not_fit_whole() -> None:
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023
 
 
+async def test_a_draft_with_the_name_of_its_target_is_named_only_with_both_quantizations() -> None:
+    async with open_chat(loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=replace(TARGET, quantization="Q2_K")))
+        for columns, end in ((80, "Q4_K_M + Q2_K"), (44, "32B-Instruct")):
+            await chat.pilot.resize_terminal(columns, 24)
+            await chat.until(lambda: re.search(rf"{re.escape(end)}( CPU.*)?$", " ".join(chat.rows[0].split())))  # noqa: B023
+
+
 @pytest.mark.parametrize(
     ("counted", "said"),
     [
@@ -336,6 +344,6 @@ async def test_the_header_shows_what_changes_answers() -> None:
         chat.screen.set_setting("preset", "precise")
         chat.screen.header.serves = "http://127.0.0.1:8087"
         marks = "system prompt · preset precise · serving http://127.0.0.1:8087"
-        for columns, end in ((120, f"{marks} CPU"), (80, "preset precise · serving…")):
+        for columns, end in ((120, f"{marks} CPU"), (90, "serving :8087"), (80, "precise · serving…")):
             await chat.pilot.resize_terminal(columns, 24)
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023

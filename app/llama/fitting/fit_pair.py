@@ -76,7 +76,11 @@ class Fitting:
         length = self.params.n_ctx_auto or 0
         return (
             *([f"{experts_in_ram(n, self.target.n_layers)}."] if n else []),
-            *([f"Context: {length:,} tokens, which memory allows (setting ctx)."] if length > DEFAULT_CONTEXT else []),
+            *(
+                [f"Context: {length:,} tokens, as many as memory allows (setting ctx)."]
+                if length > DEFAULT_CONTEXT
+                else []
+            ),
         )
 
     @property

@@ -19,6 +19,7 @@ _BRAND_TEXT = " Tandem   "
 _GAP = 2
 _OMITTED_GPU_WORDS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 """Left out of the name of a GPU: its vendor, and what drivers append."""
+_HOST = re.compile(r"^https?://[^/]*:(?=\d+\b)")
 
 
 class HeaderLine(Widget):
@@ -46,11 +47,10 @@ class HeaderLine(Widget):
         width, brand, pair = self.size.width, Content.styled(_BRAND_TEXT, "bold"), self.pair
         if pair is None:
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
-        marks = [printable(mark) for mark in self.active] + [f"serving {self.serves}"] * bool(self.serves)
-        active = f"{' · '.join(marks)}   " if marks else ""
-        taken = cell_len(active) + _GAP if active else 0
         lefts = [brand + names for names in (_pair(pair), _pair(pair, brief=True), _target(pair, brief=True))]
-        left = next((left for left in lefts if left.cell_length + taken < width), lefts[-1])
+        choices = [(left, active) for left in lefts for active in self._actives]
+        taken = [left.cell_length + cell_len(active) + _GAP * bool(active) for left, active in choices]
+        left, active = next((each for each, n in zip(choices, taken, strict=True) if n < width), choices[-1])
         left = left.truncate(width - 1, ellipsis=True)
         device = printable(pair.device)
         rights = [f"{device} · {more} " for more in (_gpu(pair), _memory(pair)) if more]
@@ -60,6 +60,14 @@ class HeaderLine(Widget):
         shown += [Content.styled(cut(Content(active.rstrip()), max(1, room)).plain, "$foreground")] if active else []
         right = next((right for right in shown if right.cell_length <= room), shown[-1])
         return Content.assemble(left, " " * (width - left.cell_length - right.cell_length), right)
+
+    @property
+    def _actives(self) -> tuple[str, str]:
+        """What is active, and the same with only the port of the server's address."""
+        servers = (self.serves, _HOST.sub(":", self.serves)) if self.serves else (None, None)
+        marks = [[*map(printable, self.active), *([f"serving {server}"] if server else [])] for server in servers]
+        long, short = (f"{' · '.join(each)}   " if each else "" for each in marks)
+        return long, short
 
 
 def _gpu(pair: PairInfo) -> str:

@@ -61,7 +61,7 @@ def test_the_longest_context_that_costs_little_is_chosen(
 def test_the_chosen_context_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     _, after = opened(monkeypatch, rooms(24))
 
-    assert after.notices == ("Context: 65,536 tokens, which memory allows (setting ctx).",)
+    assert after.notices == ("Context: 65,536 tokens, as many as memory allows (setting ctx).",)
 
 
 @pytest.mark.parametrize(
