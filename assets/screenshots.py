@@ -1,4 +1,4 @@
-"""Make the README's screenshots from the running program: `python assets/screenshots.py [FLAGS]`.
+"""Make the README's screenshots from the running program: `python -m assets.screenshots [FLAGS]`.
 
 FLAGS name the pair, as for `tandem`; the default is the demo pair. Answers are real and greedy.
 """
@@ -11,22 +11,26 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from app.cli.chat import Opener, first_pair
 from app.cli.command_line import parse_args
-from app.cli.engine import PairLoader
-from app.cli.options import read_options
+from app.cli.engine import make_engine
+from app.cli.known_pairs import of_file
+from app.cli.options import open_settings, read_process
+from app.cli.setting_flags import read_flags
 from app.conversations.store import Store
-from app.llama.cancel import CancelFlag
-from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.app import TandemApp
+from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen
-from app.worker.engine_worker import EngineWorker
+from tests.ui.models.fake_pairs import FakePairs
 
 _HERE = Path(__file__).parent
 _EARLIER = ("Name three uses of a paperclip.", "What is a monad, in one sentence?")
 _PROMPT = "Write a Python function that reverses the words of a string."
-_SIZES = {"chat.svg": ((120, 36), "tandem-dark"), "chat-light.svg": ((120, 36), "tandem-light")}
-_PATIENCE_S = 120
+_SIZES = {"chat.svg": ((120, 36), "tandem-dark")}
+_PATIENCE_S = 240
+_SETTLED_S = 8.0
+"""Seconds from the end of the answer until notices are gone."""
 
 
 async def _until(pilot: Pilot[None], phase: Phase) -> ChatScreen:
@@ -50,20 +54,37 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
     await pilot.pause()
 
 
-async def _take(name: str, size: tuple[int, int], theme: str) -> None:
-    options = read_options(parse_args(["run", "--temp", "0", "--max-tokens", "600", *sys.argv[1:], "-"]))
-    settings = ChatSettings(
-        options.pair.title, options.pair.sampling, options.drafting, max_tokens=options.max_tokens, stops=options.stops
+def _app() -> TandemApp:
+    args = parse_args(["--temp", "0", "--max-tokens", "600", *sys.argv[1:]])
+    pair, files, _ = first_pair(args)
+    settings = open_settings(read_flags(args), pair, of_file(pair, files))
+    opener = Opener(settings, pair, files, read_process(args), is_asked_for=True)
+    first = opener.again()
+    return TandemApp(
+        lambda emit: make_engine(opener.process, emit),
+        first.loader,
+        first.title,
+        Tuning(opener.live, opener.again),
+        FakePairs(),
+        store=Store,
     )
-    app = TandemApp(lambda emit: EngineWorker(emit, CancelFlag()), PairLoader(options), settings, store=Store.in_memory)
+
+
+async def _take(name: str, size: tuple[int, int], theme: str) -> None:
+    app = _app()
     app.theme = theme
     try:
         async with app.run_test(size=size) as pilot:
-            await _until(pilot, Phase.READY)
+            screen = await _until(pilot, Phase.READY)
             for prompt in _EARLIER:
                 await _ask(pilot, prompt)
                 await pilot.press("ctrl+n")
+            # The pair is measured before its speed is shown.
+            async with asyncio.timeout(_PATIENCE_S):
+                while screen.session.expects_events:
+                    await pilot.pause(0.1)
             await _ask(pilot, _PROMPT)
+            await pilot.pause(_SETTLED_S)
             (_HERE / name).write_text(app.export_screenshot(title="tandem"), encoding="utf-8")
     finally:
         app.engine.close()

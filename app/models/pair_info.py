@@ -95,7 +95,7 @@ class PairInfo:
         if drafting is None or self.sources(drafting):
             return ""
         if self.wants_draft_model:
-            return "only a draft model could draft for it, and there is none"
+            return "this model needs a draft model, and none is loaded"
         if not self.can_draft:
             return "the state of this model cannot be rolled back"
         if isinstance(drafting, DraftParams) and self._wants_more(drafting):

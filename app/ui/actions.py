@@ -107,7 +107,7 @@ CONVERSATIONS = (
 
 CHAT = (
     _visible_key("chat.leave_task", "escape", "leave_task", "cancel", "Stop editing"),
-    _visible_key("chat.take_back", "escape", "take_back", "take back", "Take the last prompt that waits back"),
+    _visible_key("chat.take_back", "escape", "take_back", "take back", "Take back the last waiting prompt"),
     _visible("chat.stop", "escape", "stop", "stop", "Stop the answer; its text stays", "cancel interrupt abort halt"),
     _visible_key("chat.earlier_round", "left", "round(-1)", "earlier", "Show an earlier verify step", priority=True),
     _visible_key("chat.later_round", "right", "round(1)", "later", "Show a later verify step", priority=True),

@@ -55,7 +55,7 @@ class Commands:
         if command.has_lines:
             argument = replace_references(argument, {paste.reference: paste.text for paste in pastes})
         elif pastes or "\n" in argument:
-            raise UsageError(f"/{name} takes one line.", _AS_TEXT)
+            raise UsageError(f"/{name} takes a single line of text.", _AS_TEXT)
         if command.needs_argument and not argument:
             raise UsageError(f"Usage: {command.usage}")
         return command, argument

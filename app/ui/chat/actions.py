@@ -67,7 +67,7 @@ class ChatActions(ChatBase):
         if phase is Phase.UNLOADED:
             raise AppError(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
         if here.queued:
-            raise AppError(f"A prompt waits for its turn; {key('chat.take_back', 'esc')} takes it back.")
+            raise AppError(f"A prompt is already waiting; {key('chat.take_back', 'esc')} takes it back.")
         if phase is Phase.ANSWERING:
             raise AppError("Another conversation is being answered; wait for its end, or open it to stop it.")
         if while_loading and phase is Phase.LOADING:

@@ -135,7 +135,9 @@ class Renderer:
         loaded = self._session.models["target"]
         models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
         if (used := next(models, loaded)) != loaded:
-            await self._screen.messages.notice(f"This conversation used {used}. Now answering: {loaded}.")
+            await self._screen.messages.notice(
+                f"This conversation was answered by {used}. From now on {loaded} answers."
+            )
 
     def _begin_answer(self, *, is_new: bool) -> None:
         """Show that an answer begins, or that a running one is in sight again."""
@@ -269,7 +271,7 @@ class Renderer:
         await self.render()
         if outcome.returned:
             self._input_mode.give_back(outcome.returned)
-            screen.hint.say("The prompts that waited were not sent; they are in the input line again.")
+            screen.hint.say("The waiting prompts were not sent; they are back in the input line.")
         elif outcome.reverted:
             screen.hint.ask(in_vain(outcome.ending, thought=outcome.thought))
         elif not outcome.counts:
