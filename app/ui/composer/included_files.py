@@ -127,13 +127,10 @@ def _placed(name: str, base: Path) -> Path:
 def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
     """Return the name and path of the file that is meant; None for text. Raises as `include_files`."""
     for name in reference.readings:
+        path = _placed(name, base)
         try:
-            path = base / home_expanded(name)
             text_size(path, name)
         except MissingFile:
-            continue
-        except ValueError:
-            # The home folder of a user name that no system can have.
             continue
         except AppError as error:
             if reference.must_exist or isinstance(error, FolderNamed):

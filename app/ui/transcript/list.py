@@ -11,7 +11,6 @@ from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
-from app.ui.reading.rows import Row
 from app.ui.transcript.message import AnswerMessage, ErrorNotice, UserMessage, remark_on
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.navigation import MessageNavigation
@@ -132,8 +131,8 @@ class MessageList(MessageNavigation):
         return message_view
 
     async def _settle(self) -> None:
-        # Unlike a message, requested text or a failure, a notice does not replace the first screen.
-        notices = self._marked("notice") - self._marked("program")
+        # Unlike a message or a failure, a notice does not replace the first screen.
+        notices = self._marked("notice")
         self._welcome.display = all(item in notices for item in self.items)
         await super()._settle()
 
@@ -143,19 +142,6 @@ class MessageList(MessageNavigation):
         """Show a notice at the end; while an answer is awaited, above its prompt."""
         async with self._changing():
             await self._add(Passage(printable(text), "notice"), before=self._unanswered)
-
-    async def show_text(self, rows: Sequence[Row]) -> None:
-        """Show program text such as /help at the end, replacing the last one."""
-        passage = Passage(classes="notice program")
-        passage.put(0, rows)
-        async with self._changing():
-            await self._take_out(self._marked("program"))
-            self._anchor = None
-            item = await self._add(passage)
-            width = max(1, min(100, self.column.size.width) - 1)
-            if sum(row.height(width) for row in rows) > self._height:
-                # Too long for the window: show its beginning.
-                await self._show_at_top(item)
 
     async def fail(self, error: AppError) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
