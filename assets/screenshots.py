@@ -85,7 +85,7 @@ async def _take(name: str, size: tuple[int, int], theme: str) -> None:
                     await pilot.pause(0.1)
             await _ask(pilot, _PROMPT)
             await pilot.pause(_SETTLED_S)
-            (_HERE / name).write_text(app.export_screenshot(title="tandem"), encoding="utf-8")
+            (_HERE / name).write_text(app.export_screenshot(title="tandem", simplify=True), encoding="utf-8")
     finally:
         app.engine.close()
 
