@@ -106,7 +106,7 @@ CONVERSATIONS = (
 """Actions on the chosen conversation of the list."""
 
 CHAT = (
-    _visible_key("chat.leave_task", "escape", "leave_task", "cancel", "Stop editing"),
+    _visible_key("chat.leave_task", "escape", "leave_task", "cancel", "Stop editing, or unmark the clicked message"),
     _visible_key("chat.take_back", "escape", "take_back", "take back", "Take back the last waiting prompt"),
     _visible("chat.stop", "escape", "stop", "stop", "Stop the answer; its text stays", "cancel interrupt abort halt"),
     _visible_key("chat.earlier_round", "left", "round(-1)", "earlier", "Show an earlier verify step", priority=True),

@@ -108,11 +108,11 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await chat.shows("an answer")
         await chat.click("answer")
         await chat.shows("448 tokens, 107 tok/s, draft model, 78% accepted, 5.9 tokens per step")
-        await chat.pilot.press("up")
-        await chat.until(lambda: "448 tokens" not in chat.text)
-        await chat.pilot.press("down")
-        await chat.shows("448 tokens")
         await chat.pilot.press("escape")
+        await chat.until(lambda: "448 tokens" not in chat.text)
+        await chat.pilot.press("ctrl+up")
+        await chat.shows("448 tokens")
+        await chat.pilot.press("up")
         await chat.until(lambda: "448 tokens" not in chat.text)
 
 
@@ -344,6 +344,6 @@ async def test_the_header_shows_what_changes_answers() -> None:
         chat.screen.set_setting("preset", "precise")
         chat.screen.header.serves = "http://127.0.0.1:8087"
         marks = "system prompt · preset precise · serving http://127.0.0.1:8087"
-        for columns, end in ((120, f"{marks} CPU"), (90, "serving :8087"), (80, "precise · serving…")):
+        for columns, end in ((120, f"{marks} CPU"), (90, "serving :8087 CPU"), (80, "precise · serving…")):
             await chat.pilot.resize_terminal(columns, 24)
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023

@@ -32,6 +32,7 @@ from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
+from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import TokenView
 from app.ui.widgets.hint import Hint
 
@@ -117,14 +118,23 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             self.input_mode.give_back(prompt)
 
     def action_leave_task(self) -> None:
-        self.input_mode.leave()
+        if self._clicked is not None:
+            self._clicked.choose(False)
+        else:
+            self.input_mode.leave()
+
+    @property
+    def _clicked(self) -> MessageView | None:
+        """The message that a click selected: the input line keeps the focus."""
+        chosen = self.messages.chosen
+        return chosen if chosen is not None and self.prompt.has_focus else None
 
     @in_turn
     async def action_choose(self) -> None:
         if not self.messages.message_views:
             raise AppError("There is no message to choose yet.")
-        if (clicked := self.messages.chosen) is not None:
-            self.messages.choose(clicked)
+        if self._clicked is not None:
+            self.messages.choose(self._clicked)
         else:
             await self.messages.step(-1)
 
@@ -132,8 +142,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
     def _on_typed(self) -> None:
         if self.shows_tokens:
             self.refresh_bindings()
-        if self.messages.chosen is not None and self.prompt.text:
-            self.messages.chosen.choose(False)
+        if self._clicked is not None and self.prompt.text:
+            self._clicked.choose(False)
         self.input_mode.store_soon()
         self._prompt_size.typed()
 
@@ -308,7 +318,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             idle.add("chat.again")
         if is_unloaded or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
-        if (chosen := self.messages.chosen) is not None and not chosen.has_focus:
+        if self._clicked is not None:
             first = (*first, "chat.choose")
             active = {
                 name: one._replace(binding=replace(one.binding, show=True, description="act on this message"))
@@ -323,7 +333,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         session, prompt = self.session, self.prompt
         match action:
             case "leave_task":
-                return self.input_mode.is_active
+                return self.input_mode.is_active or self._clicked is not None
             case "take_back":
                 return bool(session.conversation.queued)
             case "round":

@@ -225,7 +225,7 @@ async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
         await chat.until(lambda: said(chat) == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
         await chat.screen.open_found(found)
-        await chat.shows("esc stops it")
+        await chat.shows("The found message is on another branch")
         await answered(chat, "second")
         await chat.screen.open_found(found)
         await chat.until(lambda: said(chat)[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])

@@ -104,7 +104,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await press(chat, "ctrl+up", "up", "e")
         await chat.type(" @nots.md")
         await press(chat, "enter")
-        await chat.shows("There is no file nots.md. A space after the @ makes it text.")
+        await chat.shows("There is no file nots.md. To send it as text, put a space")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.input_mode.is_active
         assert chat.screen.input_mode.pending_text == "not yet sent\none @nots.md"

@@ -63,7 +63,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
     async with open_chat(SETTINGS) as chat:
         await chat.type("why @nots.md ")
         await chat.pilot.press("f2")
-        await chat.shows("There is no file nots.md. A space after the @")
+        await chat.shows("There is no file nots.md. To send it as text")
         assert chat.prompt == "why @nots.md "
         assert chat.engine.jobs == []
         chat.screen.prompt.clear()
