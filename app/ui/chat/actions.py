@@ -264,7 +264,7 @@ class ChatActions(ChatBase):
 
     async def _switch(self, message_view: MessageView, direction: int) -> None:
         self._refuse_if_busy()
-        node, has_focus = self._node(message_view), message_view.has_focus
+        node, has_focus = self._node(message_view), self.focused is message_view
         siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):

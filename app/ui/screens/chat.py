@@ -127,7 +127,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
     def _clicked(self) -> MessageView | None:
         """The message that a click selected: the input line keeps the focus."""
         chosen = self.messages.chosen
-        return chosen if chosen is not None and self.prompt.has_focus else None
+        return chosen if self.focused is self.prompt else None
 
     @in_turn
     async def action_choose(self) -> None:

@@ -48,7 +48,7 @@ class HeaderLine(Widget):
         if pair is None:
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
         lefts = [brand + names for names in (_pair(pair), _pair(pair, brief=True), _target(pair, brief=True))]
-        choices = [(left, active) for left in lefts for active in self._actives]
+        choices = [(left, active) for names in (lefts[:2], lefts[2:]) for active in self._actives for left in names]
         taken = [left.cell_length + cell_len(active) + _GAP * bool(active) for left, active in choices]
         left, active = next((each for each, n in zip(choices, taken, strict=True) if n < width), choices[-1])
         left = left.truncate(width - 1, ellipsis=True)

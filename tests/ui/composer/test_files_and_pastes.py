@@ -76,7 +76,7 @@ async def test_a_path_without_a_file_is_not_sent(folder: Path, named: str, said:
         await chat.type(f"what is in {named} ")
         await chat.pilot.press("enter")
         await chat.shows(said)
-        await chat.shows("put a space after the @")
+        await chat.shows("To send it as text")
         assert chat.prompt.strip() == f"what is in {named}"
         assert not chat.engine.requests
 
