@@ -26,9 +26,9 @@ from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
 from app.models.recommend import PairSpeed, Room
 
-_MIN_JUDGED_TOKENS = 128
+_MIN_TOKENS_FOR_SPEEDUP = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
-_MIN_JUDGED = 64
+_MIN_TOKENS_FOR_ACCEPTANCE = 64
 """Drafted tokens below which an acceptance is chance."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
@@ -93,12 +93,12 @@ def of_memory(
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None
-    if speedup is None and drafter is not None and memory.gain is not None and judged >= _MIN_JUDGED_TOKENS:
+    if speedup is None and drafter is not None and memory.gain is not None and judged >= _MIN_TOKENS_FOR_SPEEDUP:
         speedup = Speedup(1 / (1 - min(memory.gain, _MOST_SAVED)))
     return Measured(
         costs=memory.costs,
         drafter=drafter,
-        acceptance=sum(accepted for accepted, _ in counts) / judged if judged >= _MIN_JUDGED else None,
+        acceptance=sum(accepted for accepted, _ in counts) / judged if judged >= _MIN_TOKENS_FOR_ACCEPTANCE else None,
         speedup=speedup,
         has_lost=not memory.trial.on,
         quiet_ns=memory.least_ns,

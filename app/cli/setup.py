@@ -10,6 +10,7 @@ from itertools import chain
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
 from app.cli.measured_pairs import measured_room
+from app.cli.offers import in_flags
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.pairs_check import LABEL, check_lines, current_file_offered
@@ -224,11 +225,11 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
             status.show("Loading, measuring and trying the pair")
             try:
                 line = trial(pair, steps.is_cancelled)
-            except AppError as error:
-                name = prepared.pair.name
+            except AppError as failure:
+                error, name = in_flags(failure), prepared.pair.name
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
                 more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
-                raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from error
+                raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from failure
             if steps.is_cancelled():
                 raise Interrupted
             registry().add(pair, default=default)

@@ -62,7 +62,7 @@ def is_piped() -> bool:
 
 
 def is_silent(seconds: float) -> bool:
-    """Return whether a pipe on stdin neither has data nor ends for so long; always False on Windows."""
+    """Return whether a pipe on stdin neither has data nor ends within this time; always False on Windows."""
     if sys.platform == "win32":
         return False
     import select

@@ -39,7 +39,7 @@ from app.models.source import parse_source
 _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _TIMING_PASSES = 3
 _BAR_COLUMNS = 24
-_PROGRESS_STEPS = 40
+_BISECTION_STEPS = 40
 _MTP_NAME = Source.MTP.label
 _TABLE_LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 _DRAFT_LEGEND = (
@@ -330,7 +330,7 @@ def break_even(plain: float, batch: float, n: int, draft: float) -> float | None
     if needed > n + 1:
         return None
     low, high = 0.0, 1.0
-    for _ in range(_PROGRESS_STEPS):
+    for _ in range(_BISECTION_STEPS):
         middle = (low + high) / 2
         if sum(middle**i for i in range(n + 1)) < needed:
             low = middle

@@ -22,7 +22,7 @@ from app.worker.request import AnswerRequest, LoadedPair
 
 _BUILT_IN_PROMPTS = Path(__file__).with_name("prompts.toml")
 _MAX_PROMPT_CHARACTERS = 100_000
-_FILE_FORM = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
+_PROMPTS_FIX = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,11 @@ def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
         text = with_line_feeds(raw.decode(marked_encoding(raw) or "utf-8"))
         prompts = _tables(text) if suffix == ".toml" else _lines(text)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _FILE_FORM) from None
+        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _PROMPTS_FIX) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{name} has no prompts: {error}.", _FILE_FORM) from error
+        raise UsageError(f"{name} has no prompts: {error}.", _PROMPTS_FIX) from error
     if not prompts or suffix in (".json", ".jsonl"):
-        raise UsageError(f"{name} has no prompts.", _FILE_FORM)
+        raise UsageError(f"{name} has no prompts.", _PROMPTS_FIX)
     return prompts
 
 

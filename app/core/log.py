@@ -20,7 +20,8 @@ MAX_BYTES = 1 << 20
 def logged_to(file: Path) -> Iterator[int]:
     """Append messages of Tandem's loggers to a file; yield its descriptor. Discard them if it cannot be opened."""
     log = _open(file)
-    os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {_mark(os.getpid())}".encode())
+    with suppress(OSError):
+        os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {_mark(os.getpid())}".encode())
     handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
     logging.getLogger("tandem").addHandler(handler)

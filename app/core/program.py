@@ -175,7 +175,7 @@ class ExitStatus:
 
     @property
     def how(self) -> str:
-        """Such as "crashed: CUDA error: out of memory", to follow the name of the process."""
+        """How it ended, as a clause for the name of the process: "crashed: CUDA error: out of memory"."""
         if self.was_killed:
             return "was killed by the system"
         reason = crash_reason(self.output)

@@ -38,6 +38,8 @@ class ModelDrafter(DraftSource):
         return self.cache.logits(0)
 
     def unread(self, tokens: Sequence[int]) -> int:
+        # An answer may have been stopped between a draft and its outcome.
+        self._n_before_draft = None
         return len(tokens) - 1 - self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))
 
     def read(self, tokens: Sequence[int], limit: int) -> None:

@@ -97,7 +97,7 @@ class FixedDrafting:
     def observe(self, result: StepResult) -> None:
         if not self._has_failed:
             for source in self._sources:
-                source.accept(result.tokens, result.n_accepted)
+                source.accept(result.tokens, result.n_accepted if source is self._used else 0)
         if self._costs is not None:
             self._account(result, self._costs)
 

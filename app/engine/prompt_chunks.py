@@ -15,10 +15,10 @@ _LONGEST_NS = 250_000_000
 _LONGEST_QUEUE_NS = 125_000_000
 """Time of queued batches from which their end is awaited. A faster device goes on without a pause."""
 _SHORTEST = 32
-_SLOWER = 1.5
+_SLOWDOWN_LIMIT = 1.5
 """Ratio of the times per token in shorter and in longer batches from which shorter ones are not worth it. With experts
 in RAM, every batch may copy them to the GPU, however short it is."""
-_FEWEST_TIMED = 32
+_MIN_TIMED_TOKENS = 32
 """Fewest tokens of a prompt that measure the speed, where a whole batch has more."""
 
 
@@ -58,7 +58,7 @@ class PromptChunks:
 
     def observe(self, n_tokens: int, ns: int) -> None:
         """Learn from the time of one batch, or of several that were queued."""
-        if n_tokens >= min(_FEWEST_TIMED, self.size):
+        if n_tokens >= min(_MIN_TIMED_TOKENS, self.size):
             self.ns_per_token = ns / n_tokens
         if n_tokens < self.size:
             # The rest of a prompt says little about longer batches.
@@ -73,8 +73,9 @@ class PromptChunks:
         if self._stops_inside:
             return 2.0 if self.size * each_ns < _FAST_NS else 1.0
         known = self._by_size
-        if each_ns > _SLOWER * known.get(self.size, math.inf):
+        if each_ns > _SLOWDOWN_LIMIT * known.get(self.size, math.inf):
             known.clear()
+            self._is_long = False
         known[self.size] = each_ns
         growth = 2.0 ** math.floor(math.log2(_LONGEST_NS / (self.size * each_ns)))
         longer = min((ns for size, ns in known.items() if size > self.size), default=None)
@@ -82,6 +83,6 @@ class PromptChunks:
         if longer is None and growth == 1.0:
             # Twice as long, it takes at most half a second, and perhaps hardly more than now.
             growth = 2.0
-        is_faster = longer is not None and each_ns > _SLOWER * longer
-        self._is_long = self._is_long or is_faster or (growth < 1.0 and shorter > _SLOWER * each_ns)
+        is_faster = longer is not None and each_ns > _SLOWDOWN_LIMIT * longer
+        self._is_long = self._is_long or is_faster or (growth < 1.0 and shorter > _SLOWDOWN_LIMIT * each_ns)
         return growth

@@ -16,7 +16,7 @@ MAX_DRAFT = 62
 """Longest draft of a step, in tokens; each verify batch has room for it.
 
 From 64 tokens in a batch on, llama.cpp's flash attention on the CPU uses another kernel (`GGML_FA_TILE_Q` in
-ggml-cpu/common.h), so greedy text would differ from that with no draft. A verify batch has the draft and one token."""
+ggml-cpu/common.h), so greedy text would differ from text without drafts. A verify batch has the draft and one token."""
 MIN_MATCH = 2
 """Shortest n-gram match, in tokens; a single token matches by chance."""
 

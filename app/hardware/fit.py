@@ -311,7 +311,7 @@ def _block_weights(need: ModelMemory) -> float:
 
 
 def _margin(need: ModelMemory) -> float:
-    """Return a block's bytes if they are not known apart: most quantizations make some layers larger than others."""
+    """Return a safety margin of one average block if block sizes are unknown."""
     return 0 if need.blocks else _block_weights(need) + need.context / max(1, need.n_layers)
 
 

@@ -171,7 +171,8 @@ def try_file(
         path: Of a split model the first part.
         safe: Files that are skipped; the file is added.
         go_on: Polled while the child runs; False stops.
-        pair: Pair of draft layers, with its placement; `path` is that of its target for MTP layers. None for a model.
+        pair: The pair whose draft layers are loaded; `path` is the draft file, or the target's file for its MTP
+            layers. None loads a whole model.
 
     Raises:
         DamagedFileError: llama.cpp does not survive it, or does not come to an end.

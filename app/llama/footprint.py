@@ -28,7 +28,7 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.placement import CPU
 
-_READ_END = 0
+_LOAD_MODE_READ = 0
 _MIB = 1 << 20
 _CACHE_SIZE_LINE = re.compile(r"^\w+: size =\s*([\d.]+) MiB \(", re.MULTILINE)
 """Log line of a KV cache or of recurrent states."""
@@ -118,7 +118,7 @@ def _no_alloc(path: Path, model: ModelParams) -> Any:
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)
     raw.no_alloc = True
-    raw.load_mode = _READ_END
+    raw.load_mode = _LOAD_MODE_READ
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
     del kept
     return handle

@@ -22,7 +22,7 @@ from app.settings.table import EFFORTS
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""
-_TOKEN_MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_HIDDEN_TEXT_MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 _UNMERGED_CHARACTER = "\x01"
 """Character that no vocabulary merges with others."""
 
@@ -154,7 +154,7 @@ class PromptBuilder:
         ]
         text = self._template.render(safe, thinking, hide_in(list(tools)))
         tokens: list[int] = []
-        for index, part in enumerate(_TOKEN_MARK.split(text)):
+        for index, part in enumerate(_HIDDEN_TEXT_MARK.split(text)):
             # Marks of the template itself are dropped.
             if index % 2 == 1 and int(part) < len(hidden):
                 tokens += self._text_tokens(hidden[int(part)])

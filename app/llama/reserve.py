@@ -17,7 +17,8 @@ from app.settings.placement import ALL_LAYERS
 _FIRST_BATCH_BYTES = 256 << 20
 """Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""
 _LEFT_BYTES = 64 << 20
-"""Free memory after it, for kept states and for the copy of a quantized KV cache, which grow with the text."""
+"""Memory that must stay free after the first batch: kept states and the copy of a quantized KV cache grow with the
+text."""
 
 
 def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
@@ -31,7 +32,7 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
         is_planned: Whether Tandem planned the placement; a user who turned that off may fill a GPU.
 
     Raises:
-        NoMemoryError: It is not enough.
+        NoMemoryError: Too little GPU memory stays free.
     """
     if not _gpus(params):
         return
@@ -47,7 +48,7 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
 
 
 def _gpus(params: ModelParams) -> list[Device]:
-    """Return the local devices with memory of their own that hold layers, as free as they are now."""
+    """Return the local GPUs that hold layers, with the memory that is free now."""
     if params.on_cpu:
         return []
     named = {name.lower() for name in params.devices}

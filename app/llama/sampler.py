@@ -131,7 +131,7 @@ class SamplerChain:
 
     def sample(self, row: int) -> int:
         """Choose from an output row; the choice counts as emitted."""
-        # Before the chain in any case: see there for what the model must not write.
+        # Read the logits first: Context.logits masks suppressed tokens, and the chain must see the mask.
         logits = self._context.logits(row)
         tokens = self._candidates(logits) if self._n_shortlisted else None
         best = int(logits.argmax()) if tokens is None else int(tokens[logits[tokens].argmax()])

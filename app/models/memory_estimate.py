@@ -72,15 +72,15 @@ class ModelMemory:
     Attributes:
         weights: All tensors of the file.
         kv: KV cache of `n_ctx` tokens at `kv_type`.
-        compute: Buffers on each device that computes layers, of the largest one.
-        compute_on: Buffers by device, where llama.cpp has told them apart.
+        compute: Compute buffers of the device that needs the most.
+        compute_on: Compute buffers by device, if llama.cpp measured them.
         host: Rows of logits, always in RAM.
         kv_type: A key of `KV_TYPES`.
         n_ctx_train: 0 if unknown.
         embedding: Part of the weights that llama.cpp always keeps in RAM, such as token embeddings.
         output: Weights that llama.cpp offloads first; they have no KV cache.
-        repeated: Bytes of `output` that are a copy of the embedding, where the file has none of its own.
-        blocks: Bytes of the weights of each layer without experts; () if they are not known apart.
+        repeated: Bytes of the embedding that serve as output weights too, if the file has none.
+        blocks: Bytes of the weights of each layer without experts; () if unknown.
         vocabulary: Tokenizer tables, always in RAM.
         states: The recurrent state, beside the KV cache.
         snapshots: Earlier states, kept beside it to roll back drafts.

@@ -54,11 +54,7 @@ class Access:
         if origin is None or origin in self.origins or "*" in self.origins:
             return
         if origin.partition("://")[2].lower() != host:
-            raise RequestError(
-                f'The web page "{origin}" may not call this server.',
-                f"Start tandem serve with --cors {origin} to allow it.",
-                status=403,
-            )
+            raise page_error(origin)
 
     def _check_key(self, request: Request) -> None:
         given = request.headers.get("authorization", "")
@@ -67,3 +63,12 @@ class Access:
         keys = (given, request.headers.get("x-api-key", ""))
         if not any(hmac.compare_digest(key.encode(), self.key.encode()) for key in keys):
             raise RequestError("The API key is missing or wrong.", status=401)
+
+
+def page_error(origin: str) -> RequestError:
+    """Return the refusal of a web page of another origin."""
+    return RequestError(
+        f'The web page "{origin}" may not call this server.',
+        f"Start tandem serve with --cors {origin} to allow it.",
+        status=403,
+    )

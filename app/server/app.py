@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.server import about, tokens
+from app.server.access import page_error
 from app.server.answering import answering, failure
 from app.server.chat import ChatFormat, read_choices
 from app.server.completions import TextFormat, read_completions
@@ -99,10 +100,7 @@ def make_app(service: Service) -> Starlette:
         text = message.get(error.status_code, "The request is refused.")
         origin = request.headers.get("origin")
         if request.method == "OPTIONS" and origin:
-            text = (
-                f'The web page "{origin}" may not call this server. '
-                f"Start tandem serve with --cors {origin} to allow it."
-            )
+            text = page_error(origin).sentences
         # A client with a wrong base URL shows here.
         service.on_end(request.method, request.url.path[:_LONGEST_PATH], error.status_code)
         response = _error_response(RequestError(text, status=error.status_code), request.url.path)

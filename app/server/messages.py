@@ -31,7 +31,7 @@ from app.worker.request import AnswerRequest
 
 _JSON_DECODER = json.JSONDecoder(strict=False)
 _JSON_SEPARATORS = re.compile(r"[\s,:]*")
-_UNREADABLE = "INVALID_JSON"
+_INVALID_JSON_KEY = "INVALID_JSON"
 """Key under which Anthropic's documentation puts arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
 """Types of Anthropic's tools that a client runs, and whose schemas only Anthropic's models know."""
@@ -184,9 +184,9 @@ def _input_of(text: str, *, is_cut: bool) -> dict[str, Any]:
     """Return the arguments in a text; of a cut call those that are complete."""
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
-        return value if isinstance(value, dict) else {_UNREADABLE: text}
+        return value if isinstance(value, dict) else {_INVALID_JSON_KEY: text}
     if not is_cut:
-        return {_UNREADABLE: text}
+        return {_INVALID_JSON_KEY: text}
     out: dict[str, Any] = {}
     at = text.find("{") + 1
     with suppress(ValueError):

@@ -63,7 +63,7 @@ _CALL_EVENTS = {
     "custom_tool_call": ("custom_tool_call_input", "input"),
 }
 """Events and text field of each kind of call."""
-_SKIPPED_ITEMS = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
+_SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
 """Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
 
 
@@ -133,7 +133,7 @@ def _read_items(items: list[Fields], names: Mapping[tuple[str, str], str]) -> It
             case "agent_message":
                 # Codex passes a text from one of its agents to another.
                 yield Message(Role.USER, result_text(item))
-            case kind if not kind.endswith(_SKIPPED_ITEMS):
+            case kind if not kind.endswith(_SKIPPED_SUFFIXES):
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
 

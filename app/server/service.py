@@ -52,7 +52,8 @@ class Service:
 
 async def body_of(request: Request) -> Fields:
     """Read a body of limited size."""
-    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
         raise RequestError(f"The body is compressed ({encoding}).", "Send it without compression.", status=415)
     data = bytearray()
     async for chunk in request.stream():

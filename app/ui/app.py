@@ -48,7 +48,7 @@ Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
-_NEVER_S = 1_000_000
+_NEVER_COLLECTED = 1_000_000
 _TITLE_COLUMNS = 30
 """Columns of a title in a notice."""
 _SIGNAL_EXIT = 128
@@ -289,7 +289,7 @@ def _collect_young_objects_only() -> None:
     """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
     gc.freeze()
     young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER_S)
+    gc.set_threshold(young, middle, _NEVER_COLLECTED)
 
 
 def _preload_markdown() -> None:

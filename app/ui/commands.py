@@ -12,7 +12,7 @@ from app.ui.actions import ACTIONS, Action, find
 # A path such as /usr/bin has a second slash, and is no command.
 # Possessive quantifiers: a paste may have a thousand spaces.
 _COMMAND_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
-_COMMAND_TEXT = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
+_MULTILINE_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _UNFINISHED_COMMAND = re.compile(r"/[A-Za-z\w-]*")
 _AS_TEXT = "To send it as text, put a space before it."
 
@@ -74,7 +74,7 @@ class Commands:
         """Return the name and argument of a command; None for text."""
         if line := _COMMAND_LINE.fullmatch(question):
             return line["name"].lower(), (line["argument"] or "").strip()
-        lines = _COMMAND_TEXT.fullmatch(question)
+        lines = _MULTILINE_COMMAND.fullmatch(question)
         command = self.known.get(lines["name"].lower()) if lines else None
         takes_text = command is not None and "TEXT" in (command.argument or "")
         return (command.name, lines["argument"].strip()) if lines and command and takes_text else None

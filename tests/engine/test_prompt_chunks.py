@@ -89,6 +89,15 @@ def test_a_device_that_takes_long_for_every_batch_gets_the_longest_ones() -> Non
     assert model.sizes() == [64, 32, *[512] * 4]
 
 
+def test_batches_are_short_again_when_other_programs_no_longer_slow_them() -> None:
+    model = Device(0.5, batch_ms=1300.0)
+    cache = TokenCache(model)
+    for done in cache.process([5] * 8000, lambda: False):
+        if done > 1000:
+            model.token_ms, model.batch_ms = 8.0, 0.0
+    assert model.sizes()[-2] == 32
+
+
 def test_longer_batches_are_tried_where_they_may_take_hardly_longer() -> None:
     model = Device(0.05, batch_ms=210.0)
     read(model, 4000)

@@ -356,6 +356,11 @@ def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
     assert server.get("/v1/chat/completions")[0] == 405
 
 
+@pytest.mark.parametrize("encoding", ["", "Identity"])
+def test_a_body_that_is_not_compressed_is_read(serve: Serve, encoding: str) -> None:
+    assert serve().post("/v1/chat/completions", chat(), **{"Content-Encoding": encoding})[0] == 200
+
+
 def test_a_body_that_cannot_be_read_says_why(serve: Serve) -> None:
     server = serve()
     status, answer = server.post("/v1/chat/completions", gzip.compress(b"{}"), **{"Content-Encoding": "gzip"})

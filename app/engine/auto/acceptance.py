@@ -25,7 +25,7 @@ SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0
 _FIRST_LIMIT = 8
 """Longest draft at first. If a confident model misreads the task, its tokens are wrong together, which the probability
 of each does not show. A draft that was accepted as a whole doubles the limit; any other shortens it by a tenth."""
-_SHORTER_CONTEXT_WEIGHT = 0.9
+_LIMIT_SHRINK_FACTOR = 0.9
 _RUN_PRIOR = (0.85, 6.0)
 _RUN_FORGETTING = 0.98
 
@@ -130,4 +130,4 @@ class RunLength:
         if len(judged) == n_drafted and all(judged):
             self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))
         elif not all(judged):
-            self.limit = max(_FIRST_LIMIT, sum(judged), round(_SHORTER_CONTEXT_WEIGHT * self.limit))
+            self.limit = max(_FIRST_LIMIT, sum(judged), round(_LIMIT_SHRINK_FACTOR * self.limit))

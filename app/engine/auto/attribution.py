@@ -23,9 +23,9 @@ _UNSEEN_DEVIATION = 0.19
 _STEEPNESS_DEVIATION = 0.25
 """Standard deviation of the steepness. In ten measurements on a shared machine, four tokens cost 1.3 to 1.8 times one.
 A single token is limited by memory, further ones by arithmetic, and other programs use more of the one or the other."""
-_STEEPNESS_WANDER = 0.02
+_STEEPNESS_DRIFT = 0.02
 """Standard deviation of the steepness from one batch to the next; chosen."""
-STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS_DEVIATION) ** 2)
+STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_DRIFT / _STEEPNESS_DEVIATION) ** 2)
 """Factor by which the steepness's logarithm shrinks per batch; a lasting difference belongs to the batch sizes."""
 _COMMON, _PER_TOKEN, _OWN = 5e-5, 2e-4, 0.5
 """Uncertainty of the cost of a cached token at first, as a share of a single token's time: the part common to a batch,
@@ -35,7 +35,7 @@ _ASSUMED_CACHED_TOKEN_COST = 1e-4
 """Assumed cost of a cached token, as a share of a single token's time; a CPU's. It is measured on a GPU."""
 _KNOWN_DEVIATION = 0.3
 """Relative uncertainty below which the cost of a cached token counts as known."""
-_MIN_VARIANCE = 1e-6
+_MIN_COST_SHARE = 1e-6
 _SPEED, _STEEP, _FIRST_CONTEXT = 0, 1, 2
 _MIDDLE_CONTEXT = _FIRST_CONTEXT + 1
 
@@ -56,8 +56,8 @@ class Attribution:
     def __init__(self, single_ns: float, context_ns: Sequence[float] | None) -> None:
         common, per_token = _COMMON, _PER_TOKEN
         if context_ns is not None:
-            common = _KNOWN_DEVIATION * max(_MIN_VARIANCE, context_ns[0] / single_ns)
-            per_token = _KNOWN_DEVIATION * max(_MIN_VARIANCE, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
+            common = _KNOWN_DEVIATION * max(_MIN_COST_SHARE, context_ns[0] / single_ns)
+            per_token = _KNOWN_DEVIATION * max(_MIN_COST_SHARE, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
         n = _FIRST_CONTEXT + len(CONTEXT_BATCH_SIZES)
         self._covariance = [[0.0] * n for _ in range(n)]
         # The steady state under `_SPEED_DRIFT` and `_NOISE`.
@@ -105,7 +105,7 @@ class Attribution:
             row[_STEEP] *= STEEPNESS_RETURN
         covariance[_STEEP] = [c * STEEPNESS_RETURN for c in covariance[_STEEP]]
         covariance[_SPEED][_SPEED] += _SPEED_DRIFT**2
-        covariance[_STEEP][_STEEP] += _STEEPNESS_WANDER**2
+        covariance[_STEEP][_STEEP] += _STEEPNESS_DRIFT**2
         small, middle, large = context
         # Unrolled, here and below: loops over five took a fifth of the drafting overhead.
         moved = [a + b * further + c * small + d * middle + e * large for a, b, c, d, e in covariance]

@@ -182,7 +182,7 @@ class BatchTimer:
         return len(self.shares[size]) < _SURE and costs[size] < _IMPLAUSIBLE * smaller
 
     def measure(self, size: int, *, times: int) -> None:
-        """Time a batch size `times` times, and once more if the first two disagree. 0 spends the least time.
+        """Time a batch size `times` times, and once more if the first two disagree. With 0, time it once.
 
         Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
         """

@@ -177,7 +177,7 @@ class CostModel:
         """Change speed, steepness and context cost by their shares of a residual."""
         single, batch = self._table[1], self._steepened(self._table[batch_size])
         expected = batch + self._context_ns(batch_size, n_past)
-        context = [n_past * weight / expected for weight in _SMOOTHING_WEIGHTS[batch_size]]
+        context = [n_past * weight / expected for weight in _CONTEXT_WEIGHTS[batch_size]]
         n_seen = self._seen.get(batch_size, 0) if batch_size > 1 else None
         further = max(0.0, batch - single) / expected
         speed, steep, *context_gains = self._attribution.update(residual, further, context, n_seen)
@@ -248,7 +248,7 @@ class CostModel:
 
     def _context_ns(self, batch_size: int, n_past: int) -> float:
         # Unrolled: a loop over three would take longer than the rest of a prediction.
-        small, middle, large = _SMOOTHING_WEIGHTS[batch_size]
+        small, middle, large = _CONTEXT_WEIGHTS[batch_size]
         context = self._context
         return n_past * (small * context[0] + middle * context[1] + large * context[2])
 
@@ -268,4 +268,4 @@ def _weights() -> list[tuple[float, ...]]:
     return [*by_size, by_size[-1]]
 
 
-_SMOOTHING_WEIGHTS = _weights()
+_CONTEXT_WEIGHTS = _weights()

@@ -6,7 +6,7 @@ with a draft corrects both, and `app.engine.auto.guard` limits the loss from a w
 nothing is asked replaces the estimate.
 
 In replays of first answers of 96 tokens on two cores with a 4-bit target, costs estimated from the speed of the prompt
-lost up to 13%; these lose at most 1% and gain as much on code.
+lost up to 13%; these estimates lose at most 1% and gain as much on code.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.engine.events import Step
 LEARNING = "the first tokens show what this pair costs"
 """Reason why the first tokens have no draft, as a clause."""
 _PROBES = (8, 2)
-"""Batch sizes to measure. The cost of four is close to the line between them, and a second token is the most expensive
-one of a mixture of experts. Together with the last token they add two or three single tokens to the first answer."""
+"""Batch sizes to time. Four tokens cost about what interpolation between them predicts; in a mixture of experts the
+second token costs most. The probes delay the first answer by two or three single tokens."""
 _SINGLES = 3
 """Times of single tokens before an estimate; the last token of the prompt gives one."""
 _USUAL_SLOPE = 0.25

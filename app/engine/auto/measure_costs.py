@@ -90,7 +90,7 @@ def measure_costs(
             If other programs slow it down, the measurement starts again, at most twice.
         passes: How often to measure all batch sizes.
         head: Draft layers that follow the target, in place of a draft model; None without any.
-        pieces: Those of an interrupted measurement with the same arguments, which continues; they are updated.
+        pieces: Partial results of an interrupted measurement with the same arguments; updated in place.
 
     Yields the finished share of the work or of the budget, whichever is greater. Raises `Interrupted` if cancelled
     between two batches; the finished pieces stay in `pieces`.

@@ -32,8 +32,8 @@ _GAIN_FORGETTING = 0.02
 
 Reason = tuple[Source | Literal["off"], str]
 """Source of a step's draft, or "off", and why."""
-_BUSY_STATUS: Reason = ("off", "paused: system is busy")
-_BASELINE_STATUS: Reason = ("off", "one token without a draft, to measure the speedup")
+_BUSY_REASON: Reason = ("off", "paused: system is busy")
+_BASELINE_REASON: Reason = ("off", "one token without a draft, to measure the speedup")
 
 
 def _take(depth: int, confidence: float) -> Verdict:
@@ -109,13 +109,13 @@ class AutomaticDrafting:
             # With room for one token there is no decision, so the last reason stays.
             self._reason = self._reason or self._explain()
         else:
-            self._reason = _BUSY_STATUS if self._stalls.waiting else None
+            self._reason = _BUSY_REASON if self._stalls.waiting else None
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         found = [source.draft(sequence, limit, _take) for source in self._free]
         self._attempt = attempt = Attempt(found=found)
         if limit > 0 and self.statistics.is_check_due:
-            self._reason = self._reason or _BASELINE_STATUS
+            self._reason = self._reason or _BASELINE_REASON
         if self._reason or not self.statistics.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.statistics.costs, n_past, self._rate(n_past))

@@ -193,6 +193,6 @@ def _word_as_json(word: str) -> str | None:
     if word in _WORDS or _NUMBER.fullmatch(word):
         return _WORDS.get(word, word)
     with suppress(ValueError):
-        # Such as +1, .5 and 007
+        # Python also reads +1, .5 and 007.
         return json.dumps(float(word) if "." in word or "e" in word.lower() else int(word), allow_nan=False)
     return None

@@ -40,7 +40,7 @@ class SetupProgress:
         prepared: Result of the check, once there is one.
         fit: Whether the pair fits into memory, and why; "" until the machine is known.
         error: Why the setup failed.
-        header_progress: DownloadProgress of reading model headers; "" if none are read.
+        header_progress: Progress of reading model headers; empty if none are read.
     """
 
     stage: Stage

@@ -34,7 +34,7 @@ STYLES = TokenStyles("$draft", "underline $draft", "$target")
 COLORLESS = TokenStyles("", "italic", "bold underline")
 _NAMES = TokenStyles("teal = {drafter}", f"underlined teal = {Source.NGRAM.label}", "amber = target")
 _BRIEF_NAMES = TokenStyles("teal draft", f"underlined {Source.NGRAM.label}", "amber target")
-_COLORLESS_NAMES = TokenStyles("draft", Source.NGRAM.label, "target")
+_SHORT_NAMES = TokenStyles("draft", Source.NGRAM.label, "target")
 LINE_END = "⏎"
 _MAX_ROW_CHARACTERS = 2_000
 """Characters of a row; a longer line is continued by the next row."""
@@ -48,7 +48,7 @@ def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
         room: Available cells; colors are named if they fit and are shown.
         drafter: Name of the source other than n-grams.
     """
-    for names in (_NAMES, _BRIEF_NAMES, _COLORLESS_NAMES) if styles is STYLES else (_COLORLESS_NAMES,):
+    for names in (_NAMES, _BRIEF_NAMES, _SHORT_NAMES) if styles is STYLES else (_SHORT_NAMES,):
         entries = zip(names, styles, strict=True)
         found = Content(", ").join(Content.styled(name.format(drafter=drafter), style) for name, style in entries)
         if found.cell_length <= room:

@@ -34,5 +34,5 @@ class ReadoutView(RowsView):
             self.exchange([Row(line) for line in self.lines(*self.size)])
 
     def lines(self, width: int, height: int) -> Sequence[Content]:
-        """Return the lines for so many cells."""
+        """Return the lines for a widget of this size, in cells."""
         raise NotImplementedError

@@ -71,7 +71,7 @@ class LineCompositor(Compositor):
     def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
         """Make a widget within a scroll view taller, without a layout of the screen.
 
-        Its containers grow with it, and what is below it moves. The view has scrolled so many lines; what it scrolls
+        Its containers grow with it, and what is below it moves. The view has scrolled by that many; what it scrolls
         has this height now. Return False where only a layout can do that.
         """
         geometry = self._full_map
