@@ -164,4 +164,5 @@ if sys.platform != "win32":
 
     def _run_again(*flags: str) -> None:
         """Replace this process by a new start of the program with more flags."""
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], *flags])
+        new = [flag for flag in flags if flag not in sys.argv]
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], *new])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,10 @@ from pathlib import Path
 
 from app.core import regular_file
 
+_TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+_TIMED_MESSAGE = re.compile(r"\d{4}-\d\d-\d\d \d\d:")
+_RECENT_S = 5
+"""Earlier messages are about something that did not end the process."""
 MAX_BYTES = 1 << 20
 """A larger log is renamed at the start."""
 
@@ -21,7 +26,7 @@ def logged_to(file: Path) -> Iterator[int]:
     """Append messages of Tandem's loggers to a file; yield its descriptor. Discard them if it cannot be opened."""
     log = _open(file)
     with suppress(OSError):
-        os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {_mark(os.getpid())}".encode())
+        os.write(log, f"{time.strftime(_TIME_FORMAT)} {_mark(os.getpid())}".encode())
     handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
     logging.getLogger("tandem").addHandler(handler)
@@ -48,12 +53,16 @@ def _mark(process: int) -> str:
 
 
 def written_by(process: int, file: Path) -> str:
-    """Return the end of what a process wrote to the log file; "" for nothing."""
+    """Return what a process has written to the log file, without messages of more than a few seconds ago."""
     try:
         text = regular_file.read_bytes(file).decode("utf-8", errors="replace")
     except OSError:
         return ""
-    return text.rpartition(_mark(process))[2] if _mark(process) in text else ""
+    if _mark(process) not in text:
+        return ""
+    oldest = time.strftime(_TIME_FORMAT, time.localtime(time.time() - _RECENT_S))
+    lines = text.rpartition(_mark(process))[2].splitlines(keepends=True)
+    return "".join(line for line in lines if not _TIMED_MESSAGE.match(line) or line >= oldest)
 
 
 @contextmanager

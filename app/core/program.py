@@ -30,7 +30,12 @@ _LONGEST_MESSAGE = 300
 _BUILD_FOLDER = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
 """Folder in which the library was built, in front of a source file."""
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ [\w.]+: ")
-_NOT_A_REASON = re.compile(r"\s*(terminate called|Aborted|Segmentation fault|#\d+|\[New LWP|Fatal Python error|$)")
+_NOT_A_REASON = re.compile(
+    r"\s*(terminate called|Aborted|Segmentation fault|#\d+|\[New LWP|Fatal Python error|$"
+    # llama.cpp writes these when the user stops an answer.
+    r"|graph_compute: .* failed with error 1$|process_ubatch: .* status: 1$"
+    r"|decode: removing |llama_decode: .* ret = 2$)"
+)
 _SHORTAGE = re.compile(r"(?i)(out of|insufficient) (\w+ )?memory|OutOf(Device|Host)Memory|bad_alloc|to allocate")
 _EXCEPTION = re.compile(r"^\s*what\(\): *")
 _ASSERTION = re.compile(r":\d+: ")

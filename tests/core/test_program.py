@@ -99,10 +99,19 @@ def test_an_exit_status_is_described(code: int, how: str, crash: bool) -> None:
             "loading\n/build/ggml-rpc.cpp:511: Remote RPC server crashed or returned malformed response\n",
             "ggml-rpc.cpp:511: Remote RPC server crashed or returned malformed response",
         ),
+        (
+            (
+                "graph_compute: ggml_backend_sched_graph_compute_async failed with error 1\n"
+                "process_ubatch: failed to compute graph, compute status: 1\n"
+                "decode: removing memory module entries for seq_id = 0, pos = [24, +inf)\n"
+                "llama_decode: failed to decode, ret = 2\n"
+            ),
+            "",
+        ),
         ("out of memory\n" + "later\n" * 20, "later"),
         ("", ""),
     ],
-    ids=["exception", "cuda", "abort", "long ago", "silent"],
+    ids=["exception", "cuda", "abort", "stopped", "long ago", "silent"],
 )
 def test_the_reason_of_a_crash_is_found_among_other_lines(output: str, reason: str) -> None:
     assert crash_reason(output) == reason

@@ -1,0 +1,28 @@
+"""The log file tells what a process wrote before it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from app.core.log import logged_to, written_by
+
+
+def test_messages_of_long_ago_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "tandem.log"
+    with logged_to(file) as log:
+        os.write(log, b"2026-01-01 10:00:00,123 tandem.llama: failed to parse grammar\n")
+        logging.getLogger("tandem.llama").error("CUDA error: out of memory")
+        os.write(log, b"ggml-cuda.cu:103: CUDA error\n")
+
+    lines = written_by(os.getpid(), file).splitlines()
+
+    assert [line.rpartition(" tandem.llama: ")[2] for line in lines] == [
+        "CUDA error: out of memory",
+        "ggml-cuda.cu:103: CUDA error",
+    ]
+
+
+def test_a_process_that_wrote_nothing_has_no_text(tmp_path: Path) -> None:
+    assert written_by(1, tmp_path / "tandem.log") == ""
