@@ -45,9 +45,9 @@ _SHADERS = Path.home() / ".cache" / "tandem-test-shaders"
 _ENVIRONMENT = {
     _SHOW: "0,0",
     "MESA_SHADER_CACHE_DIR": os.environ.get("MESA_SHADER_CACHE_DIR", str(_SHADERS)),
-    # Without optimization lavapipe compiles shaders in half the time.
-    "GALLIVM_PERF": "nopt",
 }
+_TINY = {"GALLIVM_PERF": "nopt"}
+"""Setting of Mesa for tiny models: it compiles shaders in half the time and runs them more slowly."""
 
 _TIE = 2.0
 """Most that a logit of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
@@ -62,7 +62,7 @@ _PLACEMENTS = {
     "beside": ("--device", "Vulkan0"),
     "second": ("--device", "Vulkan1"),
     "both": ("--device", _TWO),
-    "partly": ("--device", "Vulkan0", "--gpu-layers", "2"),
+    "partly": ("--device", "Vulkan0", "--gpu-layers", "2", "--flash-attn", "off"),
     "unplanned": ("--device", _TWO, "--fit", "off"),
     "draft in RAM": ("--device", "Vulkan0", "--draft-device", "cpu"),
     "no draft layers": ("--device", "Vulkan1", "--draft-gpu-layers", "0"),
@@ -163,9 +163,9 @@ def finished(*command: str, question: str = "", **environment: str) -> subproces
     )
 
 
-def run(*command: str, question: str = "") -> Any:
+def run(*command: str, question: str = "", **environment: str) -> Any:
     """Return the JSON of each line that a command prints in such a process."""
-    done = finished(*command, question=question)
+    done = finished(*command, question=question, **environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -190,7 +190,7 @@ def test_all_layers_or_some(tandem: Tandem, device: str, layers: str) -> None:
     assert said["timings"]["prompt_ms"] > said["timings"]["first_token_ms"] / 2
 
 
-@pytest.mark.parametrize("flags", [(), ("--kv-type", "q8_0", "--isolate"), ("--flash-attn", "off")])
+@pytest.mark.parametrize("flags", [(), ("--kv-type", "q8_0", "--isolate")])
 def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str, flags: tuple[str, ...]) -> None:
     plain = answer(tandem, "--no-draft", "--device", device, *flags)
     drafted = answer(tandem, *_DRAFTING, "--device", device, *flags)
@@ -203,7 +203,8 @@ def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str, flags:
 @pytest.mark.parametrize("kind", [*_SHARING, *_OTHERS])
 def test_drafts_change_nothing_wherever_both_are(device: str, kind: str, tmp_path: Path) -> None:
     placements = _PLACEMENTS | (_EXPERTS if kind in ("mtp-dense", "mtp-alone") else {})
-    found = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=json.dumps([*placements.values()]))
+    question = json.dumps([*placements.values()])
+    found = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=question, **_TINY)
 
     has_file = not kind.startswith(("mtp-hybrid", "mtp-dense", "chain"))
     for name, result in zip(placements, found, strict=True):
@@ -218,7 +219,7 @@ def test_drafts_change_nothing_wherever_both_are(device: str, kind: str, tmp_pat
 @pytest.mark.parametrize("kind", ["model", "eagle3", "dflash", "gemma4"])
 def test_drafts_change_nothing_on_a_remote_device(endpoint: str, kind: str, tmp_path: Path) -> None:
     question = json.dumps([("--rpc", endpoint), ("--rpc", endpoint, "--device", "RPC0", "--draft-device", "RPC0")])
-    own, named = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=question)
+    own, named = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=question, **_TINY)
 
     assert own["device"] == ("RPC0" if kind in _SHARING else "RPC0, draft on CPU")
     assert named["device"] == "RPC0"
