@@ -83,22 +83,23 @@ async def test_the_next_prompt_is_answered_by_a_new_process(tmp_path: Path) -> N
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import os, sys
-from queue import Full
-from textual.drivers._writer_thread import WriterThread
 import app.ui.app
+from app.ui.terminal.driver import install_driver
+from app.ui.terminal.writer import TerminalWriter
 from tests.ui.fakes import fake_app
 
-def write(self, text):
-    try:
-        self._queue.put(text, timeout=1)
-    except Full:
-        os.write(int(sys.argv[1]), b"held")
-        self._queue.put(text)
+held = TerminalWriter.write
 
-WriterThread.write = write
+def write(self, text):
+    if self._waiting.full():
+        os.write(int(sys.argv[1]), b"held")
+    held(self, text)
+
+TerminalWriter.write = write
 app.ui.app.END_S = 0.1
+install_driver()
 chat, _ = fake_app()
-chat.call_later(lambda: chat.set_interval(0.01, lambda: chat.screen.refresh()))
+chat.call_later(lambda: chat.set_interval(0.01, lambda: chat._driver.write(1000 * "a")))
 chat.run()
 """
 """Draws without an end, and tells when the terminal takes no more."""
