@@ -29,11 +29,11 @@ class Engine(FakeEngine):
         self.says("half an answer")
         return 1
 
-def render(panel):
+def lines(panel, width, height):
     secret = "a local variable"
     return [][1]
 
-ReadoutPanel.render = render
+ReadoutPanel.lines = lines
 app.cli.chat.make_engine = lambda process, receive: Engine(receive)
 raise SystemExit(main(["--pair", "demo"]))
 """
@@ -83,7 +83,7 @@ def test_an_error_of_the_screen_takes_two_lines_and_loses_nothing() -> None:
     ]
     log = log_file().read_text()
     assert "IndexError: list index out of range" in log
-    assert "in render" in log
+    assert "in lines" in log
     assert "a local variable" not in log.replace('secret = "a local variable"', "")
     with closing(sqlite3.connect(conversations_file())) as db:
         assert ("half an answer",) in db.execute("SELECT text FROM messages").fetchall()

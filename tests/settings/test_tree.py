@@ -89,8 +89,8 @@ def test_a_setting_that_may_be_given_several_times() -> None:
 @pytest.mark.parametrize(
     ("name", "raw", "allowed"),
     [
-        ("draft.n_max", 65, "a whole number between 0 and 64"),
-        ("draft.n_max", 2.5, "a whole number between 0 and 64"),
+        ("draft.n_max", 65, "a whole number between 0 and 62"),
+        ("draft.n_max", 2.5, "a whole number between 0 and 62"),
         ("draft.n_max", True, "a whole number"),
         ("draft.p_min", float("nan"), "a number between 0 and 1"),
         ("draft.mode", "fast", "auto or one of fixed, off"),

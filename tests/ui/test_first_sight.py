@@ -17,7 +17,7 @@ from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.transcript.test_text_views import ROUND, says
 
-_WHO = "The draft model guesses"
+_WHO = "The draft model proposes"
 
 
 async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> None:
@@ -46,7 +46,7 @@ async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> No
 
 
 @pytest.mark.parametrize(
-    ("size", "last"), [((40, 24), "f1   all keys"), ((40, 13), "f2   compare"), ((40, 8), "one pass")]
+    ("size", "last"), [((40, 24), "f1   all keys"), ((40, 13), "and come sooner"), ((40, 8), "one pass")]
 )
 async def test_a_small_window_shows_the_beginning_of_the_welcome_text(size: tuple[int, int], last: str) -> None:
     async with open_chat(size=(40, 30)) as chat:
