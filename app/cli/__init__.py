@@ -106,12 +106,16 @@ def _report(error: AppError) -> None:
     """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
     from textwrap import indent
 
-    from app.cli.offers import in_flags
     from app.cli.output import HANG, clear_status, for_reading
+    from app.core.errors import PairError
     from app.core.printable import printable
 
     clear_status()
-    error = in_flags(error)
+    if isinstance(error, PairError):
+        # Offers need the planner of placements, which other errors do not load.
+        from app.cli.offers import in_flags
+
+        error = in_flags(error)
     print(for_reading(f"tandem: {printable(error.message)}", sys.stderr, HANG), file=sys.stderr)
     if error.hint:
         print(for_reading(indent(printable(error.hint), " " * HANG), sys.stderr), file=sys.stderr)

@@ -16,7 +16,7 @@ from app.conversations.message import Message, Prefill
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.auto.curve import CostModel
-from app.engine.auto.measure_costs import Pieces, measure_costs
+from app.engine.auto.measure_costs import PartialMeasurement, measure_costs
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
@@ -115,7 +115,7 @@ class NativePair:
         self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
         self.save_error: OSError | None = None
         """Last error while writing measurements; None if there was none."""
-        self._measured = Pieces()
+        self._measured = PartialMeasurement()
         """Finished pieces of an interrupted measurement."""
         self._params = planned = params
         self._draft_place = params.draft_model
@@ -326,7 +326,7 @@ class NativePair:
         # The estimate included the draft.
         self.info = self._describe(())
         self.memory = stored_measurements.load_statistics(memory_file(self._params))
-        self._measured = Pieces()
+        self._measured = PartialMeasurement()
 
     def use_draft(self, path: Path | None, on_progress: Callable[[str, float], bool]) -> None:
         """Replace the draft; add a notice if the new one cannot be used.
@@ -355,7 +355,7 @@ class NativePair:
             self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
             self.info = self._describe(())
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
-            self._measured = Pieces()
+            self._measured = PartialMeasurement()
 
     def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
@@ -364,7 +364,7 @@ class NativePair:
 
         Without a `budget_ns`, a measurement that was interrupted continues.
         """
-        pieces = self._measured if budget_ns is None else Pieces()
+        pieces = self._measured if budget_ns is None else PartialMeasurement()
         if budget_ns is None:
             budget_ns = MEASURING_NS
             if self.memory is not None and not self.memory.was_slowed and not self.memory.is_estimated:
@@ -387,7 +387,7 @@ class NativePair:
             head=self.drafter if self._draft_cache is None else None,
             pieces=pieces,
         )
-        self._measured = Pieces()
+        self._measured = PartialMeasurement()
         if self.memory is None:
             self.memory = PairStatistics(CostModel(profile))
         else:

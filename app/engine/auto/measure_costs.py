@@ -38,7 +38,7 @@ _MAX_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
-class Pieces:
+class PartialMeasurement:
     """The finished pieces of a measurement, from which an interrupted one continues.
 
     Attributes:
@@ -76,7 +76,7 @@ def measure_costs(
     cancelled: Cancelled = lambda: False,
     passes: int = 1,
     head: DraftSource | None = None,
-    pieces: Pieces | None = None,
+    pieces: PartialMeasurement | None = None,
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
@@ -97,7 +97,7 @@ def measure_costs(
     """
     # No draft is longer than the target can roll back.
     largest = min(len(text), target.n_rollback + 1)
-    pieces = pieces if pieces is not None else Pieces()
+    pieces = pieces if pieces is not None else PartialMeasurement()
     while True:
         strict = pieces.n_slowed < _MAX_ATTEMPTS - 1
         timer = BatchTimer(target, text, clock, budget_ns, cancelled, pieces.shares, strict=strict)
@@ -113,7 +113,7 @@ def _measured(
     largest: int,
     passes: int,
     head: DraftSource | None,
-    pieces: Pieces,
+    pieces: PartialMeasurement,
 ) -> Generator[float, None, CostProfile]:
     """Measure what is not in `pieces` once; raise `SlowedError` if another attempt is worthwhile."""
     single_ns = yield from timer.warm_up(target, pieces.share)

@@ -56,10 +56,10 @@ class ReadoutPanel(ReadoutView):
     def watch_pair(self) -> None:
         self.show()
 
-    def on_readouts(self) -> None:
+    def readouts_changed(self) -> None:
         if self._readouts.doing or self._readouts.live:
             self._earlier = None
-        super().on_readouts()
+        super().readouts_changed()
 
     def lines(self, width: int, height: int) -> Sequence[Content]:
         if self._earlier is not None:

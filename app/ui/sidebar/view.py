@@ -19,13 +19,13 @@ class ReadoutView(RowsView):
         self._readouts = readouts
 
     def on_mount(self) -> None:
-        self._readouts.watch(self.on_readouts)
+        self._readouts.watch(self.readouts_changed)
 
     def on_resize(self) -> None:
         self.show()
 
-    def on_readouts(self) -> None:
-        """Take a change of the readouts."""
+    def readouts_changed(self) -> None:
+        """Draw again after the readouts have changed."""
         self.show()
 
     def show(self) -> None:

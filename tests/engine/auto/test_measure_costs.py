@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CostProfile
-from app.engine.auto.measure_costs import QUICK_ORDER, Pieces, measure_costs
+from app.engine.auto.measure_costs import QUICK_ORDER, PartialMeasurement, measure_costs
 from app.engine.cache import TokenCache
 from tests.fakes import FakeModel, always
 
@@ -200,7 +200,7 @@ def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
 
 
 def test_an_interrupted_measurement_continues_with_the_next_piece() -> None:
-    target, draft, pieces, shares = TimedModel({}, per_cell=1.0), TimedModel({1: 8}), Pieces(), [0.0]
+    target, draft, pieces, shares = TimedModel({}, per_cell=1.0), TimedModel({1: 8}), PartialMeasurement(), [0.0]
     whole, _ = measure(TimedModel({}, per_cell=1.0), TimedModel({1: 8}))
     profile, first = None, 0
 
