@@ -15,7 +15,7 @@ from app.cli.output import ProgressLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import importable, read_file
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Summary
+from app.conversations.tree import StoredConversation, Summary
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.paths import conversations_file
@@ -144,7 +144,7 @@ def import_(args: argparse.Namespace) -> int:
     return int(any(file in args.files for file in failed))
 
 
-def _stored(store: Store, conversations: Sequence[Conversation]) -> tuple[int, int]:
+def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[int, int]:
     """Store new conversations and list all; return how many there are and how many are new."""
     known = store.duplicates(conversations)
     new = [conversation for conversation, there in zip(conversations, known, strict=True) if there is None]

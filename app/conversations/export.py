@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.conversations.message import Role
-from app.conversations.tree import Conversation, Node, State
+from app.conversations.tree import Node, State, StoredConversation
 from app.core.printable import escape_unprintable, printable
 
 FORMAT = "tandem-conversations"
@@ -24,13 +24,13 @@ _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
 _ROLE_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
 
 
-def to_json(conversations: Iterable[Conversation]) -> str:
+def to_json(conversations: Iterable[StoredConversation]) -> str:
     """Return the text of a JSON file."""
     whole = {"format": FORMAT, "version": VERSION, "conversations": [_conversation(each) for each in conversations]}
     return escape_unprintable(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
-def _conversation(conversation: Conversation) -> dict[str, Any]:
+def _conversation(conversation: StoredConversation) -> dict[str, Any]:
     summary = conversation.summary
     return {
         "title": summary.title,
@@ -57,12 +57,12 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def to_markdown(conversations: Iterable[Conversation]) -> str:
+def to_markdown(conversations: Iterable[StoredConversation]) -> str:
     """Return the text of a Markdown file; one conversation follows another."""
     return "\n".join(map(_markdown, conversations))
 
 
-def n_left_out(conversation: Conversation) -> int:
+def n_left_out(conversation: StoredConversation) -> int:
     """Return how many messages of other branches a Markdown file does not have."""
     return len(conversation.tree.nodes) - len(conversation.tree.path)
 
@@ -72,7 +72,7 @@ def unescape_markers(text: str) -> str:
     return _ESCAPED_MARKER.sub(r"<!-- \1", text)
 
 
-def _markdown(conversation: Conversation) -> str:
+def _markdown(conversation: StoredConversation) -> str:
     summary = conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
     title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(summary.title)) or "Conversation"

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.conversations.database import ConversationGoneError, Database
 from app.conversations.message import Role
-from app.conversations.tree import Conversation, Document, Node, State, Summary
+from app.conversations.tree import Document, Node, State, StoredConversation, Summary
 from app.core.printable import printable
 
 SUMMARY = "id, title, named, pinned, created, updated"
@@ -85,7 +85,7 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node) -> int:
     )
 
 
-def insert_conversation(db: sqlite3.Connection, conversation: Conversation) -> int:
+def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation) -> int:
     """Insert a conversation with new ids; returns its own."""
     summary = conversation.summary
     number = insert(
@@ -106,7 +106,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: Conversation) -> i
     return number
 
 
-def find_duplicates(database: Database, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
+def find_duplicates(database: Database, conversations: Iterable[StoredConversation]) -> tuple[int | None, ...]:
     """Map each imported conversation to the id of a stored conversation with all its messages, or None.
 
     Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.

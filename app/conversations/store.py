@@ -33,7 +33,7 @@ from app.conversations.rows import (
 )
 from app.conversations.search import Hit, search
 from app.conversations.titles import one_line, title_of
-from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
+from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
 
 _FORK_SUFFIX = " (fork)"
@@ -104,7 +104,7 @@ class Store:
         )
         return tuple(to_summary(row) for row in rows)
 
-    def load(self, conversation: int) -> Conversation:
+    def load(self, conversation: int) -> StoredConversation:
         """Return a conversation, also a deleted one, with unfinished answers as far as they are on disk."""
         rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
         if not rows:
@@ -119,7 +119,7 @@ class Store:
             # A reply to a message that damage has removed begins a branch.
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
-        return Conversation(to_summary(summary), tree, to_document(settings), unsent_text)
+        return StoredConversation(to_summary(summary), tree, to_document(settings), unsent_text)
 
     def create(self, settings: Document | None = None) -> int:
         """Create an empty conversation; returns its id."""
@@ -297,7 +297,7 @@ class Store:
         title = old.summary.title if old.summary.title.endswith(_FORK_SUFFIX) else f"{old.summary.title}{_FORK_SUFFIX}"
         summary = Summary(0, title, named=True, created=now, updated=now)
         tree = Tree({node.id: node for node in path}, path[-1].id)
-        return self.insert([Conversation(summary, tree, old.settings)])[0]
+        return self.insert([StoredConversation(summary, tree, old.settings)])[0]
 
     def set_stats(self, message: int, stats: Document) -> None:
         """Replace the numbers of a message."""
@@ -310,11 +310,11 @@ class Store:
         """Return conversations that hold every word of the query; cheap enough for every key press."""
         return search(self.database, query, limit)
 
-    def duplicates(self, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
+    def duplicates(self, conversations: Iterable[StoredConversation]) -> tuple[int | None, ...]:
         """Map each imported conversation to the id of a stored conversation with all its messages, or None."""
         return find_duplicates(self.database, conversations)
 
-    def insert(self, conversations: Iterable[Conversation]) -> tuple[int, ...]:
+    def insert(self, conversations: Iterable[StoredConversation]) -> tuple[int, ...]:
         """Insert conversations as new ones, all or none; returns their ids."""
         with self.database.write(durable=True) as db:
             return tuple(insert_conversation(db, conversation) for conversation in conversations)

@@ -192,7 +192,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class StoredConversation:
     """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent."""
 
     summary: Summary

@@ -13,7 +13,7 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.conversation import (
-    Conversation,
+    ChatInput,
     custom_names,
     read_custom_tool,
     read_messages,
@@ -87,7 +87,7 @@ def read_choices(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
     return repeated(read_chat(fields, settings), read_n_choices(fields))
 
 
-def read_conversation(fields: Fields) -> Conversation:
+def read_conversation(fields: Fields) -> ChatInput:
     """Return messages, tools and their choice."""
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:

@@ -34,7 +34,7 @@ CUSTOM_INPUT = "input"
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatInput:
     """Messages, tools and the beginning of an answer; see `arranged` and `read_tool`."""
 
     messages: tuple[Message, ...]
@@ -160,7 +160,7 @@ def custom_input(arguments: str, *, is_cut: bool) -> str:
     return "" if is_cut else arguments
 
 
-def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> Conversation:
+def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> ChatInput:
     """Return the conversation with the tools that `tool_choice` allows, in OpenAI's or Anthropic's format.
 
     Raises:
@@ -194,7 +194,7 @@ def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], 
         tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
     if choice == "required" and not tools:
         raise RequestError(f"tool_choice is {must_call_word}, but there are no tools.", param="tool_choice")
-    return Conversation(shown, prefill, tuple(tools), must_call=choice == "required", one_call=one_call)
+    return ChatInput(shown, prefill, tuple(tools), must_call=choice == "required", one_call=one_call)
 
 
 def _named(tool: Fields) -> str:
@@ -234,7 +234,7 @@ def _read_calls(message: Fields) -> Iterator[ToolCall]:
 
 
 def request_for(
-    conversation: Conversation, settings: ChatSettings, guidance: Guidance, thinking: Thinking = AS_TRAINED
+    conversation: ChatInput, settings: ChatSettings, guidance: Guidance, thinking: Thinking = AS_TRAINED
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token."""
     if guidance.has_grammar or conversation.must_call:

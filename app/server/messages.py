@@ -15,7 +15,7 @@ from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgres
 from app.server.chat import with_answer_fields
 from app.server.content import content_text, part_text, result_text
 from app.server.conversation import (
-    Conversation,
+    ChatInput,
     arguments_of,
     new_call_id,
     read_tool,
@@ -57,7 +57,7 @@ def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     return request_for(_read_conversation(fields), settings, Guidance(), settings.thinking)
 
 
-def _read_conversation(fields: Fields) -> Conversation:
+def _read_conversation(fields: Fields) -> ChatInput:
     system = content_text(fields, "system")
     messages = [Message(Role.SYSTEM, system)] if system else []
     for message in fields.objects("messages"):

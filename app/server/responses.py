@@ -13,7 +13,7 @@ from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgres
 from app.server.chat import as_logprob, with_answer_fields
 from app.server.content import content_text, result_text
 from app.server.conversation import (
-    Conversation,
+    ChatInput,
     arguments_of,
     custom_arguments,
     custom_names,
@@ -83,7 +83,7 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     return replace(request, n_top=n_top if wants_top else None)
 
 
-def _read_conversation(fields: Fields) -> Conversation:
+def _read_conversation(fields: Fields) -> ChatInput:
     messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
     value = fields.raw("input")
     if isinstance(value, str):

@@ -25,7 +25,7 @@ FrequentEvent = LoadProgress | Measuring | PromptProgress | Step
 
 
 @dataclass(slots=True)
-class Batch:
+class EventBatch:
     """Frequent events as one: all their text, the latest of their numbers."""
 
     latest: FrequentEvent
@@ -59,7 +59,7 @@ class EventHandler(Protocol):
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to a request of this handler."""
 
-    async def show(self, batch: Batch) -> None:
+    async def show(self, batch: EventBatch) -> None:
         """Show text and progress."""
 
     async def handle(self, event: Event) -> None:
@@ -138,17 +138,17 @@ class EventQueue:
         """Drop all events from now on."""
         self.closed, self._wake = True, None
 
-    def drain(self, expects: Callable[[Event], bool]) -> Iterator[Batch | Event]:
+    def drain(self, expects: Callable[[Event], bool]) -> Iterator[EventBatch | Event]:
         """Yield expected events, oldest first, with frequent ones that follow each other as one batch; drop others."""
         # First, so that an event that arrives meanwhile wakes the screen again.
         self._woken = False
-        batch: Batch | None = None
+        batch: EventBatch | None = None
         while self._events and not self.closed:
             event = self._events.popleft()
             if not expects(event):
                 continue
             if isinstance(event, FrequentEvent):
-                batch = batch or Batch(event)
+                batch = batch or EventBatch(event)
                 batch.add(event)
                 continue
             if batch is not None:
@@ -169,7 +169,7 @@ class EventQueue:
         """Handle all queued events at once: one layout instead of one per token."""
         try:
             for event in self.drain(lambda event: self._handler_of(event).expects(event)):
-                if isinstance(event, Batch):
+                if isinstance(event, EventBatch):
                     await self._handler_of(event.latest).show(event)
                 else:
                     await self._handler_of(event).handle(event)

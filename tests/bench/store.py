@@ -18,7 +18,7 @@ from app.conversations.export import to_json
 from app.conversations.importing import read_file
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Tree
+from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 
 _MESSAGES = 10_000
 _WORDS = 80
@@ -56,7 +56,7 @@ def main() -> None:
         store.close()
 
 
-def _conversation(random_: random.Random) -> Conversation:
+def _conversation(random_: random.Random) -> StoredConversation:
     vocabulary = ["the", "quick", "sort", "quicksort", "list", "of", "a", "東京"]
     vocabulary += [
         "".join(random_.choices("abcdefghijklmnopqrstuvwxyz", k=random_.randint(3, 10))) for _ in range(3000)
@@ -68,7 +68,7 @@ def _conversation(random_: random.Random) -> Conversation:
         role = Role.USER if number % 2 else Role.ASSISTANT
         stats = {} if number % 2 else {"predicted_n": 80, "acceptance": 0.7, "tokens_per_s": 51.5}
         nodes[number] = Node(number, number - 1 or None, role, text, "", State.COMPLETE, float(number), stats)
-    return Conversation(Summary(0, "Long"), Tree(nodes, _MESSAGES))
+    return StoredConversation(Summary(0, "Long"), Tree(nodes, _MESSAGES))
 
 
 def _journal(store: Store, conversation: int) -> None:

@@ -11,20 +11,20 @@ import pytest
 
 from app.conversations.importing import read_file
 from app.conversations.message import Role
-from app.conversations.tree import Conversation
+from app.conversations.tree import StoredConversation
 from app.core.errors import AppError
 
 NOON = 1_772_445_600.0
 """2026-03-02T10:00:00Z."""
 
 
-def read(tmp_path: Path, raw: object, name: str = "x.json") -> tuple[Conversation, ...]:
+def read(tmp_path: Path, raw: object, name: str = "x.json") -> tuple[StoredConversation, ...]:
     file = tmp_path / name
     file.write_text(raw if isinstance(raw, str) else json.dumps(raw), encoding="utf-8")
     return read_file(file, now=0.0)
 
 
-def path_of(conversation: Conversation) -> list[tuple[str, str]]:
+def path_of(conversation: StoredConversation) -> list[tuple[str, str]]:
     return [(node.role.value, node.text) for node in conversation.tree.path]
 
 

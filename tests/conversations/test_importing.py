@@ -18,7 +18,7 @@ from app.conversations.export import FORMAT, to_json, to_markdown
 from app.conversations.importing import read_file
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Tree
+from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 from app.core.errors import AppError
 from app.core.printable import printable
 
@@ -38,7 +38,7 @@ NODES = (
     Node(8, None, Role.USER, "Why, edited?", created=4.0),
     Node(9, 7, Role.USER, "## You\nsaid", created=5.0),
 )
-SAMPLE = Conversation(
+SAMPLE = StoredConversation(
     Summary(0, "Light --> and *dark*", named=True, pinned=True, created=1.0, updated=6.0),
     Tree({node.id: node for node in NODES}, 9),
     {"system": "Be brief.", "sampling": {"temperature": 0.5}},
@@ -46,7 +46,7 @@ SAMPLE = Conversation(
 )
 
 
-def read(text: str, name: str = "x.md") -> Conversation:
+def read(text: str, name: str = "x.md") -> StoredConversation:
     """Import the one conversation of a file with this text."""
     with TemporaryDirectory() as folder:
         file = Path(folder, name)
@@ -87,7 +87,7 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
         n: Node(n, n - 1 or None, Role.ASSISTANT, printable(text), printable(thought))
         for n, (text, thought) in enumerate(texts, 1)
     }
-    whole = Conversation(Summary(0, "t"), Tree(nodes, len(texts)))
+    whole = StoredConversation(Summary(0, "t"), Tree(nodes, len(texts)))
     path = read(to_markdown([whole])).tree.path
 
     assert [(n.text, n.reasoning) for n in path] == [
@@ -97,13 +97,13 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
 
 def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     store = Store(tmp_path / "conversations.db")
-    wrong = Conversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2))
+    wrong = StoredConversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2))
     with pytest.raises(KeyError):
         store.insert([SAMPLE, wrong])
     assert store.summaries() == ()
 
     writing = replace(NODES[0], state=State.WRITING)
-    (number,) = store.insert([Conversation(Summary(0, "w"), Tree({3: writing}, 3))])
+    (number,) = store.insert([StoredConversation(Summary(0, "w"), Tree({3: writing}, 3))])
     assert store.load(number).tree.path[0].state is State.CUT
     store.close()
 
@@ -318,11 +318,11 @@ def test_only_regular_files_are_read(tmp_path: Path, name: str, reason: str) -> 
 # Duplicates
 
 
-def conversation(*texts: str) -> Conversation:
+def conversation(*texts: str) -> StoredConversation:
     """A chain of messages, a prompt first."""
     roles = (Role.USER, Role.ASSISTANT)
     nodes = {n: Node(n, n - 1 or None, roles[(n - 1) % 2], text) for n, text in enumerate(texts, 1)}
-    return Conversation(Summary(0, "A title"), Tree(nodes, len(texts) or None))
+    return StoredConversation(Summary(0, "A title"), Tree(nodes, len(texts) or None))
 
 
 GREETING = conversation("Hi", "Hello!")
@@ -346,7 +346,7 @@ BRANCHED = replace(GREETING, tree=REGENERATED)
     ],
 )
 def test_a_conversation_is_a_duplicate_if_a_stored_one_has_all_its_messages(
-    stored: Conversation, imported: Conversation, is_known: bool
+    stored: StoredConversation, imported: StoredConversation, is_known: bool
 ) -> None:
     store = Store()
     assert store.duplicates([imported]) == (None,)
@@ -382,7 +382,7 @@ def fill(store: Store, said: list[tuple[int, str, str, State, dict[str, object]]
     return conversation
 
 
-def without_ids(conversation: Conversation) -> tuple[object, ...]:
+def without_ids(conversation: StoredConversation) -> tuple[object, ...]:
     """Return an export without ids and states that belong to one store."""
     tree = conversation.tree
     places: dict[int | None, int | None] = {None: None} | {old: new for new, old in enumerate(tree.nodes)}

@@ -19,7 +19,7 @@ from app.conversations.database import damage_mark
 from app.conversations.message import Role
 from app.conversations.opening import back_up_daily, check_file
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Tree
+from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
 from tests.conversations.stores import exchange
 
@@ -198,7 +198,7 @@ def test_a_damaged_backup_is_ignored(file: Path, backup: Path) -> None:
 def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
     with closing(Store(file)) as store:
         nodes = {n: Node(n, n - 1 or None, Role.USER, f"{n} " + "words " * 100) for n in range(1, 301)}
-        (number,) = store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 300))])
+        (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree(nodes, 300))])
     with file.open("r+b") as out:
         for page in range(20, file.stat().st_size // _PAGE):
             out.seek(page * _PAGE)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.conversations.message import Role
 from app.conversations.search import Hit, excerpt
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Tree
+from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 
 
 def talk(store: Store, *texts: str) -> int:
@@ -141,7 +141,7 @@ def test_an_excerpt_is_cut_at_words_around_the_first_hit() -> None:
 def test_a_search_over_ten_thousand_messages_takes_less_than_100_ms() -> None:
     nodes = {n: Node(n, n - 1 or None, Role.USER, f"message {n} tells of trains") for n in range(1, 10_001)}
     store = Store()
-    store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 10_000))])
+    store.insert([StoredConversation(Summary(0, "Long"), Tree(nodes, 10_000))])
     for query in ("trains", "message 9999", "tr", "nothing"):
         times = []
         for _ in range(3):

@@ -19,7 +19,7 @@ from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
-from app.ui.event_queue import Batch, EventQueue, IdleCore, delay_after
+from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
@@ -72,7 +72,7 @@ def test_single_events_wake_the_screen_once() -> None:
     thread.join()
     assert len(woken) == 1
     first, *others = bridge.drain(lambda _: True)
-    assert isinstance(first, Batch)
+    assert isinstance(first, EventBatch)
     assert others == events[1:]
     bridge(LoadProgress("target", 0.6))
     assert len(woken) == 1
@@ -85,10 +85,10 @@ def test_steps_are_joined_and_the_order_is_kept() -> None:
     for event in (step("a"), step("b"), Notice("between"), step("c")):
         bridge(event)
     before, notice, after = bridge.drain(lambda _: True)
-    assert isinstance(before, Batch)
+    assert isinstance(before, EventBatch)
     assert [segment.text for segment in before.segments] == ["a", "b"]
     assert notice == Notice("between")
-    assert isinstance(after, Batch)
+    assert isinstance(after, EventBatch)
     assert [segment.text for segment in after.segments] == ["c"]
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from app.conversations.importing import checks, json_exports, markdown
-from app.conversations.tree import Conversation
+from app.conversations.tree import StoredConversation
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import file_errors, is_file, is_folder, marked_encoding, read_bytes
@@ -35,7 +35,7 @@ def importable(path: Path) -> list[Path]:
     return found
 
 
-def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
+def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation, ...]:
     """Read a Markdown or JSON file, told apart by its name. Raises AppError.
 
     `now` is the time of messages without one, in seconds since 1970.

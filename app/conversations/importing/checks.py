@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from app.conversations.rows import ROLES, STATES, dump, storable
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import Conversation, Document, Node, Summary, Tree
+from app.conversations.tree import Document, Node, StoredConversation, Summary, Tree
 from app.core.printable import printable
 
 _LAST_SECOND = 32_503_679_999.0
@@ -20,7 +20,7 @@ def refuse(reason: str) -> NoReturn:
     raise ValueError(reason)
 
 
-def conversation(raw: dict[str, Any], now: float) -> Conversation:
+def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
     """Return a checked conversation; `now` is the time of messages without one. Raises ValueError with the reason."""
     nodes: dict[int, Node] = {}
     numbers: dict[Any, int] = {}
@@ -42,7 +42,7 @@ def conversation(raw: dict[str, Any], now: float) -> Conversation:
     updated = _time(raw.get("updated"), created)
     summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
     settings = _document(raw.get("settings"), "settings")
-    return Conversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"))
+    return StoredConversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"))
 
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:

@@ -139,7 +139,7 @@ class ChatBase(Screen[None]):
         if answers and self.panel.display:
             self._show_numbers(answers[-1])
 
-    @on(MessageView.Chosen)
+    @on(MessageView.SelectionChanged)
     def _show_chosen(self) -> None:
         """Show the numbers and the branches of the chosen message; another one may be chosen already."""
         chosen = self.messages.chosen

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from app.conversations.message import Role
-from app.conversations.tree import Conversation
+from app.conversations.tree import StoredConversation
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
@@ -159,7 +159,7 @@ def _new_file(title: str) -> Path:
     )
 
 
-def _write(conversation: Conversation, file: Path) -> str:
+def _write(conversation: StoredConversation, file: Path) -> str:
     """Write a conversation; return a sentence about it. The disk may be slow."""
     from app.conversations.export import n_left_out, to_json, to_markdown
 

@@ -41,7 +41,7 @@ class Inspector(Widget):
         self.drafter = Source.MODEL.label
         """Name of the source other than n-grams."""
 
-    class Selected(Message):
+    class StepSelected(Message):
         """The user chose a step; its tokens should be marked in the text."""
 
     def on_resize(self) -> None:
@@ -71,7 +71,7 @@ class Inspector(Widget):
         """Go to later steps, or to earlier ones if negative; at the newest, stay with it."""
         self._newer = max(0, min(self._newer - by, len(self.steps) - 1))
         self._show()
-        self.post_message(self.Selected())
+        self.post_message(self.StepSelected())
 
     def select(self, index: int) -> None:
         """Choose a step by its index, the oldest first."""

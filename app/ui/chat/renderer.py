@@ -15,7 +15,7 @@ from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
 from app.ui.commands import COMMANDS
-from app.ui.event_queue import Batch
+from app.ui.event_queue import EventBatch
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
@@ -168,7 +168,7 @@ class Renderer:
         self._note_activity()
         self._session.save_due(next_s)
 
-    async def show(self, batch: Batch) -> None:
+    async def show(self, batch: EventBatch) -> None:
         screen = self._screen
         # A pair may be loaded again for a comparison, which shows that itself.
         is_here = self._session.answered_elsewhere is None

@@ -22,7 +22,7 @@ from app.ui.base_screen import SubScreen
 from app.ui.chat.renderer import with_keys
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
-from app.ui.event_queue import Batch, EventHandler
+from app.ui.event_queue import EventBatch, EventHandler
 from app.ui.key_names import key
 from app.ui.models.fit_options import NoRoomError
 from app.ui.text import percent
@@ -165,7 +165,7 @@ class CompareScreen(SubScreen[None]):
     def rest(self, next_s: float) -> None:
         pass
 
-    async def show(self, batch: Batch) -> None:
+    async def show(self, batch: EventBatch) -> None:
         is_warm_up = self._turn.round == WARM_UP
         turn = "warming up" if is_warm_up else f"run {self._turn.round} of {self._goal}"
         activity = f"{turn}, {shown_name(self._turn.side)}"

@@ -67,7 +67,7 @@ class ConversationPicker(Vertical):
         message: int | None = None
         words: tuple[str, ...] = ()
 
-    class Changed(Message):
+    class DeletedOrRestored(Message):
         """Conversations were deleted or restored."""
 
     def __init__(self, library: Library, placeholder: str, *, select_at_once: bool = False) -> None:
@@ -154,14 +154,14 @@ class ConversationPicker(Vertical):
             title = f'"{printable(row.summary.title)}"' if row.summary.title else "it"
             back = key("found.undelete", "ctrl+_")
             self.post_message(Hint.Requested(f"Deleted {title}; {back} restores it."))
-            self.post_message(self.Changed())
+            self.post_message(self.DeletedOrRestored())
 
     def action_undelete(self) -> None:
         conversation = self._library.undelete()
         if conversation is not None:
             self.post_message(Hint.Requested(""))
             self.show(conversation)
-            self.post_message(self.Changed())
+            self.post_message(self.DeletedOrRestored())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys without effect; disable them while a title is edited."""

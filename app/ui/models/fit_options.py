@@ -66,12 +66,12 @@ class FitOptionList(VerticalGroup, can_focus=True):
     """All options. A digit takes one; other characters go to the prompt."""
 
     @dataclass
-    class Selected(Message):
+    class OptionTaken(Message):
         option: FitOption
         request: LoadRequest
 
     @dataclass
-    class Left(Message):
+    class Dismissed(Message):
         """The user went back to the prompt and typed `text`."""
 
         text: str
@@ -93,9 +93,9 @@ class FitOptionList(VerticalGroup, can_focus=True):
         if event.key in self._by_key:
             _take(self, self._by_key[event.key])
         elif event.key == "escape":
-            self.post_message(self.Left(""))
+            self.post_message(self.Dismissed(""))
         elif event.character is not None and event.is_printable:
-            self.post_message(self.Left(event.character))
+            self.post_message(self.Dismissed(event.character))
         else:
             return
         event.stop()
@@ -106,6 +106,6 @@ def _take(widget: Widget, option: FitOption) -> None:
     if option.apply is None:
         return
     try:
-        widget.post_message(FitOptionList.Selected(option, option.apply()))
+        widget.post_message(FitOptionList.OptionTaken(option, option.apply()))
     except AppError as error:
         widget.post_message(Hint.Requested(error.sentences))

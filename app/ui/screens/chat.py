@@ -165,7 +165,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         self.prompt.focus()
         await self.open_found(event)
 
-    async def on_conversation_picker_changed(self) -> None:
+    async def on_conversation_picker_deleted_or_restored(self) -> None:
         self.session.drop_deleted()
         await self.open_conversation(None)
 
@@ -229,8 +229,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
 
             self.app.push_screen(CompareScreen(self.session.engine, what, self.route_events))
 
-    @on(FitOptionList.Selected)
-    async def _take_option(self, event: FitOptionList.Selected) -> None:
+    @on(FitOptionList.OptionTaken)
+    async def _take_option(self, event: FitOptionList.OptionTaken) -> None:
         self.prompt.focus()
         await self.messages.notice(f"Applied: {event.option.offer.what}.")
         await self.load_pair(event.request)
@@ -245,8 +245,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         self.session.load(choice.loader, choice.title, waits=not choice.stops)
         await self.renderer.render()
 
-    @on(FitOptionList.Left)
-    def _leave_options(self, event: FitOptionList.Left) -> None:
+    @on(FitOptionList.Dismissed)
+    def _leave_options(self, event: FitOptionList.Dismissed) -> None:
         self.prompt.focus()
         self.prompt.insert(event.text)
 
@@ -267,7 +267,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         if self.session.phase is not Phase.ANSWERING:
             self._mark_step()
 
-    @on(Inspector.Selected)
+    @on(Inspector.StepSelected)
     def _mark_step(self) -> None:
         """Mark the chosen step in the text of the last answer."""
         answer, index = self.messages.answer, self.inspector.index

@@ -50,7 +50,7 @@ class MessageView(VerticalGroup, can_focus=True):
         message_view: MessageView
         requested: str
 
-    class Chosen(Message):
+    class SelectionChanged(Message):
         """Another message was selected, or none."""
 
     def __init__(self, speaker: str, node: Node | None) -> None:
@@ -97,7 +97,7 @@ class MessageView(VerticalGroup, can_focus=True):
     def choose(self, chosen: bool, *, focus: bool = True) -> None:
         """Select the message and perhaps focus it, or deselect it."""
         if chosen or self.has_class("-chosen"):
-            self.post_message(self.Chosen())
+            self.post_message(self.SelectionChanged())
         self.set_class(chosen, "-chosen")
         if chosen and focus:
             self.screen.set_focus(self, scroll_visible=False)

@@ -10,7 +10,7 @@ from textual import events
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Tree
+from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 from app.ui.transcript.message_view import MessageView
 from tests.ui.chat_driver import Chat, open_chat
 
@@ -28,7 +28,7 @@ def _text(n: int) -> str:
 async def long_chat(nodes: list[Node], size: tuple[int, int] = (80, 24)) -> AsyncIterator[Chat]:
     """A chat that has opened a conversation."""
     store = Store()
-    (number,) = store.insert([Conversation(Summary(0, "Long"), Tree({n.id: n for n in nodes}, nodes[-1].id))])
+    (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree({n.id: n for n in nodes}, nodes[-1].id))])
     async with open_chat(store=lambda: store, size=size) as chat:
         await chat.screen.open_conversation(number)
         await chat.until(lambda: chat.screen.messages.max_scroll_y > 0)

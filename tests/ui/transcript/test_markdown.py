@@ -9,7 +9,7 @@ from textual.selection import SELECT_ALL
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, Summary, Tree
+from app.conversations.tree import Node, StoredConversation, Summary, Tree
 from app.ui.reading.document import MarkdownDocument
 from app.ui.transcript import parts
 from app.ui.transcript.parts import ModelMarkdown
@@ -83,7 +83,7 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
     answer = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
     store = Store()
     nodes = {1: Node(1, None, Role.USER, "go"), 2: Node(2, 1, Role.ASSISTANT, answer)}
-    (number,) = store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 2))])
+    (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree(nodes, 2))])
     typed: list[str] = []
     async with open_chat(store=lambda: store) as chat:
         append = MarkdownDocument.append
