@@ -293,11 +293,11 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
     single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if kinds := [source for source in sources if not source.is_free]:
-        start, name = costs.draft_start_ns(0), kinds[0].label
-        what, ns = ("block of drafted tokens", start) if start > draft else ("drafted token", draft)
+        kind = kinds[0]
+        what, ns = ("block of drafted tokens", costs.draft_start_ns(0)) if kind.is_block else ("drafted token", draft)
         lines.append(f"A {what} costs {ns / 1e6:.1f} ms, {ns / single:.2f}× a token without draft.")
-        off = drafter_off(costs, kinds[0])
-        lines.append(sentence(off) if off else f"{capitalized(name)}: {_at_best(costs, draft)}")
+        off = drafter_off(costs, kind)
+        lines.append(sentence(off) if off else f"{capitalized(kind.label)}: {_at_best(costs, draft)}")
     if Source.NGRAM in sources:
         if ceiling(costs, 0, MAX_DRAFT, 0.0) > MIN_GAIN:
             lines.append(f"N-gram: {_at_best(costs, 0.0)}")

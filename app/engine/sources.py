@@ -20,6 +20,7 @@ class Source(StrEnum):
         brief: Name in a narrow column.
         file_name: Pattern in the name of a file that has only these layers; None if no name tells.
         is_free: Whether a draft takes next to no time, because no model computes it.
+        is_block: Whether one computation drafts all tokens.
     """
 
     label: str
@@ -27,21 +28,29 @@ class Source(StrEnum):
     brief: str
     file_name: str | None
     is_free: bool
+    is_block: bool
 
     def __new__(
-        cls, value: str, with_article: str = "", brief: str = "", file_name: str | None = None, is_free: bool = False
+        cls,
+        value: str,
+        with_article: str = "",
+        brief: str = "",
+        file_name: str | None = None,
+        is_free: bool = False,
+        is_block: bool = False,
     ) -> Source:
         self = str.__new__(cls, value)
         self._value_ = value
         self.with_article, self.label = with_article, with_article.partition(" ")[2]
-        self.brief, self.file_name, self.is_free = brief, file_name, is_free
+        self.brief, self.file_name = brief, file_name
+        self.is_free, self.is_block = is_free, is_block
         return self
 
     MODEL = "model", "a draft model", "model"
     # Later in a name, "mtp" usually marks a whole model with that layer.
     MTP = "mtp", "an MTP layer", "MTP", r"(^|/)mtp[/._-]"
     EAGLE3 = "eagle3", "an EAGLE-3 head", "EAGLE-3", r"(^|[/._-])eagle-?3?([/._-]|$)"
-    DFLASH = "dflash", "a DFlash block", "DFlash", r"(^|[/._-])(dflash2?|dspark)([/._-]|$)"
+    DFLASH = "dflash", "a DFlash block", "DFlash", r"(^|[/._-])(dflash2?|dspark)([/._-]|$)", False, True
     NGRAM = "ngram", "an n-gram", "n-gram", None, True
 
     @property

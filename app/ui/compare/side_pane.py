@@ -110,6 +110,10 @@ class FollowedText(VerticalScroll, can_focus=False):
     def on_resize(self) -> None:
         self.scroll_to_end()
 
+    def watch_virtual_size(self) -> None:
+        # Text that grows inside resizes the parts, not this widget.
+        self.scroll_to_end()
+
     def scroll_to_end(self) -> None:
         if self.follows:
             self.scroll_end(animate=False)
@@ -170,8 +174,6 @@ class SidePane(Vertical):
             if text:
                 self._texts[is_reasoning] += text
                 part.append(text)
-        if segments:
-            self.body.scroll_to_end()
 
     def end(self, run: Run) -> None:
         """Show the counters of a finished run, and why its text stops."""
