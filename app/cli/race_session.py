@@ -14,7 +14,6 @@ from app import __version__
 from app.cli.loading import pair_params
 from app.cli.options import Options
 from app.cli.output import LOADING, ProgressLine
-from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
@@ -24,6 +23,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.hardware import machine as hardware
@@ -156,7 +156,7 @@ class RaceStatus:
             case PromptProgress():
                 return f"{self._side}: {event.line()}"
             case Step():
-                return f"{self._side}: {pace(event.stats)}"
+                return f"{self._side}: {AnswerNumbers.of(event.stats, event.drafting).pace}"
         return ""
 
 

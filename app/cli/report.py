@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.conversations.message import repeated
-from app.engine.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
+from app.engine.drafting_report import NO_DRAFT, why_undrafted
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
@@ -19,8 +19,7 @@ _TENTH_S = 0.095
 
 def summary(event: Finished, pair: PairInfo) -> str:
     """Return one line: tokens, speed, speedup, acceptance and TTFT, as far as measured."""
-    stats = event.stats
-    parts = [pace(stats) + _drafts(event), _first_token(stats)]
+    parts = [event.numbers.pace + _drafts(event), _first_token(event.stats)]
     line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
     longer = why_no_longer(pair) if event.at_limit else "--ctx"
     endings = {
@@ -32,19 +31,13 @@ def summary(event: Finished, pair: PairInfo) -> str:
     return line + endings.get(event.reason, "")
 
 
-def pace(stats: GenerationStats) -> str:
-    """Return the token count, and the speed if more than one token was generated."""
-    tokens, speed = f"{stats.predicted_n:,} token{'s' if stats.predicted_n != 1 else ''}", stats.tokens_per_second
-    return f"{tokens}, {rate(speed)}" if speed is not None else tokens
-
-
 def _drafts(event: Finished) -> str:
     """Return speedup, acceptance and tokens per step; "" if nothing was drafted."""
-    stats, gain = event.stats, speedup_of(event.stats, event.drafting)
-    if not stats.draft_n or stats.mean_accepted_length is None:
+    numbers = event.numbers
+    if numbers.per_step is None:
         return ""
-    drafts = f"{accepted(stats.draft_n_accepted, stats.draft_n)}, {stats.mean_accepted_length:.1f} tokens per step"
-    return f", {gain} ({drafts})" if gain is not None else f" ({drafts})"
+    drafts = f"({numbers.accepted}, {numbers.per_step:.1f} tokens per step)"
+    return f", {numbers.speedup} {drafts}" if numbers.speedup is not None else f" {drafts}"
 
 
 def _undrafted(event: Finished) -> str:
@@ -69,7 +62,7 @@ def _first_token(stats: GenerationStats) -> str:
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
     """Return the answer with every number; `timings` has llama-server's names."""
     stats = event.stats
-    params, gain = event.plan.draft_params, speedup_of(stats, event.drafting)
+    params, gain = event.plan.draft_params, event.numbers.speedup
     return {
         "text": event.text,
         "reasoning": event.reasoning,

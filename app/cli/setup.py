@@ -14,7 +14,6 @@ from app.cli.offers import in_flags
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.pairs_check import LABEL, check_lines, current_file_offered
-from app.cli.report import pace
 from app.cli.streams import cancel_on_interrupt
 from app.conversations.message import Message, Role
 from app.core.errors import (
@@ -313,7 +312,7 @@ def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
                 if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
                     fix = "Choose another quantization or another model."
                     raise PairError("The pair loads but its answer is empty.", fix)
-                return ". ".join(part.rstrip(".") for part in (pace(event.stats), *notices))
+                return ". ".join(part.rstrip(".") for part in (event.numbers.pace, *notices))
     finally:
         loaded.close()
     raise AssertionError

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from app.conversations.message import UNKNOWN, Compaction, Ending, Message, Role, compaction_in, ending_in
+from app.engine.answer_numbers import AnswerNumbers
 
 Document = Mapping[str, Any]
 """A small JSON object: the settings of a conversation or the numbers of an answer."""
@@ -66,6 +67,11 @@ class Node:
         """Name of the target model that wrote an answer; "" if unknown."""
         name = self.stats.get("target") if self.role is Role.ASSISTANT else None
         return name[:_LONGEST_NAME] if isinstance(name, str) else ""
+
+    @property
+    def numbers(self) -> AnswerNumbers:
+        """The measurements of an answer."""
+        return AnswerNumbers.read(self.stats)
 
     @property
     def compaction(self) -> Compaction | None:

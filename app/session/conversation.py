@@ -15,7 +15,7 @@ from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.library import Library
-from app.session.turn import Outcome, Turn, answer_numbers, counts
+from app.session.turn import Outcome, Turn, counts
 from app.worker.events import Finished
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Conversation:
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
-        stats = {**ending.numbers, **answer_numbers(event), **self._models()}
+        stats = {**ending.numbers, **event.numbers.document, **self._models()}
         return self._end(_STATE_BY_REASON[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:

@@ -3,56 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from app.conversations.message import Ending, Role
 from app.conversations.tree import Node, State
-from app.engine.drafting_report import speedup_of
-from app.engine.stats import GenerationStats
-from app.engine.types import DraftingStatus
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-from app.worker.events import Finished
-
-_COUNTER_NAMES = (
-    "prompt_n",
-    "cache_n",
-    "predicted_n",
-    "predicted_per_second",
-    "tokens_per_second",
-    "reading_per_second",
-    "draft_n",
-    "draft_n_accepted",
-    "mean_accepted_length",
-)
-_TIME_FIELDS = ("first_token", "predicted")
-
-
-def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[str, Any]:
-    """Return the counters of a running or finished answer as JSON values; None for those that were not measured."""
-    gain = speedup_of(stats, drafting)
-    return {
-        **{name: getattr(stats, name) for name in _COUNTER_NAMES},
-        **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIME_FIELDS},
-        "acceptance": stats.acceptance_rate,
-        "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
-        "drafter": drafting.drafter if drafting is not None else None,
-        "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
-        "speedup": gain.ratio if gain is not None else None,
-        "speedup_measured": gain.measured if gain is not None else None,
-        "verdict": gain.verdict or None if gain is not None else None,
-    }
-
-
-def answer_numbers(event: Finished) -> dict[str, Any]:
-    """Return the numbers as JSON values; those that were not measured are left out."""
-    found = {
-        **counters(event.stats, event.drafting),
-        "mode": event.plan.mode,
-        "drafter": event.plan.drafter,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
 
 _COUNTED_STATES = (State.COMPLETE, State.STOPPED, State.CUT)
 

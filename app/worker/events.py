@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from app.core.errors import AppError
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import nothing_fixed
 from app.engine.events import PromptProgress as PromptProgress
 from app.engine.events import Step as Step
@@ -109,6 +110,10 @@ class Finished:
     at_limit: bool = False
     lost: str = ""
     stop: str = ""
+
+    @property
+    def numbers(self) -> AnswerNumbers:
+        return AnswerNumbers.of(self.stats, self.drafting, self.plan.drafter, self.plan.mode)
 
     @property
     def why_undrafted(self) -> str:

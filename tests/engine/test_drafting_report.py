@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.cli.report import as_json, summary
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import (
     BRIEF,
     FEWEST_DRAFTED,
@@ -22,8 +23,6 @@ from app.engine.drafting_report import (
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
-from app.session.turn import answer_numbers
-from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR, STATS
@@ -45,8 +44,7 @@ def views(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, st
     live.measured(stats, status, live=False)
     return {
         "side panel": shown(live),
-        "one line": in_a_line(of_counters(stats, status)),
-        "stored line": in_a_line(of_document(answer_numbers(ended))),
+        "stored line": str(AnswerNumbers.read(ended.numbers.document)),
         "run": summary(ended, PAIR),
     }
 
@@ -100,7 +98,7 @@ def test_scripts_get_a_verdict_only_with_a_measured_speedup(
     ended = finished(stats, status)
 
     assert as_json(ended, PAIR, [])["speculation"]["verdict"] == verdict
-    assert answer_numbers(ended).get("verdict", "") == (verdict or "")
+    assert ended.numbers.document.get("verdict", "") == (verdict or "")
 
 
 def test_scripts_get_whether_the_speedup_was_measured() -> None:
@@ -108,18 +106,6 @@ def test_scripts_get_whether_the_speedup_was_measured() -> None:
         result = as_json(finished(STATS, status), PAIR, [])["speculation"]
 
         assert (result["speedup"], result["speedup_measured"]) == (3.14, status.measured)
-
-
-def test_an_answer_stored_by_an_earlier_version_has_an_estimated_speedup() -> None:
-    old = answer_numbers(finished(STATS, WON))
-    del old["speedup_measured"]
-
-    assert of_document(old).speedup == Speedup(3.14, measured=False)
-
-
-def test_the_speed_without_drafts_is_shown_only_if_measured() -> None:
-    assert of_counters(STATS, replace(WON, speedup=2.0)).undrafted_speed == pytest.approx(53.35, abs=0.01)
-    assert of_counters(STATS, replace(WON, measured=False)).undrafted_speed is None
 
 
 @pytest.mark.parametrize(

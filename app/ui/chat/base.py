@@ -23,7 +23,6 @@ from app.ui.event_queue import EventQueue
 from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
-from app.ui.sidebar.numbers import in_a_line, of_document
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
@@ -152,10 +151,12 @@ class ChatBase(Screen[None]):
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""
         tree = self.session.conversation.tree
-        document = tree.nodes[message].stats if message in tree.nodes else {}
+        answer = tree.nodes.get(message)
+        if answer is None:
+            return ""
         if not self.panel.display:
-            return in_a_line(of_document(document))
-        self.panel.show_earlier(document, is_last=message == tree.leaf)
+            return str(answer.numbers)
+        self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
 
     # The first frame is laid out before anything is resized, and a screen below another one is not told of a resize.

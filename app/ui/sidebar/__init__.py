@@ -1,7 +1,6 @@
 """Measurements of answers: the side panel and the status line.
 
 readouts     state of the running or last answer; speed and acceptance of its last steps
-numbers      numbers of one answer as text
 view         base class of the two widgets
 panel        the side panel
 status_line  the line above the prompt

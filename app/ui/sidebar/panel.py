@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from textual.content import Content
 from textual.reactive import reactive
 
+from app.conversations.tree import Node
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import BRIEF, acceptance, drafting_now, rate_number
 from app.engine.sources import Source
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.key_names import key
-from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cut, percent, tokens
@@ -38,12 +38,12 @@ class ReadoutPanel(ReadoutView):
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__(readouts)
-        self._earlier: Mapping[str, Any] | None = None
+        self._earlier: Node | None = None
         self._is_last = False
 
-    def show_earlier(self, document: Mapping[str, Any], *, is_last: bool) -> None:
+    def show_earlier(self, answer: Node, *, is_last: bool) -> None:
         """Show the stored numbers of an answer until there are new ones or the panel is clicked."""
-        self._earlier, self._is_last = document, is_last
+        self._earlier, self._is_last = answer, is_last
         self.show()
 
     def on_click(self) -> None:
@@ -74,7 +74,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
     is_last = shown.unmeasured and shown.stats is not None
     yield _drafting(shown, detailed=detailed)
     yield from _answer(
-        _LAST_ANSWER if is_last else "this answer", shown.numbers or Numbers(), shown, width, detailed=detailed
+        _LAST_ANSWER if is_last else "this answer", shown.numbers or AnswerNumbers(), shown, width, detailed=detailed
     )
     if not detailed:
         yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
@@ -86,13 +86,13 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
         yield [Content.styled(shown.doing, "$quiet"), *gauge]
 
 
-def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> Iterator[list[Content]]:
+def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[Content]]:
     """Yield the stored numbers of an earlier answer and the models that gave it."""
-    numbers = of_document(document)
+    numbers = answer.numbers
     yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, Readouts(), width, detailed=True)
-    if numbers == Numbers():
+    if numbers == AnswerNumbers():
         yield [Content("No numbers were stored.")]
-    models = ((document.get(role), f"${role}") for role in ("target", "draft"))
+    models = ((answer.stats.get(role), f"${role}") for role in ("target", "draft"))
     yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
 
 
@@ -111,13 +111,15 @@ def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
     return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE_CELLS}}"))] if draft.n_max and detailed else lines
 
 
-def _answer(whose: str, numbers: Numbers, shown: Readouts, width: int, *, detailed: bool) -> Iterator[list[Content]]:
+def _answer(
+    whose: str, numbers: AnswerNumbers, shown: Readouts, width: int, *, detailed: bool
+) -> Iterator[list[Content]]:
     """Yield the groups of an answer, or one of its most important rows; the readouts of a stored one are empty."""
     groups = [
         [(True, Content.styled(whose, "$quiet")), *_speed(numbers, shown, width)],
         list(_drafts(numbers, shown, width)),
         list(_context(shown, width)),
-        list(_prompt(numbers if not shown.unmeasured else Numbers())),
+        list(_prompt(numbers if not shown.unmeasured else AnswerNumbers())),
     ]
     if detailed:
         yield from ([line for _, line in group] for group in groups)
@@ -125,13 +127,16 @@ def _answer(whose: str, numbers: Numbers, shown: Readouts, width: int, *, detail
         yield [line for group in groups for is_brief, line in group if is_brief]
 
 
-def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
+def _speed(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
     now = shown.recent.speed if shown.live else None
     value = _rate(now if now is not None else numbers.speed)
     bars = shown.recent.bars(width - _LABEL_CELLS - value.cell_length - 1)
     yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
     yield False, _row("average", _rate(numbers.speed))
-    yield False, _row("tokens", Content(f"{NONE if numbers.tokens is None else f'{numbers.tokens:,}':>{_VALUE_CELLS}}"))
+    yield (
+        False,
+        _row("tokens", Content(f"{f'{numbers.predicted_n:,.0f}' if numbers.predicted_n else NONE:>{_VALUE_CELLS}}")),
+    )
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
     text = gain.brief if gain is not None else NONE
@@ -139,9 +144,9 @@ def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     yield True, _row("speedup", Content.styled(f"{text:>{_VALUE_CELLS}}", "bold" if is_measured else "$quiet"))
 
 
-def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
-    share = numbers.acceptance
-    text = acceptance(share * numbers.drafted, numbers.drafted) if share is not None else NONE
+def _drafts(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
+    share, n = numbers.acceptance, numbers.draft_n
+    text = acceptance(share * n, n) if share is not None and n else NONE
     yield True, _share_row("acceptance", text, share, width)
     recent = shown.recent.acceptance if shown.live else None
     yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
@@ -152,7 +157,7 @@ def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     )
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
     if share is not None:
-        names = [f"{_partial(share)} {numbers.drafter.label}"] * (share > 0)
+        names = [f"{_partial(share)} {numbers.source.label}"] * (share > 0)
         names += [f"{_partial(1 - share)} {Source.NGRAM.label}"] * (share < 1)
         sources = [*names, ""][:2]
     for label, text in zip(("sources", ""), sources, strict=True):
@@ -169,11 +174,11 @@ def _context(shown: Readouts, width: int) -> Lines:
     yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL_CELLS, "$quiet"))
 
 
-def _prompt(numbers: Numbers) -> Lines:
-    first_s, speed = numbers.first_s, numbers.prompt_speed
-    text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s is not None else NONE
+def _prompt(numbers: AnswerNumbers) -> Lines:
+    first_s, speed = (numbers.first_token_ms or 0) / 1e3, numbers.reading_per_second
+    text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else NONE
     yield True, _row("TTFT", Content(f"{text:>{_VALUE_CELLS}} s"))
-    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed is not None else NONE:>{_VALUE_CELLS}} tok/s"))
+    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed else NONE:>{_VALUE_CELLS}} tok/s"))
 
 
 def _models(pair: PairInfo) -> Iterator[Content]:

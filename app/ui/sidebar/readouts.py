@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.snapshot import DraftState
 from app.ui.event_queue import FrequentEvent
-from app.ui.sidebar.numbers import Numbers, of_counters
 from app.ui.text import NONE, percent, sparkline, tokens
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
 
@@ -119,9 +119,9 @@ class Readouts:
         return self._clock() - self._began
 
     @property
-    def numbers(self) -> Numbers | None:
+    def numbers(self) -> AnswerNumbers | None:
         """Numbers of the answer; None before the first."""
-        return of_counters(self.stats, self.drafting) if self.stats is not None else None
+        return AnswerNumbers.of(self.stats, self.drafting) if self.stats is not None else None
 
     @property
     def used_tokens(self) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
+from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, PAUSED, drafting_now, rate_number
-from app.ui.sidebar.numbers import Numbers
 from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cell, tokens
 
@@ -38,7 +38,7 @@ class StatusLine(ReadoutView):
         right = Content(_COLUMN_GAP).join(parts)
         return [left + " " * (width - left.cell_length - right.cell_length) + right]
 
-    def _numbers(self, numbers: Numbers, width: int) -> Iterator[Content]:
+    def _numbers(self, numbers: AnswerNumbers, width: int) -> Iterator[Content]:
         """Yield the columns that fit; a dash stands for a number that is not measured."""
         speed, gain = numbers.speed, numbers.speedup
         columns = [
@@ -60,7 +60,7 @@ class StatusLine(ReadoutView):
             yield cell(column, cells) if column is not columns[-1][1] else column
             width -= cells + len(_COLUMN_GAP)
 
-    def _right(self, numbers: Numbers | None, width: int) -> Iterator[Content]:
+    def _right(self, numbers: AnswerNumbers | None, width: int) -> Iterator[Content]:
         """Yield the parts at the right end, the most important last."""
         shown, source = self._readouts, self._source()
         if source:

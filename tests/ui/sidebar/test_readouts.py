@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from app.conversations.message import Role
+from app.conversations.tree import Node
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
 from app.session.snapshot import DraftState
-from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.ui.text import NONE
@@ -205,36 +206,13 @@ def test_a_short_wait_is_not_shown() -> None:
 def test_names_in_model_files_send_no_control_sequences() -> None:
     text = "".join(
         line.plain
-        for group in stored_groups({"target": "\x1b[2Ja\x07", "draft": "b\x9b31m"}, 30, is_last=True)
+        for group in stored_groups(
+            Node(1, None, Role.ASSISTANT, "", stats={"target": "\x1b[2Ja\x07", "draft": "b\x9b31m"}), 30, is_last=True
+        )
         for line in group
     )
     assert "a" in text
     assert not {"\x1b", "\x07", "\x9b"} & set(text)
-
-
-def test_stored_numbers_are_read_back() -> None:
-    numbers = of_document(
-        {"predicted_n": 412, "predicted_per_second": 106.7, "draft_n": 9, "acceptance": 0.78, "first_token_ms": 210}
-    )
-    assert numbers == Numbers(tokens=412, speed=106.7, acceptance=0.78, drafted=9, first_s=0.21)
-    assert in_a_line(numbers) == "412 tokens, 107 tok/s, 7 of 9 accepted"
-    assert in_a_line(Numbers(tokens=1)) == "1 token"
-
-
-@pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])
-def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
-    names = (
-        "predicted_n",
-        "predicted_per_second",
-        "speedup",
-        "acceptance",
-        "first_token_ms",
-        "draft_n",
-        "draft_length",
-    )
-    numbers = of_document(dict.fromkeys(names, value) | {"verdict": 7})
-    assert numbers == Numbers()
-    assert in_a_line(numbers) == "No numbers were stored."
 
 
 @pytest.mark.parametrize("detailed", [False, True])
