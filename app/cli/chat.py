@@ -31,9 +31,9 @@ from app.core.errors import AppError, PairError, UsageError
 from app.core.log import guarded_stderr
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
+from app.hardware.recommend import Capacity
 from app.models.catalog import Pair
 from app.models.pair_summary import setup_command
-from app.models.recommend import Room
 from app.models.registry import SetUp
 from app.session.answering import Engine
 from app.settings.live import LiveSettings
@@ -138,11 +138,11 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     from app.ui.models.service import PairService
     from app.ui.models.tasks import PairEnvironment
 
-    def machine() -> tuple[str, Room]:
-        from app.cli.measured_pairs import measured_room
+    def machine() -> tuple[str, Capacity]:
+        from app.cli.measured_pairs import measured_capacity
         from app.llama.fitting.machine_room import loaded_bytes
 
-        return measured_room(context_of(opener.live), loaded_bytes(session().pair))
+        return measured_capacity(context_of(opener.live), loaded_bytes(session().pair))
 
     return PairService(
         PairEnvironment(

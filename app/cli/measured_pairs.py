@@ -18,13 +18,13 @@ from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
 from app.hardware.machine import processor_name
 from app.hardware.pair_view import Measured
+from app.hardware.recommend import Capacity, PairSpeed
 from app.llama import stored_measurements
 from app.llama.fitting.fit_pair import fitting_of
-from app.llama.fitting.machine_room import machine_room, memory_rooms
+from app.llama.fitting.machine_room import machine_capacity, memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
-from app.models.recommend import PairSpeed, Room
 
 _MIN_TOKENS_FOR_SPEEDUP = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
@@ -34,13 +34,13 @@ _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
 
 
-def measured_room(n_ctx: int, released: Mapping[str, int] | None = None) -> tuple[str, Room]:
+def measured_capacity(n_ctx: int, released: Mapping[str, int] | None = None) -> tuple[str, Capacity]:
     """Return this machine in one line, and its memory for models with the speeds of the pairs measured here.
 
     `released` are bytes by device that unloading a pair would free.
     """
-    machine, room = machine_room(released)
-    return machine, replace(room, n_ctx=n_ctx, measured=seen_here())
+    machine, capacity = machine_capacity(released)
+    return machine, replace(capacity, n_ctx=n_ctx, measured=seen_here())
 
 
 def seen_here() -> dict[str, PairSpeed]:

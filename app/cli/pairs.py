@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_here, left_out, named_pair, registry
-from app.cli.measured_pairs import measured_room
+from app.cli.measured_pairs import measured_capacity
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, ProgressLine, columns_of, for_reading, json_for
 from app.conversations.titles import fit, in_brief, width
@@ -15,10 +15,10 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.shell import quoted
 from app.core.units import gigabytes
+from app.hardware.recommend import Capacity, Standing, every_pair, in_order, propose, weigh
 from app.models.catalog import Pair
 from app.models.hub.cache import folder
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
-from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
 
 _WIDEST_NAME = 24
@@ -32,10 +32,10 @@ def list_pairs(args: argparse.Namespace) -> int:
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     known, here = catalog(), registry().read()
-    _, room = measured_room(context_for_all())
-    standings = [_standing(pair, here, room) for pair in every_pair(known.pairs, here).values()]
-    standings = in_order(standings, propose([one.pair for one in standings], room))
-    rows = [_row(standing, here, room) for standing in standings]
+    _, capacity = measured_capacity(context_for_all())
+    standings = [_standing(pair, here, capacity) for pair in every_pair(known.pairs, here).values()]
+    standings = in_order(standings, propose([one.pair for one in standings], capacity))
+    rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
     if "json" in args:
         print(json_for(sys.stdout, rows))
@@ -51,19 +51,19 @@ def list_pairs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _standing(pair: Pair, here: Registered, room: Room) -> Standing:
+def _standing(pair: Pair, here: Registered, capacity: Capacity) -> Standing:
     files = here.usable(pair)
     sized = with_files(pair, files)
     return Standing(
         sized,
-        weigh(sized, room),
+        weigh(sized, capacity),
         set_up=files is not None,
         here=files is not None or all(map(is_here, pair.sources)),
         is_default=pair.name == here.default,
     )
 
 
-def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:
+def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, Any]:
     """Return a pair of the list as JSON."""
     pair, files, proposal = standing.pair, here.usable(standing.pair), standing.proposal
     return {
@@ -77,7 +77,7 @@ def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:
         "fit": proposal.word,
         "reason": proposal.reason,
         "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
-        "drafting": room.drafting(pair),
+        "drafting": capacity.drafting(pair),
     }
 
 
@@ -103,9 +103,9 @@ def show_pair(args: argparse.Namespace) -> int:
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     pair, files = named_pair(args.pair)
-    _, room = measured_room(context_for_all())
+    _, capacity = measured_capacity(context_for_all())
     sized = with_files(pair, registry().read().usable(pair))
-    proposal, download = weigh(sized, room), download_bytes(sized)
+    proposal, download = weigh(sized, capacity), download_bytes(sized)
     facts: dict[str, Any] = {
         "name": pair.name,
         "title": pair.title,
@@ -118,7 +118,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "tested_with": pair.tested_with,
         "published": [str(speed) for speed in pair.published],
         "fit": proposal.summary,
-        "drafting": room.drafting(pair),
+        "drafting": capacity.drafting(pair),
         "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",

@@ -20,6 +20,7 @@ from app.core.printable import printable
 from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.engine.sources import IN_TARGET, Source
+from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, kind_of, remedy_text
 from app.models.hub.client import search
@@ -28,7 +29,6 @@ from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import setup_models
 from app.models.progress import HeaderWatcher, Watcher
-from app.models.recommend import every_pair
 from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import in_one_line

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
-from app.cli.measured_pairs import measured_room
+from app.cli.measured_pairs import measured_capacity
 from app.cli.offers import in_flags
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
@@ -31,12 +31,12 @@ from app.core.shell import command, quoted
 from app.core.units import gigabytes
 from app.engine.interfaces import Controls
 from app.engine.types import SamplingParams
-from app.llama.fitting.machine_room import machine_room
+from app.hardware.recommend import Fit, Proposal, every_pair, propose, weigh, why
+from app.llama.fitting.machine_room import machine_capacity
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_text
 from app.models.progress import DownloadProgress, FileProgress, duration, speed
-from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Setup
 from app.worker.events import Finished, Notice
@@ -124,13 +124,15 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
 def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
-    (machine, room), known, free = measured_room(context_for_all()), catalog(), cache.free_bytes()
-    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(cache.bytes_to_download(pair), free))
+    (machine, capacity), known, free = measured_capacity(context_for_all()), catalog(), cache.free_bytes()
+    proposals = propose(
+        list(known.pairs.values()), capacity, lambda pair: has_room(cache.bytes_to_download(pair), free)
+    )
     if not proposals:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(machine)} · {gigabytes(free)} of disk free\n")
     for number, proposal in enumerate(proposals, start=1):
-        status.say(_card(number, proposal, room.drafting(proposal.pair)))
+        status.say(_card(number, proposal, capacity.drafting(proposal.pair)))
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download()}\n".lstrip())
     if known.unread is not None:
@@ -257,9 +259,9 @@ def _file_progress(file: FileProgress) -> str:
 
 def _too_big(prepared: Prepared) -> str:
     """Return why a pair does not fit into this machine, or ""."""
-    _, room = machine_room(with_speed=False)
-    room = replace(room, n_ctx=context_for_all())
-    found = weigh(prepared.sized, room)
+    _, capacity = machine_capacity(with_speed=False)
+    capacity = replace(capacity, n_ctx=context_for_all())
+    found = weigh(prepared.sized, capacity)
     if found.fit is not Fit.TOO_BIG:
         return ""
     return f"It does not fit here: it {found.reason}. To see pairs that fit: tandem setup"

@@ -9,7 +9,9 @@ installation   how Tandem was installed, and the commands for that environment
 load_failure   why the installed llama.cpp does not load
 build_choices  ready-made and compiled builds of llama-cpp-python for a machine, best first
 builds         the build that a machine needs
-fit, offers    placement of a pair on devices, and alternatives
+fit            the planner: placement of a pair on devices
+offers         alternatives for a pair that does not fit
+recommend      pairs that fit this machine, and their order
 rpc            devices of other machines
 checks         the lines of doctor, except the pair's
 pair_view      a pair on this machine: its place, memory and measurements

@@ -14,10 +14,7 @@ from itertools import accumulate, pairwise
 
 from app.core.errors import UsageError
 from app.core.units import counted
-from app.hardware.builds import unused_gpu_hint
 from app.hardware.devices import Device, fast_devices
-from app.hardware.installation import installation
-from app.hardware.machine import detect
 from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS, CPU
 
@@ -38,7 +35,7 @@ class PlacementRequest:
 
     Attributes:
         devices: For the target; () plans them.
-        draft_device: "" plans it.
+        draft_device: None plans it.
         gpu_layers: Of the target; `ALL_LAYERS` or a number.
         draft_gpu_layers: Of the draft.
         tensor_split: Share of each device; () goes by their room.
@@ -46,7 +43,7 @@ class PlacementRequest:
     """
 
     devices: tuple[str, ...] = ()
-    draft_device: str = ""
+    draft_device: str | None = None
     gpu_layers: int = ALL_LAYERS
     draft_gpu_layers: int = ALL_LAYERS
     tensor_split: tuple[float, ...] = ()
@@ -129,7 +126,7 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
 
     fewest = bisect_left(counts, True, key=is_enough)
     moved = _best(_placements(target, draft, rooms, counts[fewest])) if fewest < len(counts) else whole
-    return moved if moved.fits else whole
+    return min(whole, moved, key=lambda found: found.lacking)
 
 
 def _best(placements: Iterator[Plan]) -> Plan:
@@ -153,6 +150,11 @@ def _check(request: PlacementRequest, rooms: Rooms) -> None:
     known = {room.name.lower(): room.name for room in rooms}
     for name in (*request.devices, *filter(None, (request.draft_device,))):
         if name.lower() not in known:
+            # A slow look at the machine, for this error alone.
+            from app.hardware.builds import unused_gpu_hint
+            from app.hardware.installation import installation
+            from app.hardware.machine import detect
+
             machine = detect()
             other = unused_gpu_hint(machine, rooms, installation(machine.system))
             there = f"There are: {', '.join(known.values())}; or auto."

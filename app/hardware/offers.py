@@ -1,16 +1,15 @@
-"""Options for a pair that does not fit, with the gain and the cost of each."""
+"""Options for a pair that does not fit: candidate settings, each tried by the planner, with gain and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.core.units import memory_size
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, PlacementRequest, Rooms, offloaded, plan
+from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
+from app.hardware.recommend import Proposal
 from app.models.memory_estimate import ModelMemory
-from app.models.recommend import Proposal
-from app.settings.kinds import Value
 from app.settings.layers import Layer
 from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
 
@@ -45,16 +44,18 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class _Candidate:
+    """A changed pair that the planner tries, in words and as settings."""
+
+    what: str
+    cost: str
+    settings: Layer
     target: ModelMemory
     draft: ModelMemory | None
-    rooms: Rooms
     request: PlacementRequest
 
-    def fits(self, **changes: ModelMemory | PlacementRequest | None) -> bool:
-        """Return whether the pair fits with these fields changed."""
-        changed = replace(self, **changes)  # type: ignore[arg-type]
-        return plan(changed.target, changed.draft, changed.rooms, changed.request).fits
+    def plan(self, rooms: Rooms) -> Plan:
+        return plan(self.target, self.draft, rooms, self.request)
 
 
 def offers(
@@ -74,146 +75,137 @@ def offers(
         smaller: The largest known pair that fits.
         flash_attention: Its setting; a quantized cache needs it.
     """
-    problem = _Problem(target, draft, rooms, request or PlacementRequest())
-    if problem.fits():
+    pair = _Candidate("", "", {}, target, draft, request or PlacementRequest())
+    now = pair.plan(rooms)
+    if now.fits:
         return ()
-    found = (
-        _experts_in_ram(problem),
-        _shorter_context(problem),
-        _quantized_cache(problem, flash_attention),
-        _smaller_quantization(problem),
-        *_draft_offers(problem),
-        _smaller_pair(problem, smaller) if smaller is not None else None,
-        _partial_offload(problem),
-    )
+    found = [
+        _first_that_fits(_experts_in_ram(pair, now, rooms), now, rooms),
+        _first_that_fits(_shorter_contexts(pair), now, rooms),
+        _first_that_fits(_quantized_caches(pair, flash_attention), now, rooms),
+        _first_that_fits(_smaller_quantizations(pair), now, rooms),
+        _first_that_fits(_other_draft_devices(pair, now, rooms), now, rooms),
+        _first_that_fits(_without_draft(pair), now, rooms),
+    ]
+    if smaller is not None:
+        gain = target.total + (draft.total if draft is not None else 0) - smaller.need_bytes
+        title, name = f"a smaller pair: {smaller.pair.title}", smaller.pair.name
+        found.append(Offer(title, gain, "a smaller model answers", {}, True, name))
+    partial = _first_that_fits(_fewer_gpu_layers(pair, now), now, rooms)
+    found.append(partial if partial is not None and partial.suffices else None)
     return tuple(offer for offer in found if offer is not None and offer.gain_bytes > 0)
 
 
-def _experts_in_ram(problem: _Problem) -> Offer | None:
-    """Offer to keep the experts of all layers in RAM, or of fewer if the user chose a number that does not fit."""
-    target, request = problem.target, problem.request
-    now = plan(target, problem.draft, problem.rooms, request).target
-    if now.devices == (MAIN,) or request.gpu_layers == 0 or not target.experts:
+def _first_that_fits(candidates: Iterable[_Candidate], now: Plan, rooms: Rooms) -> Offer | None:
+    """Return the first candidate that fits, else the last one; None without any."""
+    tried = None
+    for candidate in candidates:
+        tried = candidate, candidate.plan(rooms)
+        if tried[1].fits:
+            break
+    if tried is None:
         return None
-    fewer = plan(target, problem.draft, problem.rooms, replace(request, cpu_experts=None))
-    n = fewer.target.cpu_experts if fewer.fits else len(target.experts)
-    return Offer(
-        experts_in_ram(n, len(target.experts)),
-        offloaded(target, request.gpu_layers, now.cpu_experts) - offloaded(target, request.gpu_layers, n),
-        "the CPU computes these experts, more slowly",
-        {"model.n_cpu_moe": n},
-        problem.fits(request=replace(request, cpu_experts=n)),
-    )
+    made, planned = tried
+    return Offer(made.what, _freed(now, planned, rooms), made.cost, made.settings, planned.fits)
 
 
-def _shorter_context(problem: _Problem) -> Offer | None:
-    """Offer the longest power of two that fits; if none does, a useful one."""
-    target, draft = problem.target, problem.draft
-
-    def at(n_ctx: int) -> tuple[ModelMemory, ModelMemory | None]:
-        return target.with_context(n_ctx), draft.with_context(n_ctx) if draft is not None else None
-
-    lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < target.n_ctx]
-    if not lengths:
-        return None
-    shorter = {n: at(n) for n in lengths}
-    fitting = next((n for n, (big, small) in shorter.items() if problem.fits(target=big, draft=small)), None)
-    n_ctx = fitting or next((n for n in lengths if n <= _USEFUL_CTX), lengths[-1])
-    big, small = shorter[n_ctx]
-    return Offer(
-        f"a context of {n_ctx:,} tokens",
-        target.kv - big.kv + (draft.kv - small.kv if draft is not None and small is not None else 0),
-        f"{n_ctx / target.n_ctx:.0%} of the requested context",
-        {"model.ctx": n_ctx},
-        fitting is not None,
-    )
+def _freed(now: Plan, planned: Plan, rooms: Rooms) -> int:
+    """Return the bytes that a plan frees where memory is lacking: on GPUs with their own, else in RAM."""
+    gpus = {room.name for room in rooms if room.has_own_memory}
+    short = {load.device for load in now.loads if load.lacking} & gpus or {MAIN}
+    before, after = (sum(load.need_bytes for load in one.loads if load.device in short) for one in (now, planned))
+    return before - after
 
 
-def _quantized_cache(problem: _Problem, flash_attention: str) -> Offer | None:
-    """Offer 8-bit KV caches for both models."""
-    target, draft = _in_8_bits(problem.target), _in_8_bits(problem.draft)
-    gain = 0
-    settings: dict[str, Value] = {}
-    for small, large, name in ((target, problem.target, "model.kv_type"), (draft, problem.draft, "draft.kv_type")):
-        if small is not None and large is not None and small is not large:
-            gain += large.kv - small.kv
-            settings[name] = "q8_0"
-    if flash_attention == "off":
-        settings["model.flash_attn"] = "auto"
+def _experts_in_ram(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:
+    """Yield the experts of as many layers in RAM as must be, or of all if the user chose a number that does not fit."""
+    n_layers, request = len(pair.target.experts), pair.request
+    if now.target.devices == (MAIN,) or request.gpu_layers == 0 or not n_layers:
+        return
+    free = plan(pair.target, pair.draft, rooms, replace(request, cpu_experts=None))
+    n = free.target.cpu_experts if free.fits else n_layers
+    what, cost = experts_in_ram(n, n_layers), "the CPU computes these experts, more slowly"
+    yield replace(pair, what=what, cost=cost, settings={"model.n_cpu_moe": n}, request=replace(request, cpu_experts=n))
+
+
+def _shorter_contexts(pair: _Candidate) -> Iterator[_Candidate]:
+    """Yield powers of two, the longest first, and a useful length at the end in case none fits."""
+    lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < pair.target.n_ctx]
+    useful = [n for n in lengths if n <= _USEFUL_CTX] or lengths
+    for n_ctx in [*lengths, *useful[:1]]:
+        yield replace(
+            pair,
+            what=f"a context of {n_ctx:,} tokens",
+            cost=f"{n_ctx / pair.target.n_ctx:.0%} of the requested context",
+            settings={"model.ctx": n_ctx},
+            target=pair.target.with_context(n_ctx),
+            draft=pair.draft.with_context(n_ctx) if pair.draft is not None else None,
+        )
+
+
+def _quantized_caches(pair: _Candidate, flash_attention: str) -> Iterator[_Candidate]:
+    """Yield 8-bit KV caches for the models that can have them."""
+    target, draft = _in_8_bits(pair.target), _in_8_bits(pair.draft)
+    settings: Layer = {"model.kv_type": "q8_0"} if target is not None else {}
+    if draft is not None:
+        settings = {**settings, "draft.kv_type": "q8_0"}
+    if settings and flash_attention == "off":
+        settings = {**settings, "model.flash_attn": "auto"}
     cost = "answers may differ slightly; long prompts are read more slowly"
-    return Offer("8-bit KV caches (q8_0)", gain, cost, settings, problem.fits(target=target, draft=draft))
+    what, target, draft = "8-bit KV caches (q8_0)", target or pair.target, draft or pair.draft
+    yield replace(pair, what=what, cost=cost, settings=settings, target=target, draft=draft)
 
 
 def _in_8_bits(need: ModelMemory | None) -> ModelMemory | None:
     if need is None or need.kv_type not in WIDE_KV or not need.can_quantize_cache:
-        return need
+        return None
     return need.with_kv_type("q8_0")
 
 
-def _smaller_quantization(problem: _Problem) -> Offer | None:
-    """Offer the largest usual quantization of the target that fits."""
-    target = problem.target
-    sizes = {name: int((target.n_parameters or 0) * bits / 8) for name, bits in _BITS_PER_WEIGHT.items()}
-    sizes = {name: size for name, size in sizes.items() if 0 < size < _NOTICEABLE_SHARE * target.weights}
-    if not sizes:
-        return None
-    fitting = [name for name, size in sizes.items() if problem.fits(target=replace(target, weights=size))]
-    name = fitting[0] if fitting else list(sizes)[-1]
-    cost = "another download; slightly lower quality"
-    return Offer(f"{target.name} as {name}", target.weights - sizes[name], cost, {}, bool(fitting))
+def _smaller_quantizations(pair: _Candidate) -> Iterator[_Candidate]:
+    """Yield the usual quantizations of the target, the largest first."""
+    for name, bits in _BITS_PER_WEIGHT.items():
+        size = int((pair.target.n_parameters or 0) * bits / 8)
+        if 0 < size < _NOTICEABLE_SHARE * pair.target.weights:
+            what, cost = f"{pair.target.name} as {name}", "another download; slightly lower quality"
+            yield replace(pair, what=what, cost=cost, target=replace(pair.target, weights=size))
 
 
-def _draft_offers(problem: _Problem) -> Iterator[Offer]:
-    """Offer the draft on another device, and no draft."""
-    draft, now = problem.draft, plan(problem.target, problem.draft, problem.rooms, problem.request)
-    if draft is None or now.draft is None:
+def _other_draft_devices(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:
+    if pair.draft is None or now.draft is None or pair.draft.follows_target:
         return
     here = now.draft.devices[0]
-    on_cpu = here == MAIN or now.draft.gpu_layers == 0
-    gain = draft.total if on_cpu else draft.total - draft.always_ram
-    if not on_cpu and not draft.follows_target:
-        others = [room.name for room in fast_devices(problem.rooms) if room.name != here] + [MAIN]
-        moved = replace(problem.request, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices)
-        fitting = [name for name in others if problem.fits(request=replace(moved, draft_device=name))]
-        name = fitting[0] if fitting else MAIN
-        where = "the CPU" if name == MAIN else name
-        yield Offer(f"the draft on {where}", gain, "slower drafts", {"draft.device": (name,)}, bool(fitting))
-    # Snapshots of the target's state only serve drafts.
-    alone = problem.fits(target=replace(problem.target, snapshots=0), draft=None)
-    yield Offer("no draft", gain + problem.target.snapshots, "no speedup", {"draft.mode": "off"}, alone)
+    if here == MAIN or now.draft.gpu_layers == 0:
+        return
+    for name in [*(room.name for room in fast_devices(rooms) if room.name != here), MAIN]:
+        what = f"the draft on {'the CPU' if name == MAIN else name}"
+        request = replace(pair.request, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices, draft_device=name)
+        yield replace(pair, what=what, cost="slower drafts", settings={"draft.device": (name,)}, request=request)
 
 
-def _smaller_pair(problem: _Problem, smaller: Proposal) -> Offer:
-    total = problem.target.total + (problem.draft.total if problem.draft is not None else 0)
-    return Offer(
-        f"a smaller pair: {smaller.pair.title}",
-        total - smaller.need_bytes,
-        "a smaller model answers",
-        {},
-        True,
-        smaller.pair.name,
-    )
+def _without_draft(pair: _Candidate) -> Iterator[_Candidate]:
+    if pair.draft is not None:
+        # Snapshots of the target's state only serve drafts.
+        target = replace(pair.target, snapshots=0)
+        yield replace(
+            pair, what="no draft", cost="no speedup", settings={"draft.mode": "off"}, target=target, draft=None
+        )
 
 
-def _partial_offload(problem: _Problem) -> Offer | None:
-    """Offer as many layers on the GPU as fit; the draft moves to the CPU if it must."""
-    target, draft, request = problem.target, problem.draft, problem.request
-    if plan(target, draft, problem.rooms, request).target.devices == (MAIN,) or request.gpu_layers == 0:
-        return None
-    most = target.n_layers if request.gpu_layers == ALL_LAYERS else request.gpu_layers - 1
-    tries: list[tuple[PlacementRequest, Layer]] = [(request, {})]
-    if draft is not None and not request.draft_device:
-        tries.append((replace(request, draft_device=MAIN), {"draft.device": (MAIN,)}))
-    for changed, settings in tries:
+def _fewer_gpu_layers(pair: _Candidate, now: Plan) -> Iterator[_Candidate]:
+    """Yield fewer and fewer layers on the GPU, first beside the draft and then with the draft on the CPU."""
+    request, n_layers = pair.request, pair.target.n_layers
+    if now.target.devices == (MAIN,) or request.gpu_layers == 0:
+        return
+    most = n_layers if request.gpu_layers == ALL_LAYERS else request.gpu_layers - 1
+    draft_moves = [False, True] if pair.draft is not None and request.draft_device is None else [False]
+    for moves in draft_moves:
+        settings: Layer = {"draft.device": (MAIN,)} if moves else {}
         for n in range(most, -1, -1):
-            if problem.fits(request=replace(changed, gpu_layers=n)):
-                return Offer(
-                    f"{n} of {target.n_layers} layers on the GPU{', the draft on the CPU' if settings else ''}",
-                    offloaded(target, ALL_LAYERS)
-                    - offloaded(target, n)
-                    + (draft.total if draft is not None and settings else 0),
-                    "the CPU computes the rest, many times slower",
-                    {"model.gpu_layers": n, **settings},
-                    True,
-                )
-    return None
+            yield replace(
+                pair,
+                what=f"{n} of {n_layers} layers on the GPU{', the draft on the CPU' if moves else ''}",
+                cost="the CPU computes the rest, many times slower",
+                settings={"model.gpu_layers": n, **settings},
+                request=replace(request, gpu_layers=n, draft_device=MAIN if moves else request.draft_device),
+            )

@@ -6,7 +6,6 @@ model_facts              properties read from a header
 memory_estimate          bytes for weights, KV cache and buffers
 compatibility            vocabularies, recurrent states, warnings
 pair_summary, pair_info  names and sizes of a pair; a pair that is loaded
-recommend                pairs that fit this machine, and their order
 resolve, setup           find the files, download, verify, register
 progress                 progress of header requests and downloads
 hub                      Hugging Face: search, headers, downloads; the only importer of its client

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from app.core import regular_file
 from app.core.errors import CatalogError, UsageError
 from app.core.units import MAX_SIZE
 from app.engine.types import DraftParams, SamplingParams
-from app.models.memory_estimate import PairOverhead
 from app.models.source import (
     DEFAULT_REVISION,
     DEMO_PREFIX,
@@ -57,6 +56,20 @@ class PublishedSpeed:
         return f"{self.gpu}: {speeds} ({self.source})"
 
 
+class WorkingMemory(NamedTuple):
+    """Memory of a pair besides its weights, in bytes.
+
+    Attributes:
+        per_token: Bytes for each token of context: KV caches at 16 bits, and what buffers grow by.
+        fixed: Bytes of buffers and recurrent states at any context.
+        main: Bytes that are always in RAM: logits, tokenizers, saved states.
+    """
+
+    per_token: int
+    fixed: int
+    main: int
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """One entry of a catalog; models.toml describes the keys.
@@ -89,7 +102,7 @@ class Pair:
     bytes_per_token: int = 0
     expert_bytes: int = 0
     expert_layers: int = 0
-    working: PairOverhead | None = None
+    working: WorkingMemory | None = None
     published: tuple[PublishedSpeed, ...] = ()
     shipped: bool = field(default=False, compare=False, repr=False)
 
@@ -199,7 +212,7 @@ def write_pair(pair: Pair) -> dict[str, Any]:
     """Return the entry that `read_pair` reads as this pair; paths are absolute."""
     entry: dict[str, Any] = {key: value for key in (*_TEXT_KEYS, *_NUMBER_KEYS) if (value := getattr(pair, key))}
     if pair.working is not None:
-        entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
+        entry["working"] = {key: value for key, value in pair.working._asdict().items() if value}
     if pair.published:
         entry["published"] = [dict(zip(_SPEED_KEYS, astuple(speed), strict=True)) for speed in pair.published]
     entry["target"] = _write_source(pair.target)
@@ -243,10 +256,9 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
     )
 
 
-def _working(table: Any, where: str) -> PairOverhead:
-    keys = list(PairOverhead.__dataclass_fields__)
-    check_table(table, keys, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
-    return PairOverhead(**{key: whole(table, key, where) or 0 for key in keys})
+def _working(table: Any, where: str) -> WorkingMemory:
+    check_table(table, WorkingMemory._fields, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
+    return WorkingMemory(*(whole(table, key, where) or 0 for key in WorkingMemory._fields))
 
 
 def _published(entries: Any, where: str) -> tuple[PublishedSpeed, ...]:

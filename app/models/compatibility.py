@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from app.core.shell import command
@@ -11,12 +11,11 @@ from app.core.units import MAX_SIZE
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.sources import IN_TARGET, Source
 from app.engine.vocab_compatibility import incompatibility
-from app.models.catalog import Pair
+from app.models.catalog import Pair, WorkingMemory
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
     ModelMemory,
-    PairOverhead,
     draft_memory,
     estimate_memory,
     longest_trained,
@@ -141,13 +140,13 @@ class PairCheck:
         return target, draft_memory(self.target, self.draft, n_ctx)
 
     @property
-    def overhead(self) -> PairOverhead:
+    def overhead(self) -> WorkingMemory:
         """Memory besides the weights; exact for the default context, close for longer ones."""
         memory = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
         near, far = (sum(model.layers - model.weights + model.compute for model in models) for models in memory)
         per_token = (far - near) // DEFAULT_CONTEXT
         always_ram = sum(model.always_ram for model in memory[0])
-        return PairOverhead(per_token, near - per_token * DEFAULT_CONTEXT, always_ram)
+        return WorkingMemory(per_token, near - per_token * DEFAULT_CONTEXT, always_ram)
 
 
 def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck:
@@ -175,7 +174,7 @@ def with_facts(pair: Pair, check: PairCheck) -> Pair:
         expert_layers=facts.expert_layers,
         context=pair.context or (longest_trained(facts.n_ctx_train) if facts.n_ctx_train else 0),
         # A hostile header may have sizes that the registry could not hold.
-        working=overhead if max(astuple(overhead)) <= MAX_SIZE else pair.working,
+        working=overhead if max(overhead) <= MAX_SIZE else pair.working,
     )
 
 

@@ -10,6 +10,8 @@ _F16_BYTES = 2
 """Bytes of a value in the KV cache."""
 _FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
 """Period of the layers without a sliding window where the file does not say; 2 in other architectures."""
+SHARED_SHARE = 0.05
+"""Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
 _ATTENTION_INTERVAL = 4
 """Every fourth layer of Qwen3.5 has attention where the file does not say."""
 

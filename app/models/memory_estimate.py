@@ -320,22 +320,3 @@ def compute_bytes(
 
 def _logits_bytes(graph: GraphWidths, n_outputs: int) -> int:
     return n_outputs * graph.vocabulary * _F32
-
-
-@dataclass(frozen=True, slots=True)
-class PairOverhead:
-    """Memory of a pair besides its weights, as a line over the context length; kept in the catalog.
-
-    Attributes:
-        per_token: Bytes for each token of context: KV caches at 16 bits, and what buffers grow by.
-        fixed: Bytes of buffers and recurrent states at any context.
-        main: Bytes that are always in RAM: logits, tokenizers, saved states.
-    """
-
-    per_token: int
-    fixed: int
-    main: int
-
-    def at(self, n_ctx: int, *, on_gpu: bool = False) -> int:
-        """Return the bytes for a context; on a GPU without the part that stays in RAM."""
-        return self.per_token * n_ctx + self.fixed + (0 if on_gpu else self.main)

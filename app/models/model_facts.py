@@ -10,7 +10,7 @@ from app.core.printable import printable
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.draft_kinds import HeadFacts, head_facts
 from app.models.gguf import GgufHeader, read_header
-from app.models.layer_memory import head_widths, kv_bytes, recurrent_layers, state_values, window_share
+from app.models.layer_memory import SHARED_SHARE, head_widths, kv_bytes, recurrent_layers, state_values, window_share
 from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
 from app.settings.layers import Layer
@@ -40,8 +40,6 @@ EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 """Name of a tensor of experts, with its layer."""
 LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
 """Name of a tensor of a layer, with its layer and its part."""
-SHARED_SHARE = 0.05
-"""Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
 
 _RECURRENT_ARCHITECTURES = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
 _HYBRID_WITHOUT_ROLLBACK = frozenset(

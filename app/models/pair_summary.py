@@ -12,7 +12,8 @@ from app.core.regular_file import is_file
 from app.core.shell import command
 from app.core.units import GB, gigabytes
 from app.models.catalog import Pair
-from app.models.memory_estimate import DEFAULT_CONTEXT
+from app.models.layer_memory import SHARED_SHARE
+from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.model_names import apart, known_as, parts_here, quantization
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
@@ -32,6 +33,7 @@ _USUAL_DRAFT = 600_000_000
 _MAX_CACHES, _BUFFER_SHARE = 2_000_000_000, 0.08
 """Caches and buffers before a header is read: as large as the weights up to a maximum, and a share of the weights. For
 the catalog's pairs the guess is 0.6 to 1.5 times the true size."""
+_USUAL_LAYERS = 48
 _KEEP_FREE = 200_000_000
 """Bytes of the disk that downloads leave free."""
 
@@ -136,20 +138,41 @@ def weights(pair: Pair) -> int:
     return target + (draft if draft is not None else _USUAL_DRAFT)
 
 
-def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
-    """Return the memory of both models with a context of `n_ctx` tokens, in bytes; a guess unless `is_known`.
+def pair_memory(pair: Pair, n_ctx: int) -> ModelMemory:
+    """Return the memory of both models as one, by the figures of the catalog; a guess unless `is_known`.
 
-    With `on_card` what stays in RAM does not count.
+    Its layers are alike; those of a mixture have experts that can be in RAM.
     """
-    n_ctx = min(n_ctx, pair.context or n_ctx)
-    working = pair.working
+    n_ctx, working = min(n_ctx, pair.context or n_ctx), pair.working
+    both, kv, compute, host = weights(pair), 0, 0, 0
     if model_bytes(pair.target) is None:
         longer = working.per_token * (n_ctx - DEFAULT_CONTEXT) if working is not None else 0
-        return int(_CLASS_NEED * pair.memory_gb * GB) + longer
-    both = weights(pair)
-    if working is not None:
-        return both + working.at(n_ctx, on_gpu=on_card)
-    return both + int((min(both, _MAX_CACHES) + _BUFFER_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
+        compute = int(_CLASS_NEED * pair.memory_gb * GB) - both + longer
+    elif working is not None:
+        kv, compute, host = working.per_token * n_ctx, working.fixed, working.main
+    else:
+        compute = int((min(both, _MAX_CACHES) + _BUFFER_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
+    n_layers = pair.expert_layers or _USUAL_LAYERS
+    experts = _expert_bytes(pair) // n_layers if pair.expert_layers else 0
+    block = max(0, both - n_layers * experts) // n_layers
+    return ModelMemory(
+        name=pair.title,
+        weights=both,
+        kv=kv,
+        compute=compute,
+        host=host,
+        n_layers=n_layers,
+        n_ctx=n_ctx,
+        output=max(0, both - n_layers * (block + experts)),
+        blocks=(block,) * n_layers,
+        experts=(experts,) * pair.expert_layers,
+        # A layer has its experts in three tensors.
+        expert_copy=experts // 3,
+    )
+
+
+def _expert_bytes(pair: Pair) -> int:
+    return pair.expert_bytes or max(1, int((1 - SHARED_SHARE) * (model_bytes(pair.target) or weights(pair))))
 
 
 def is_known(pair: Pair) -> bool:

@@ -11,8 +11,8 @@ from app.cli.chat import first_pair
 from app.cli.known_pairs import catalog, choose_pair, newest
 from app.cli.options import read_options
 from app.core.errors import PairError
+from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
-from app.models.recommend import every_pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
 

@@ -15,10 +15,11 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup, pair_drafting
 from app.engine.sources import RETRIED, Source
 from app.hardware.pair_view import Measured
+from app.hardware.recommend import PairSpeed, weigh
 from app.hardware.slow_causes import speed_section
 from app.models.catalog import Pair
-from app.models.recommend import PairSpeed, Room, weigh
 from app.models.source import HubModel
+from tests.capacities import in_ram
 
 MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-GGUF", quant="Q8_0"))
 
@@ -33,7 +34,7 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
     ],
 )
 def test_a_room_shows_what_was_measured_of_a_pair(known: str, said: str) -> None:
-    room = Room(16 * GB, measured={"mine": PairSpeed(5.0, known)})
+    room = in_ram(16 * GB, measured={"mine": PairSpeed(5.0, known)})
 
     assert room.drafting(MINE) == said
     assert room.drafting(replace(MINE, name="other")) == ""
@@ -89,7 +90,7 @@ def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
 @pytest.mark.parametrize("found", [memory(), memory(judged=500), memory(on=False), memory(dear=True)])
 def test_the_list_of_pairs_and_doctor_say_the_same(found: PairStatistics, benchmarked: float | None) -> None:
     measured = of_memory(found, benchmarked=benchmarked)
-    room = Room(16 * GB, measured={"mine": PairSpeed(measured.tokens_per_second, measured.drafting)})
+    room = in_ram(16 * GB, measured={"mine": PairSpeed(measured.tokens_per_second, measured.drafting)})
     doctor = speed_section(measured, ()).lines[0]
 
     pace = weigh(MINE, room).reason.partition(";")[0]

@@ -14,6 +14,7 @@ from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
+from app.hardware.recommend import weigh
 from app.llama import loading
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, fitting_of
@@ -27,11 +28,11 @@ from app.models.catalog import Pair
 from app.models.compatibility import check_pair, with_facts
 from app.models.gguf import read_header
 from app.models.model_facts import read_facts
-from app.models.recommend import Room, weigh
 from app.models.source import LocalModel
 from app.settings import layers
 from app.settings.layers import Layer, Origin
 from app.settings.placement import MAX_LAYERS, expert_overrides
+from tests.capacities import on_gpu
 from tests.llama.tiny_model import EMBEDDING, FORWARD, write_mixture
 
 pytestmark = pytest.mark.native
@@ -118,10 +119,9 @@ def test_a_proposal_moves_as_many_experts_as_the_loader(mixture: Path) -> None:
     assert facts.bytes_per_token == facts.weight_bytes - int(2 * EXPERTS * (1 - facts.expert_share))
     source = LocalModel(mixture)
     pair = with_facts(Pair("tiny", "", source, None), check_pair(facts, None))
-    need = weigh(pair, Room(1 << 40, on_card=True)).need_bytes
+    need = weigh(pair, on_gpu(1 << 40)).need_bytes
     for lacking, expected in ((0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)):
-        room = Room(need - lacking, "a card", on_card=True, ram_bytes=1 << 30)
-        assert (f"{expected} of 2 layers' experts" in weigh(pair, room).reason) == (expected > 0)
+        assert weigh(pair, on_gpu(need - lacking, 1 << 30)).layers_in_ram == expected
 
 
 def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:

@@ -11,13 +11,13 @@ from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
 from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
+from app.hardware.recommend import Capacity, Fit, weigh
 from app.llama.child import SafeFiles
 from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.fitting.pair_memory import estimates, facts_of_pair, measured_needs, needs
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, longest_trained
 from app.models.pair_info import DeviceMemory
-from app.models.recommend import Fit, Room, weigh
 from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Fitting:
     def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
         """Return the options if it does not fit; one may be a smaller pair of `pairs`."""
         need_bytes = self.target.total + (self.draft.total if self.draft is not None else 0)
-        weighed = [weigh(pair, self._room) for pair in pairs]
+        capacity = Capacity(self.rooms, n_ctx=self.params.n_ctx or DEFAULT_CONTEXT)
+        weighed = [weigh(pair, capacity, self.plan.target.devices) for pair in pairs]
         fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
         best = max(fits, key=lambda found: found.need_bytes, default=None)
         flash_attention = self.params.flash_attention
@@ -84,14 +85,6 @@ class Fitting:
         )
 
     @property
-    def _room(self) -> Room:
-        """The memory of the target's devices, for pairs with the same context."""
-        devices = [room for room in self.rooms if room.name in self.plan.target.devices]
-        on_card = all(device.has_own_memory for device in devices)
-        n_ctx = self.params.n_ctx or DEFAULT_CONTEXT
-        return Room(sum(device.room_bytes for device in devices), on_card=on_card, n_ctx=n_ctx)
-
-    @property
     def shortage(self) -> str:
         """Return what it needs where too little is free, as a clause."""
         return "needs " + " and ".join(
@@ -101,7 +94,7 @@ class Fitting:
             if load.lacking
         )
 
-    def refusal(self, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
+    def refusal(self, pairs: Sequence[Pair], message: str | None = None) -> DoesNotFitError:
         """Return the error with the offers; without a message it says what is missing where."""
         names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
         return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", self.offers(pairs))
@@ -251,7 +244,7 @@ def _placement_request(params: PairParams) -> PlacementRequest:
     model, draft = params.model, params.draft_model
     return PlacementRequest(
         devices=(MAIN,) if model.on_cpu else model.devices,
-        draft_device=MAIN if draft.on_cpu else "".join(draft.devices),
+        draft_device=MAIN if draft.on_cpu else next(iter(draft.devices), None),
         gpu_layers=model.n_gpu_layers,
         draft_gpu_layers=draft.n_gpu_layers,
         tensor_split=model.tensor_split,

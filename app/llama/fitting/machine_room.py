@@ -22,10 +22,10 @@ from app.hardware.cpu import OthersUse, default_threads
 from app.hardware.devices import Device, fast_devices
 from app.hardware.fit import MAIN, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
+from app.hardware.recommend import Capacity
 from app.llama.child import ChildError, ask, probe
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.pair_info import PairInfo
-from app.models.recommend import Room
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -68,7 +68,7 @@ def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
     return (*rooms[:-1], *remote, rooms[-1])
 
 
-def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool = True) -> tuple[str, Room]:
+def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: bool = True) -> tuple[str, Capacity]:
     """Return the machine in one line, and the memory for models that the installed build can use.
 
     Args:
@@ -85,21 +85,14 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
     rooms = (*_with_released(memory_rooms(devices)[:-1], released), main_memory_room(machine.ram_available))
-    gpus = fast_devices(rooms)
-    is_shared = not all(gpu.has_own_memory for gpu in gpus)
-    free = rooms[-1].room_bytes
-    if gpus:
-        on_gpus = sum(gpu.room_bytes for gpu in gpus)
-        free = min(free, on_gpus) if is_shared else on_gpus
-    on_card = bool(gpus) and not is_shared and not all(gpu.integrated for gpu in machine.gpus)
-    room = Room(free, _names(gpus), on_card=on_card, ram_bytes=rooms[-1].room_bytes if on_card else 0)
-    others = OthersUse()
+    capacity, others, gpus = Capacity(rooms), OthersUse(), fast_devices(rooms)
     if with_speed and (only_cpu or devices):
-        room = replace(room, bytes_per_s=bandwidth(machine.cpu, devices))
-        if on_card:
-            room = replace(room, ram_bytes_per_s=bandwidth(machine.cpu, devices, of_ram=True))
-    line = _line(machine, devices, () if is_shared else gpus, room)
-    return f"{line} · {_BUSY_NOTE}" if with_speed and room.bytes_per_s is None and others.is_much else line, room
+        capacity = replace(capacity, bytes_per_s=bandwidth(machine.cpu, devices))
+        if any(gpu.has_own_memory for gpu in gpus):
+            capacity = replace(capacity, ram_bytes_per_s=bandwidth(machine.cpu, devices, of_ram=True))
+    line = _line(machine, devices, rooms)
+    is_busy = with_speed and capacity.bytes_per_s is None and others.is_much
+    return f"{line} · {_BUSY_NOTE}" if is_busy else line, capacity
 
 
 def _with_released(rooms: Rooms, released: Mapping[str, int]) -> Rooms:
@@ -116,15 +109,16 @@ def _names(gpus: Rooms) -> str:
     return " and ".join(name if n == 1 else f"{n} x {name}" for name, n in names.items())
 
 
-def _line(machine: Machine, devices: Sequence[Device], gpus: Rooms, room: Room) -> str:
-    ram, cores = memory_size(machine.ram_total), f"{machine.physical_cores} cores"
-    if gpus:
+def _line(machine: Machine, devices: Sequence[Device], rooms: Rooms) -> str:
+    ram, cores, gpus = memory_size(machine.ram_total), f"{machine.physical_cores} cores", fast_devices(rooms)
+    free = sum(gpu.room_bytes for gpu in gpus)
+    if gpus and all(gpu.has_own_memory for gpu in gpus):
         total = sum(gpu.total_bytes for gpu in gpus)
-        free = free_memory(room.free_bytes, total) if total else f"{memory_size(room.free_bytes)} free"
-        return f"{room.device}, {free} for models · {cores} · {ram} RAM"
+        told = free_memory(free, total) if total else f"{memory_size(free)} free"
+        return f"{_names(gpus)}, {told} for models · {cores} · {ram} RAM"
+    free = min(free, rooms[-1].room_bytes) if gpus else rooms[-1].room_bytes
     unused = [f"{gpu.name}, which this llama.cpp cannot use (tandem doctor)" for gpu in missed(machine.gpus, devices)]
-    memory = f"{memory_size(room.free_bytes)} of {ram} RAM free for models"
-    return " · ".join(filter(None, [room.device, *unused, cores, memory]))
+    return " · ".join(filter(None, [_names(gpus), *unused, cores, f"{memory_size(free)} of {ram} RAM free for models"]))
 
 
 def loaded_bytes(pair: PairInfo | None) -> Mapping[str, int]:

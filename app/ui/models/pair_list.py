@@ -9,7 +9,7 @@ from textual.content import Content
 from app.core.errors import CacheError, FileChangedError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.recommend import Fit
+from app.hardware.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, cell, percent, side_by_side

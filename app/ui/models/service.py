@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
+from app.hardware.recommend import Capacity, Proposal, every_pair, in_order, propose, weigh, why
 from app.models.catalog import Pair
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
-from app.models.recommend import Proposal, Room, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import FoundRepository, HubModel, LocalModel, ModelSource
 from app.session.snapshot import Phase
@@ -35,7 +35,7 @@ class PairService:
         self._environment = environment
         self._machine = ""
         """This machine in one line; "" until it is known."""
-        self._room: Room | None = None
+        self._capacity: Capacity | None = None
         self._cached: Set[HubModel] = frozenset()
         """Models that are on this machine."""
         self._inspector: threading.Thread | None = None
@@ -111,7 +111,7 @@ class PairService:
         """Check two models, given as sources; a `draft` of "" may be found beside the target."""
         self.cancel_check()
         pair = partial(pair_of, target, draft.strip() or None)
-        task = PairTask(self._environment, pair, self._room, installs=False, finds_draft=not draft.strip())
+        task = PairTask(self._environment, pair, self._capacity, installs=False, finds_draft=not draft.strip())
         self._check = self._run(task)
 
     def cancel_check(self) -> None:
@@ -171,7 +171,7 @@ class PairService:
     def _inspect(self) -> None:
         sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
-        self._machine, self._room, self._cached = inspect(self._environment, on_hub)
+        self._machine, self._capacity, self._cached = inspect(self._environment, on_hub)
         self._stale = True
         with suppress(AppError, OSError):
             self._found = tuple(self._environment.pairs_here().values())
@@ -181,7 +181,7 @@ class PairService:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-        task = PairTask(self._environment, lambda: pair, self._room, prepared, confirmed=confirmed, latest=latest)
+        task = PairTask(self._environment, lambda: pair, self._capacity, prepared, confirmed=confirmed, latest=latest)
         self._setups[pair.name] = self._run(task)
 
     def _run(self, task: PairTask) -> PairTask:
@@ -213,7 +213,7 @@ class PairService:
                 self._pairs[name] = replace(pair, name=name)
         open_name = self._listed(current) if current is not None else ""
         sized = [self._sized(name) for name in self._pairs]
-        proposed = propose(sized, self._room) if self._room is not None else []
+        proposed = propose(sized, self._capacity) if self._capacity is not None else []
         cards = [self._card(pair, proposed, is_open=is_open and pair.name == open_name) for pair in sized]
         self._cards = tuple(in_order(cards, proposed))
 
@@ -251,11 +251,11 @@ class PairService:
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
     def _card(self, pair: Pair, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
-        name, files, room = pair.name, self._files(pair.name), self._room
+        name, files, capacity = pair.name, self._files(pair.name), self._capacity
         target, draft = pair_texts(pair, files)
         return PairCard(
             pair=pair,
-            proposal=weigh(pair, room),
+            proposal=weigh(pair, capacity),
             set_up=files is not None,
             here=files is not None or all(map(self._is_on_disk, self._pairs[name].sources)),
             is_default=name == self._registered.default,
@@ -264,7 +264,7 @@ class PairService:
             draft=draft,
             size=size_text(pair),
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=room.drafting(pair) if room is not None else "",
+            gain=capacity.drafting(pair) if capacity is not None else "",
             download_bytes=self._download_bytes(name),
             is_open=is_open,
         )

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
+from app.hardware.recommend import Standing
 from app.models.progress import DownloadProgress
-from app.models.recommend import Standing
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:

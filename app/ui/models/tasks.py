@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
+from app.hardware.recommend import Capacity, weigh
 from app.models.catalog import Catalog, Pair
 from app.models.progress import DownloadProgress
-from app.models.recommend import Room, weigh
 from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, ModelSource
 from app.session.snapshot import Phase
@@ -42,7 +42,7 @@ class PairEnvironment:
     """
 
     registry: Registry
-    machine: Callable[[], tuple[str, Room]]
+    machine: Callable[[], tuple[str, Capacity]]
     demo_file: Callable[[str], Path]
     is_here: Callable[[ModelSource], bool]
     catalog: Callable[[], Catalog]
@@ -52,21 +52,21 @@ class PairEnvironment:
     pairs_here: Callable[[], Mapping[str, Pair]] = dict
 
 
-def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, Room | None, Set[HubModel]]:
+def inspect(environment: PairEnvironment, sources: Set[HubModel]) -> tuple[str, Capacity | None, Set[HubModel]]:
     """Return the machine in one line, its memory if known, and which of these models it has.
 
     A load in progress would take memory meanwhile.
     """
     while environment.phase() is Phase.LOADING:
         time.sleep(_POLL_S)
-    room, cached = None, set[HubModel]()
+    capacity, cached = None, set[HubModel]()
     try:
-        machine, room = environment.machine()
+        machine, capacity = environment.machine()
     except Exception as error:
         machine = error.message if isinstance(error, AppError) else "could not be inspected"
     with suppress(Exception):
         cached = set(filter(environment.is_here, sources))
-    return machine, room, cached
+    return machine, capacity, cached
 
 
 class PairTask(threading.Thread):
@@ -75,7 +75,7 @@ class PairTask(threading.Thread):
     Args:
         environment: Has the registry and the demo.
         pair: Returns the pair; called on the thread, may raise AppError.
-        room: Memory for models, if known.
+        capacity: Memory for models, if known.
         prepared: Result of an earlier `Setup.prepare`.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without a question.
@@ -86,7 +86,7 @@ class PairTask(threading.Thread):
         self,
         environment: PairEnvironment,
         pair: Callable[[], Pair],
-        room: Room | None,
+        capacity: Capacity | None,
         prepared: Prepared | None = None,
         *,
         installs: bool = True,
@@ -99,7 +99,7 @@ class PairTask(threading.Thread):
         self._confirmed = confirmed
         self._environment = environment
         self._pair = pair
-        self._room = room
+        self._capacity = capacity
         self._installs = installs
         self._finds_draft = finds_draft
         self._latest = latest
@@ -134,7 +134,7 @@ class PairTask(threading.Thread):
         prepared = self.progress.prepared or setup.prepare(
             self._pair(), self._report_headers, finds_draft=self._finds_draft, latest=self._latest
         )
-        checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=weigh(prepared.sized, self._room).summary)
+        checked = SetupProgress(Stage.CHECKED, prepared=prepared, fit=weigh(prepared.sized, self._capacity).summary)
         if self._installs and (self._confirmed or not prepared.download_bytes):
             self._report(replace(checked, stage=Stage.DOWNLOADING))
             self._install(setup, prepared)

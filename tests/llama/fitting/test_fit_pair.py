@@ -12,8 +12,8 @@ from app.hardware.fit import MAIN, plan
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, fitting_of
 from app.llama.params import ModelParams, PairParams
-from app.models.catalog import Pair
-from app.models.memory_estimate import CELLS, ModelMemory, PairOverhead
+from app.models.catalog import Pair, WorkingMemory
+from app.models.memory_estimate import CELLS, ModelMemory
 from app.models.source import HubModel
 
 GB = 1_000_000_000
@@ -25,7 +25,7 @@ ROOMS = (
 )
 BIG = ModelMemory("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
-CACHE = PairOverhead(per_token=GB // 8192, fixed=0, main=GB // 10)
+CACHE = WorkingMemory(per_token=GB // 8192, fixed=0, main=GB // 10)
 PAIRS = [
     Pair(f"of-{n}", f"Of {n} GB", HubModel("o/t", "Q4_K_M", size=(n - 1) * GB + GB // 2), None, working=CACHE)
     for n in (1, 5, 18, 22, 24)

@@ -16,7 +16,7 @@ from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 from app.llama.child import ChildError
 from app.llama.fitting import machine_room as module
-from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_room
+from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_capacity
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
@@ -55,54 +55,57 @@ def card(name: str, free: float, description: str = "RTX 3090", backend: str = "
     return Device(name, "gpu", backend, int(free * GB), description, total * GB)
 
 
-def test_what_is_reported_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
-    line, room = machine_room()
+def test_the_line_names_the_memory_that_pairs_are_planned_in(here: Here) -> None:
+    line, capacity = machine_capacity()
 
-    assert room.free_bytes == 18 * GB
+    assert [room.room_bytes for room in capacity.rooms] == [18 * GB]
     assert line == "8 cores · 16.8 GB of 29.8 GB RAM free for models"
     here.devices = None
-    assert machine_room()[0] == line
+    assert machine_capacity()[0] == line
 
 
 def test_a_build_that_can_use_the_cpu_only_is_not_asked_for_devices(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = machine_room()
+    asked = machine_capacity()
     monkeypatch.setattr(module, "is_cpu_only_build", lambda: True)
     monkeypatch.setattr(module, "probe", lambda _: pytest.fail("it was asked"))
 
-    assert machine_room() == asked
+    assert machine_capacity() == asked
     assert asked[1].bytes_per_s == 40e9
 
 
-def test_of_cards_the_room_of_those_that_models_go_to_is_reported_once(here: Here) -> None:
+def test_the_line_counts_each_gpu_that_gets_layers_once(here: Here) -> None:
     here.devices = (card("CUDA0", 22), card("CUDA1", 23), card("Vulkan0", 20, backend="Vulkan"))
 
-    line, room = machine_room()
+    line, capacity = machine_capacity()
 
-    assert f"2 x RTX 3090, {memory_size(room.free_bytes)} of 44.7 GB free for models · 8 cores" in line
-    assert 43 * GB < room.free_bytes < 44 * GB, "a reserve on each, and no card counted twice"
+    free = sum(room.room_bytes for room in capacity.rooms[:2])
+    assert f"2 x RTX 3090, {memory_size(free)} of 44.7 GB free for models · 8 cores" in line
+    assert 43 * GB < free < 44 * GB, "a reserve on each"
     here.devices = (card("CUDA0", 22, total=0),)
-    assert machine_room()[0].startswith("RTX 3090, 19.7 GB free for models")
+    assert machine_capacity()[0].startswith("RTX 3090, 19.7 GB free for models")
 
 
-def test_ram_beside_a_card_and_both_speeds_are_reported(here: Here) -> None:
-    assert machine_room()[1].ram_bytes == 0
-    here.devices, here.gpus = (card("CUDA0", 22),), (Gpu("nvidia", "RTX 3090", 24 * GB, 22 * GB, "driver", ""),)
+def test_a_gpu_with_own_memory_has_two_bandwidths(here: Here) -> None:
+    assert machine_capacity()[1].ram_bytes_per_s is None
+    here.devices = (card("CUDA0", 22),)
 
-    room = machine_room()[1]
-    assert (room.ram_bytes, room.bytes_per_s, room.ram_bytes_per_s) == (18 * GB, 40e9, 30e9)
-    quick = machine_room(with_speed=False)[1]
-    assert (quick.ram_bytes, quick.bytes_per_s, quick.ram_bytes_per_s) == (18 * GB, None, None)
+    capacity, quick = machine_capacity()[1], machine_capacity(with_speed=False)[1]
+    assert (capacity.bytes_per_s, capacity.ram_bytes_per_s) == (40e9, 30e9)
+    assert (quick.rooms, quick.bytes_per_s, quick.ram_bytes_per_s) == (capacity.rooms, None, None)
 
 
-def test_what_the_loaded_pair_will_give_back_counts_as_free(here: Here) -> None:
+def test_memory_of_the_loaded_pair_counts_as_free(here: Here) -> None:
     here.devices = (card("CUDA0", 4),)
 
-    assert machine_room({"cuda0": 18 * GB})[1].free_bytes == machine_room()[1].free_bytes + 18 * GB
-    assert machine_room({"CUDA0": 90 * GB})[1].free_bytes < 24 * GB, "no more than there is"
+    def room(released: dict[str, int]) -> int:
+        return machine_capacity(released)[1].rooms[0].room_bytes
+
+    assert room({"cuda0": 18 * GB}) == room({}) + 18 * GB
+    assert room({"CUDA0": 90 * GB}) < 24 * GB, "no more than there is"
     here.devices = ()
-    assert machine_room({"cpu": 10 * GB})[1].free_bytes == 27 * GB
+    assert room({"cpu": 10 * GB}) == 27 * GB
 
 
 def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_process_own(
@@ -129,18 +132,16 @@ def test_memory_that_no_file_stands_behind_is_counted() -> None:
     assert int(counted.stdout) > 40_000_000
 
 
-def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(here: Here) -> None:
+def test_the_line_of_an_integrated_gpu_names_the_ram_that_is_free(here: Here) -> None:
     here.available = 6 * GB
-    metal = Device("MTL0", "igpu", "MTL", 22 * GB, "Apple M2", 22 * GB)
-    here.devices = (metal,)
+    # Metal reports as free whatever its own process has not taken.
+    here.devices = (Device("MTL0", "igpu", "MTL", 22 * GB, "Apple M2", 22 * GB),)
 
-    line, room = machine_room()
+    line, capacity = machine_capacity()
 
-    # Metal itself tells as free whatever its own process has not taken.
-    assert (room.free_bytes, room.device, room.bytes_per_s) == (int(0.9 * 6 * GB), "Apple M2", 40e9)
-    assert line == "Apple M2 · 8 cores · 5 GB of 29.8 GB RAM free for models"
+    assert (line, capacity.bytes_per_s) == ("Apple M2 · 8 cores · 5 GB of 29.8 GB RAM free for models", 40e9)
     here.available = 31 * GB
-    assert machine_room()[1].free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
+    assert "18.4 GB of 29.8 GB RAM" in machine_capacity()[0], "no more than the system lets graphics have"
 
 
 @pytest.mark.parametrize("name", ["NVIDIA RTX 4090", "AMD Radeon RX 7900 XTX"])
@@ -150,13 +151,15 @@ def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here
     inside = Device("Vulkan0", "igpu", "Vulkan", 16 * GB, "AMD Radeon 780M (RADV)", 16 * GB)
     here.devices = (inside,)
 
-    assert machine_room()[0].startswith(
+    assert machine_capacity()[0].startswith(
         f"AMD Radeon 780M (RADV) · {name}, which this llama.cpp cannot use (tandem doctor) · 8 cores"
     )
     here.devices = (inside, card("Vulkan1", 23, description=name, backend="Vulkan"))
-    assert "cannot use" not in machine_room()[0]
+    assert "cannot use" not in machine_capacity()[0]
     here.gpus, here.devices = (dear,), (inside,)
-    assert ("cannot use" in machine_room()[0]) == name.startswith("NVIDIA"), "what is not known to be two may be one"
+    assert ("cannot use" in machine_capacity()[0]) == name.startswith("NVIDIA"), (
+        "what is not known to be two may be one"
+    )
 
 
 BEADS = Device("Vulkan0", "igpu", "Vulkan", 4 << 30, "Beads", 8 << 30)

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from app.cli.known_pairs import is_here
 from app.core.errors import CatalogError
-from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.memory_estimate import PairOverhead
-from app.models.recommend import Room
+from app.models.catalog import Catalog, Pair, WorkingMemory, shipped_file
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.ui.models.service import PairService
@@ -19,6 +17,7 @@ from app.ui.models.state import LoadRequest, PairCard, SetupProgress
 from app.ui.models.tasks import PairEnvironment
 from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
+from tests.capacities import in_ram
 from tests.models.hub.models import DRAFT, TARGET, tiny
 
 WAIT_S = 20.0
@@ -32,7 +31,7 @@ MINE = Pair(
     HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE),
     HubModel(DRAFT),
     memory_gb=1,
-    working=PairOverhead(per_token=100_000, fixed=0, main=0),
+    working=WorkingMemory(per_token=100_000, fixed=0, main=0),
     context=4096,
 )
 DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)
@@ -55,7 +54,7 @@ class Setting:
         self.surroundings = PairEnvironment(
             catalog=self._catalog,
             registry=self.registry,
-            machine=lambda: ("An abacus", Room(2_000_000_000)),
+            machine=lambda: ("An abacus", in_ram(2_000_000_000)),
             demo_file=lambda part: self.demo,
             is_here=is_here,
             open_pair=self._open,

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import CatalogError, FileChangedError, ModelLoadError, PairError
+from app.hardware.recommend import Capacity, PairSpeed
 from app.models.catalog import Pair
-from app.models.recommend import PairSpeed, Room
 from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
 from app.ui.models.state import Stage
+from tests.capacities import in_ram
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_heads import write_eagle3, write_target
 from tests.models.hub.faults import Stall
@@ -374,8 +375,8 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
     measured = [{"mine": PairSpeed(5.4, f"speedup {ratio}×")} for ratio in (1.5, 1.7)]
 
-    def machine() -> tuple[str, Room]:
-        return "An abacus", Room(9, measured=measured.pop(0))
+    def machine() -> tuple[str, Capacity]:
+        return "An abacus", in_ram(9, measured=measured.pop(0))
 
     service = PairService(replace(setting.surroundings, machine=machine))
 
@@ -401,7 +402,7 @@ def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting
 
 
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
-    def broken() -> tuple[str, Room]:
+    def broken() -> tuple[str, Capacity]:
         raise OSError
 
     service = PairService(replace(setting.surroundings, machine=broken))

@@ -21,11 +21,11 @@ from app.llama.fitting import fit_pair
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.hub.cache import cached_file
-from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
+from tests.capacities import in_ram
 from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
@@ -317,9 +317,9 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
     """A function that gives this machine so many bytes for models."""
 
     def give(n_bytes: int) -> None:
-        room = Room(n_bytes, "a card")
+        capacity = in_ram(n_bytes)
         for module in ("setup", "measured_pairs"):
-            monkeypatch.setattr(f"app.cli.{module}.machine_room", lambda *_, **__: ("a machine", room))
+            monkeypatch.setattr(f"app.cli.{module}.machine_capacity", lambda *_, **__: ("a machine", capacity))
         monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give

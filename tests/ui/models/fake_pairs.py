@@ -9,11 +9,11 @@ from typing import Any
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.vocab_compatibility import VocabInfo
+from app.hardware.recommend import Fit, Proposal
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
 from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import DownloadProgress, FileProgress
-from app.models.recommend import Fit, Proposal
 from app.models.resolve import ResolvedModel
 from app.models.setup import Prepared
 from app.models.source import DemoModel, FoundRepository, HubModel

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import AppError, CacheError, FileChangedError, PairError
+from app.hardware.recommend import Fit, Proposal
 from app.models.progress import DownloadProgress, FileProgress
-from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
 from app.ui.models.state import PairCard, SetupProgress, Stage
 from tests.ui.models.driver import open_setup

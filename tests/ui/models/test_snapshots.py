@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from app.core.errors import HubError
-from app.models.recommend import why
+from app.hardware.recommend import why
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check

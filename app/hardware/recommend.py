@@ -10,9 +10,11 @@ from typing import TypeVar
 
 from app.core.units import memory_size
 from app.engine.drafting_report import rate
+from app.hardware.devices import fast_devices
+from app.hardware.fit import MAIN, PlacementRequest, Rooms, plan
 from app.models.catalog import Pair
-from app.models.memory_estimate import DEFAULT_CONTEXT
-from app.models.pair_summary import is_known, model_bytes, needed, weights
+from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
+from app.models.pair_summary import is_known, model_bytes, pair_memory, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
 from app.settings.placement import experts_in_ram
@@ -56,25 +58,19 @@ class PairSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Memory for models.
+class Capacity:
+    """What this machine has for models, and the context length of the settings.
 
     Attributes:
-        free_bytes: Free GPU memory, or RAM without a GPU, after a reserve.
-        device: Name of the GPU; "" for RAM.
-        bytes_per_s: Measured bandwidth of weights; None if it was not measured.
-        on_card: It is a GPU's own memory.
-        ram_bytes: RAM for models beside a GPU's own memory, where experts may lie; 0 without such a GPU.
-        ram_bytes_per_s: Its measured bandwidth.
-        n_ctx: Context length of the settings, in tokens.
+        rooms: Devices that can hold layers, RAM last.
+        bytes_per_s: Measured bandwidth of the device that gets layers first; None if it was not measured.
+        ram_bytes_per_s: Measured bandwidth of RAM beside a GPU with its own memory.
+        n_ctx: Context length in tokens.
         measured: Measurements of pairs by name.
     """
 
-    free_bytes: int
-    device: str = ""
+    rooms: Rooms
     bytes_per_s: float | None = None
-    on_card: bool = False
-    ram_bytes: int = 0
     ram_bytes_per_s: float | None = None
     n_ctx: int = DEFAULT_CONTEXT
     measured: Mapping[str, PairSpeed] = field(default_factory=dict)
@@ -128,25 +124,36 @@ class Proposal:
         return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
 
-def weigh(pair: Pair, room: Room | None) -> Proposal:
-    """Compare the memory of a pair with the room, if that is known."""
-    if room is None:
+def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) -> Proposal:
+    """Plan a pair on this machine, if its memory is known; `devices` limits the devices for layers."""
+    if capacity is None:
         return Proposal(pair, Fit.UNWEIGHED)
     if not weights(pair):
         is_remote = isinstance(pair.target, HubModel)
         reason = "only Hugging Face knows its size" if is_remote else "its files are not here"
         return Proposal(pair, Fit.UNKNOWN, reason=reason)
-    need = needed(pair, room.n_ctx, on_card=room.on_card)
-    rough = "" if is_known(pair) else "about "
-    free, spare, moved, where = room.free_bytes, room.free_bytes - need, 0, ""
-    if spare < 0 and (moved := _layers_in_ram(pair, room, -spare)):
-        free, spare, where = room.ram_bytes, room.ram_bytes - _ram_needed(pair, moved), " RAM"
-    if spare < 0:
-        reason = f"needs {rough}{memory_size(need)}, {memory_size(-spare)} more{where} than is free for models"
+    memory = pair_memory(pair, capacity.n_ctx)
+    planned = plan(memory, None, capacity.rooms, PlacementRequest(devices=devices))
+    rough, moved = "" if is_known(pair) else "about ", planned.target.cpu_experts
+    gpus = [gpu for gpu in capacity.rooms if gpu.name in devices] if devices else fast_devices(capacity.rooms)
+    on_gpu = all(gpu.has_own_memory for gpu in gpus) and planned.target.devices != (MAIN,)
+    need = memory.total - (memory.always_ram if on_gpu else 0)
+    where = " RAM" if moved else ""
+    if not planned.fits:
+        lacking = planned.lacking if on_gpu else max(load.lacking for load in planned.loads)
+        reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than is free for models"
         return Proposal(pair, Fit.TOO_BIG, need, reason)
+    if on_gpu and not moved:
+        free = sum(gpu.room_bytes for gpu in gpus)
+        spare = free - need
+    else:
+        # Experts fill a GPU until it is full, so the rest of RAM decides.
+        loads = planned.loads[-1:] if moved else planned.loads
+        tightest = min(loads, key=lambda load: load.room_bytes - load.need_bytes)
+        free, spare = tightest.room_bytes, tightest.room_bytes - tightest.need_bytes
     fit = Fit.TIGHT if spare < (1 - _TIGHT_FIT_SHARE) * free else Fit.FITS
-    speed, slow = _speed(pair, room, moved)
-    known = room.measured.get(pair.name)
+    speed, slow = _speed(pair, capacity, memory, moved)
+    known = capacity.measured.get(pair.name)
     measured = (known.text or rate(known.tokens_per_second)) if known is not None else ""
     found = Proposal(pair, fit, need, "", speed, measured, slow, moved)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
@@ -159,31 +166,9 @@ def weigh(pair: Pair, room: Room | None) -> Proposal:
     return replace(found, reason=reason)
 
 
-def _layers_in_ram(pair: Pair, room: Room, lacking: int) -> int:
-    """Return how many layers' experts must be in RAM, so that a GPU lacks nothing; 0 if that cannot help.
-
-    The GPU keeps a copy of one of a layer's three tensors, for long batches.
-    """
-    if not (room.ram_bytes and pair.expert_layers):
-        return 0
-    n = math.ceil(lacking * pair.expert_layers / _expert_bytes(pair) + 1 / 3)
-    return n if n <= pair.expert_layers else 0
-
-
-def _ram_needed(pair: Pair, n_layers: int) -> int:
-    """Return the RAM of a pair with the experts of `n_layers` layers there."""
-    always = pair.working.main if pair.working is not None else 0
-    return always + _expert_bytes(pair) * n_layers // pair.expert_layers
-
-
-def _expert_bytes(pair: Pair) -> int:
-    # Not needed for the first frame.
-    from app.models.model_facts import SHARED_SHARE
-
-    return pair.expert_bytes or max(1, int((1 - SHARED_SHARE) * (model_bytes(pair.target) or weights(pair))))
-
-
-def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
+def propose(
+    pairs: Sequence[Pair], capacity: Capacity, has_disk: Callable[[Pair], bool] = lambda _: True
+) -> list[Proposal]:
     """Return the best pair for a machine and two alternatives, best first.
 
     The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs whose
@@ -193,13 +178,13 @@ def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] 
 
     `has_disk` tells whether the disk has room for a download; pairs without it are proposed if no other pair fits.
     """
-    weighed = [weigh(pair, room) for pair in pairs if not pair.is_demo]
+    weighed = [weigh(pair, capacity) for pair in pairs if not pair.is_demo]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
     on_disk = [p for p in fits if has_disk(p.pair)]
     tight = [p for p in weighed if p.fit is Fit.TIGHT and has_disk(p.pair)]
     found = _ordered(on_disk or tight or fits)
     if not found:
-        return [weigh(pair, room) for pair in pairs if pair.is_demo]
+        return [weigh(pair, capacity) for pair in pairs if pair.is_demo]
     best, *others = found
     beyond = (on_disk or tight) and [p for p in fits if not has_disk(p.pair) and p.need_bytes > best.need_bytes]
     return [replace(best, larger_have_no_disk=any(not p.slow for p in beyond)), *others]
@@ -237,18 +222,18 @@ def why(proposals: Sequence[Proposal]) -> str:
     return f"{name} is the best pair that fits and answers at reading speed{pace}{just}{disk}."
 
 
-def _speed(pair: Pair, room: Room, moved: int = 0) -> tuple[float | None, bool]:
+def _speed(pair: Pair, capacity: Capacity, memory: ModelMemory, moved: int) -> tuple[float | None, bool]:
     """Return the tokens per second, if known, with the experts of `moved` layers in RAM, and whether that is slow."""
-    if (measured := room.measured.get(pair.name)) is not None:
+    if (measured := capacity.measured.get(pair.name)) is not None:
         return measured.tokens_per_second, measured.tokens_per_second < PLEASANT
     total, in_ram = bytes_per_token(pair), 0
     if moved:
-        shared = (model_bytes(pair.target) or weights(pair)) - _expert_bytes(pair)
-        in_ram = max(0, total - max(0, shared)) * moved // pair.expert_layers
-    if room.bytes_per_s is None or (moved and room.ram_bytes_per_s is None):
-        from_ram = in_ram if moved else 0 if room.device else total
+        shared = (model_bytes(pair.target) or weights(pair)) - sum(memory.experts)
+        in_ram = max(0, total - max(0, shared)) * moved // len(memory.experts)
+    if capacity.bytes_per_s is None or (moved and capacity.ram_bytes_per_s is None):
+        from_ram = in_ram if moved else 0 if fast_devices(capacity.rooms) else total
         return None, from_ram * PLEASANT > _USUAL_BYTES_PER_S
-    speed = 1 / ((total - in_ram) / room.bytes_per_s + in_ram / (room.ram_bytes_per_s or math.inf))
+    speed = 1 / ((total - in_ram) / capacity.bytes_per_s + in_ram / (capacity.ram_bytes_per_s or math.inf))
     if 0.5 <= speed < _FAST_TOK_PER_S:
         speed = float(min(_SPEED_STEPS, key=lambda step: abs(math.log(speed / step))))
     return speed, speed < PLEASANT

@@ -1,0 +1,21 @@
+"""Machines with given memory for models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.units import GB
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN
+from app.hardware.recommend import Capacity
+
+
+def in_ram(n_bytes: float, **values: Any) -> Capacity:
+    """Return a machine without a GPU."""
+    return Capacity((Device(MAIN, "cpu", "CPU", 0).with_room(int(n_bytes)),), **values)
+
+
+def on_gpu(n_bytes: float, ram_bytes: float = 64 * GB, **values: Any) -> Capacity:
+    """Return a machine with one GPU and RAM beside it."""
+    gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(MAIN, "cpu", "CPU", 0)
+    return Capacity((gpu.with_room(int(n_bytes)), ram.with_room(int(ram_bytes))), **values)

@@ -1,0 +1,177 @@
+"""Facts from headers, and checks of two models against each other."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.cli.pairs_check import check_lines
+from app.core.units import GB
+from app.engine.vocab_compatibility import VocabInfo
+from app.models.compatibility import check_pair
+from app.models.gguf import GgufHeader, parse_header
+from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
+from app.models.model_facts import GraphWidths, ModelFacts, model_facts
+from tests.llama import tiny_model
+from tests.llama.gguf_files import header, text
+
+GRAPH = GraphWidths(0, 0, 0, 0, 0, 0, masks=0)
+
+
+def facts(**changes: Any) -> ModelFacts:
+    vocab = VocabInfo("gpt2", [b"t%d" % i for i in range(20)], bos=0, eos=1)
+    base = ModelFacts("Big", "llama", "Q4_K_M", 10**9, 16, 8192, 8 * GB, 1000, GRAPH, vocab, True, True)
+    return replace(base, **changes)
+
+
+def of_header(**values: Any) -> ModelFacts:
+    metadata = {
+        "general.architecture": "llama",
+        "llama.block_count": 4,
+        "llama.embedding_length": 64,
+        "llama.attention.head_count": 8,
+        "llama.context_length": 2048,
+        **{key.replace("__", "."): value for key, value in values.items()},
+    }
+    parsed = GgufHeader({key: value for key, value in metadata.items() if value is not None}, 99)
+    return model_facts(parsed, file="m-Q8_0.gguf", size=1000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "can"),
+    [
+        ({}, False),
+        ({"llama__embedding_length": 512}, True),
+        ({"llama__attention__key_length": 64, "llama__attention__value_length": 80}, False),
+        ({"llama__embedding_length": 512, "llama__attention__key_length_swa": 80}, False),
+    ],
+)
+def test_a_cache_of_fewer_bits_needs_heads_that_divide_into_blocks(changes: dict[str, Any], can: bool) -> None:
+    assert of_header(**changes).can_quantize_cache is can
+
+
+def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
+    assert of_header().kv_bytes_per_token == 2 * 4 * 8 * (8 + 8)
+    assert of_header(llama__attention__head_count_kv=2).kv_bytes_per_token == 2 * 4 * 2 * 16
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 1]).kv_bytes_per_token == 2 * 5 * 16
+    assert of_header(llama__attention__key_length=32, llama__attention__value_length=16).kv_bytes_per_token == (
+        2 * 4 * 8 * 48
+    )
+
+
+def of_qwen(**values: Any) -> ModelFacts:
+    """Qwen3.5-27B."""
+    state = {"conv_kernel": 4, "inner_size": 6144, "state_size": 128, "group_count": 16, "time_step_rank": 48}
+    return of_header(
+        general__architecture="qwen35",
+        qwen35__block_count=64,
+        **{f"qwen35__ssm__{key}": value for key, value in state.items()},
+        **values,
+    )
+
+
+def test_running_states_are_reckoned() -> None:
+    # 48 of 64 layers: the last three inputs of the convolution, and what is known of all before.
+    assert of_qwen().state_bytes == 4 * 48 * (3 * (6144 + 2 * 16 * 128) + 128 * 6144)
+    assert of_qwen(qwen35__full_attention_interval=2).state_bytes == of_qwen().state_bytes * 32 // 48
+    assert of_qwen(qwen35__attention__recurrent_layers=[True] * 3).state_bytes == of_qwen().state_bytes * 3 // 48
+    assert of_header().state_bytes == 0
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 0]).state_bytes == 0
+
+
+def test_earlier_states_are_counted_where_they_are_kept() -> None:
+    kept = of_qwen()
+    alone, drafted = estimate_memory(kept, 256), estimate_memory(kept, 256, n_snapshots=N_SNAPSHOTS)
+    assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
+    assert alone.saved == drafted.saved == n_saved_states(kept.state_bytes) * kept.state_bytes
+    assert alone.always_ram == alone.host + alone.vocabulary + alone.saved
+    assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
+    assert estimate_memory(replace(kept, keeps_snapshots=False), 256, n_snapshots=7).snapshots == 0
+
+
+@pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
+def test_small_states_are_kept_of_many_prompts_and_large_ones_of_two(state: int, n: int) -> None:
+    assert n_saved_states(state) == n
+
+
+def test_a_hostile_header_gives_no_nonsense() -> None:
+    strange = of_header(
+        llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
+    )
+
+    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
+
+
+def test_a_hostile_number_of_layers_takes_no_memory() -> None:
+    assert of_header(llama__block_count=1 << 60, llama__attention__head_count_kv=[0, "many"]).state_bytes == 0
+
+
+@pytest.mark.parametrize("architecture", ["lfm2", "lfm2moe", "mamba", "qwen3next", "falcon-h1"])
+def test_a_running_state_is_known_by_the_architecture(architecture: str) -> None:
+    assert of_header().can_rollback
+    assert not of_header(general__architecture=architecture).can_rollback
+
+
+def test_parameters_are_counted_from_the_list_of_tensors() -> None:
+    infos = [
+        text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0)
+        for name, shape in (("a", (3, 5)), ("b", (7,)))
+    ]
+    data = header(tiny_model.values(), n_tensors=2) + b"".join(infos)
+
+    assert parse_header(data, tensors=True).n_parameters == 22
+
+
+def test_the_first_token_that_differs_is_named() -> None:
+    other = VocabInfo("gpt2", [b"t%d" % i if i != 7 else b"x" for i in range(20)], bos=0, eos=1)
+
+    check = check_pair(facts(), facts(weight_bytes=GB, vocab=other))
+
+    assert check.problems == ('The vocabularies differ: token 7 is "t7" in the target and "x" in the draft.',)
+
+
+def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> None:
+    good = check_pair(facts(), facts(weight_bytes=GB))
+    assert (good.problems, good.warnings) == ((), ())
+    doubtful = check_pair(facts(), facts(weight_bytes=6 * GB, n_ctx_train=512))
+    assert doubtful.problems == ()
+    assert len(doubtful.warnings) == 2
+
+
+def test_models_that_cannot_take_back_or_cannot_chat_are_reported() -> None:
+    state = "its recurrent state cannot be rolled back after a rejected draft."
+    hybrid = facts(can_rollback=False, keeps_snapshots=True)
+    [problem] = check_pair(facts(), replace(hybrid, name="Small")).problems
+    assert problem == f"Small cannot be used as a draft: {state}"
+    [problem] = check_pair(facts(can_rollback=False), facts(name="Small")).problems
+    assert problem == f"Big cannot use a draft model: {state}"
+    assert not check_pair(hybrid, facts()).problems
+    assert not check_pair(facts(can_rollback=False), None).problems
+    assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
+    assert "no vocabulary" in check_pair(facts(vocab=VocabInfo("none", [])), None).problems[0]
+
+
+def test_memory_counts_both_models_and_grows_with_the_context() -> None:
+    check = check_pair(facts(), facts(weight_bytes=GB))
+
+    assert check.memory_bytes(0) == 9 * GB
+    assert check.memory_bytes(512) - check.memory_bytes(0) == 512 * 2 * 1000
+    assert check.memory_bytes(100) == check.memory_bytes(256), "a context comes by the block"
+
+
+def test_memory_is_reported_for_the_context_that_the_pair_gets() -> None:
+    short, long = (check_pair(facts(n_ctx_train=trained), None) for trained in (2048, 131072))
+
+    assert "memory  7.5 GB with a context of 2,048 tokens" in check_lines(short)
+    assert "memory  7.5 GB with a context of 10,240 tokens" in check_lines(long, n_ctx=10_000)
+
+
+@pytest.mark.parametrize(("experts", "used", "share"), [(128, 8, 0.0625), (8, 0, 1.0), (8, 9, 1.0), (None, None, 1.0)])
+def test_a_mixture_of_experts_reads_a_part_of_its_weights(experts: int, used: int, share: float) -> None:
+    found = of_header(llama__expert_count=experts, llama__expert_used_count=used)
+
+    assert found.expert_share == share
+    assert found.bytes_per_token == 1000 - int(950 * (1 - share))

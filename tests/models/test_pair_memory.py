@@ -1,0 +1,145 @@
+"""Check the memory of the catalog's pairs against the figures of their headers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import CatalogError
+from app.core.units import GB
+from app.hardware.recommend import (
+    weigh,
+)
+from app.llama.fitting.pair_memory import needs
+from app.llama.params import PairParams
+from app.models.catalog import Catalog, Pair, WorkingMemory, read_pair, shipped_file, write_pair
+from app.models.compatibility import PairCheck, check_pair, with_facts
+from app.models.gguf import read_header
+from app.models.model_facts import ModelFacts, model_facts
+from app.models.pair_summary import pair_memory, weights, with_files
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import HubModel
+from tests.capacities import in_ram
+from tests.shapes import SHAPES, facts_of_shape, shape_of
+
+BY_NAME = Catalog(shipped_file()).pairs
+CATALOG = list(BY_NAME.values())
+PAIRS = [pytest.param(pair, id=name) for name, pair in BY_NAME.items()]
+SHAPED = [param for param in PAIRS if BY_NAME[str(param.id)].working is not None]
+"""Without those whose estimate is a guess until their headers are read."""
+BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=WorkingMemory(100_000, GB, GB))
+
+
+def check_of(pair: Pair) -> PairCheck:
+    """Return a check by the published shapes of a pair's models."""
+    target, *draft = (facts_of_shape(shape_of(source), 0) for source in pair.sources)
+    return check_pair(target, draft[0] if draft else None)
+
+
+def real_facts(path: Path) -> ModelFacts:
+    return model_facts(read_header(path, tensors=True), file=path.name, size=path.stat().st_size)
+
+
+@pytest.mark.parametrize("pair", SHAPED)
+def test_the_catalog_has_the_memory_that_the_headers_give(pair: Pair) -> None:
+    assert pair.working == check_of(pair).overhead
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_pair_fits_into_its_memory_class(pair: Pair) -> None:
+    memory = pair_memory(pair, 8192)
+    assert memory.total - memory.always_ram <= pair.memory_gb * GB
+
+
+def same_shape(real: ModelFacts, shape: str) -> bool:
+    published = facts_of_shape(shape, 0)
+    return (real.kv_bytes_per_token, real.graph, real.n_layers) == (
+        published.kv_bytes_per_token,
+        published.graph,
+        published.n_layers,
+    )
+
+
+def test_a_header_has_the_published_shape(demo_target: Path) -> None:
+    assert same_shape(real_facts(demo_target), "SmolLM2-135M")
+
+
+def test_every_shape_is_used() -> None:
+    of_pairs = {shape_of(source) for pair in CATALOG if pair.working for source in pair.sources}
+    # tests/hardware/test_fit.py plans these two.
+    assert of_pairs | {"Qwen3-0.6B", "Qwen3-32B"} == set(SHAPES)
+
+
+def test_a_check_and_a_load_estimate_the_same_memory(demo_target: Path, demo_draft: Path) -> None:
+    check = check_pair(real_facts(demo_target), real_facts(demo_draft))
+    loaded = needs(PairParams(demo_target, demo_draft, 1, 4096))
+
+    assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
+
+
+@pytest.mark.parametrize("pair", SHAPED)
+@pytest.mark.parametrize("n_ctx", [8192, 16384, 65536])
+def test_the_catalog_estimates_longer_contexts_within_two_percent(pair: Pair, n_ctx: int) -> None:
+    memory = pair_memory(replace(pair, context=0), n_ctx)
+
+    expected = check_of(pair).memory_bytes(n_ctx)
+    assert memory.total - memory.weights == pytest.approx(expected, rel=0 if n_ctx <= 16384 else 0.02)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, pair in BY_NAME.items() if name != "demo" and pair.working))
+def test_a_guess_is_marked_and_near_the_estimate(name: str) -> None:
+    pair = BY_NAME[name]
+    guessed = replace(pair, working=None)
+
+    assert 0.6 < pair_memory(guessed, 8192).total / pair_memory(pair, 8192).total < 1.5
+    assert weigh(guessed, in_ram(999 * GB)).reason.startswith("about ")
+
+
+# Facts of the headers
+
+
+def test_facts_of_the_headers_replace_those_of_the_catalog_and_are_stored(tmp_path: Path) -> None:
+    check = check_of(BY_NAME["qwen3.5-4b"])
+    known = with_facts(replace(BIG, working=WorkingMemory(1, 2, 3)), check)
+
+    assert known.working == check.overhead
+    assert read_pair("big", write_pair(known), tmp_path / "pairs.toml") == known
+    file = ModelOnDisk(tmp_path / "big.gguf", 9 * GB)
+    assert weights(with_files(BIG, SetUp(known, file))) == 9 * GB
+    assert with_files(BIG, SetUp(known, file)).working == check.overhead
+    assert with_files(BIG, SetUp(replace(known, working=None), file)).working == BIG.working
+
+
+def test_the_header_limits_the_context_of_a_pair() -> None:
+    check = check_of(BY_NAME["qwen3.5-4b"])
+    short = replace(check, target=replace(check.target, n_ctx_train=2000))
+
+    assert with_facts(BIG, short).context == 2048
+    assert with_facts(replace(BIG, context=4096), short).context == 4096
+    assert with_facts(BIG, check).context == 0, "its file does not say"
+
+
+def test_absurd_header_sizes_are_not_registered() -> None:
+    vast = check_of(BY_NAME["qwen3.5-4b"])
+    vast = replace(vast, target=replace(vast.target, kv_bytes_per_token=1 << 64))
+
+    assert with_facts(BIG, vast).working == BIG.working
+
+
+@pytest.mark.parametrize(
+    ("working", "said"),
+    [
+        ("8", "must be a table"),
+        ("{ per_tokens = 8 }", 'Did you mean "per_token"'),
+        ("{ main = -1 }", "main must be a whole number"),
+    ],
+)
+def test_a_wrong_entry_is_reported(tmp_path: Path, working: str, said: str) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(f"[pairs.mine]\ntarget = 'a.gguf'\nworking = {working}\n")
+    problem = Catalog(shipped_file(), file).unread
+
+    assert isinstance(problem, CatalogError)
+    assert said in problem.sentences
