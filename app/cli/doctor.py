@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
@@ -20,10 +20,9 @@ from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
 
 if TYPE_CHECKING:
+    from app.cli.doctor_checks import PairReport
     from app.hardware.checks import Check, Facts, Section
     from app.hardware.devices import BuildInfo, Device
-    from app.hardware.pair_view import PairView
-    from app.hardware.slow_causes import Cause
 
 _MAX_REPORT_WIDTH = 120
 _STATE, _LABEL = 9, 12
@@ -41,19 +40,14 @@ def doctor(args: argparse.Namespace) -> int:
     check_usage(args)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
     from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst
-    from app.hardware.pair_view import pair_section
-    from app.hardware.slow_causes import diagnose, speed_section
 
     facts = gather()
-    pair, situation = check_pair(args, facts)
-    sections = [machine_section(facts), llama_section(facts), pair_section(pair)]
-    causes = diagnose(situation) if situation is not None else ()
-    if situation is not None:
-        sections.append(speed_section(situation.measured, causes))
+    pair = check_pair(args, facts)
+    sections = [machine_section(facts), llama_section(facts), *pair.sections]
     sections += [own_files(), hub_section(), environment_section(facts)]
     clear_status()
     if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, pair, causes)))
+        print(json.dumps(as_json(facts, sections, pair)))
     else:
         columns = min(facts.terminal.columns or _MAX_REPORT_WIDTH, _MAX_REPORT_WIDTH)
         color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
@@ -164,7 +158,7 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
         return None, (), error
 
 
-def as_json(facts: Facts, sections: Sequence[Section], pair: PairView, causes: Sequence[Cause]) -> dict[str, Any]:
+def as_json(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict[str, Any]:
     """Return everything as one JSON value."""
     from app.hardware.checks import summary, worst
 
@@ -179,11 +173,17 @@ def as_json(facts: Facts, sections: Sequence[Section], pair: PairView, causes: S
             "error": facts.failure.message if facts.failure else None,
         },
         "advice": asdict(facts.advice) if facts.advice else None,
-        "pair": {
-            **asdict(replace(pair, trouble=None)),
-            "trouble": pair.trouble.message if pair.trouble is not None else None,
-        },
-        "causes": [asdict(cause) for cause in causes],
+        "pair": pair.facts,
+        "causes": [
+            {
+                "label": cause.label,
+                "text": cause.text,
+                "factor": cause.slowdown,
+                "measured": cause.slowdown is not None,
+                "hint": cause.hint,
+            }
+            for cause in pair.causes
+        ],
         "terminal": asdict(facts.terminal),
         "sections": [{"title": s.title, "lines": [asdict(check) for check in s.lines]} for s in sections],
     }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_chosen, of_file, registry
 from app.cli.loading import asked_here, placed_here, servers_of, unless_damaged
 from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.offers import offer_line
-from app.cli.options import Options, read_options
+from app.cli.options import read_options
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
 from app.core.errors import AppError, CatalogError, HubError, ModelFileError, PairError
@@ -18,10 +21,9 @@ from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Facts, Section
 from app.hardware.cpu import conditions
 from app.hardware.devices import fast_devices
-from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place
-from app.hardware.slow_causes import Situation
-from app.llama.fitting.fit_pair import Fitting, fitting_of
+from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import memory_rooms, with_remote
+from app.llama.fitting.pair_checks import Situation, cause_checks, memory_checks, model_checks, speed_check
 from app.models.catalog import Catalog
 from app.models.compatibility import Remedy, remedy_text
 from app.models.compatibility import check_pair as check_models
@@ -29,6 +31,8 @@ from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
+from app.settings.checking import in_one_line
+from app.settings.layers import Layer
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
@@ -36,19 +40,23 @@ _NOT_FITTED = (
 )
 
 
-def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """Check the pair that the flags name, without loading it.
+class PairReport(NamedTuple):
+    """The sections about a pair, what slows it down, and its facts as JSON."""
 
-    Returns:
-        Its placement, memory and measurements, or its problem; and what its speed depends on, None if its files cannot
-        be read.
-    """
+    sections: list[Section]
+    causes: list[Check]
+    facts: dict[str, Any]
+
+
+def check_pair(args: argparse.Namespace, facts: Facts) -> PairReport:
+    """Check the pair that the flags name, without loading it: placement, memory, measurements, or its problem."""
     name, why, chosen = _chosen_pair(args)
-    options = None
+    title = name
     try:
         options = read_options(args)
+        name, title = options.pair.name, options.pair.title
         if facts.failure is not None:
-            return PairView(options.pair.name, options.pair.title, f"{why}; see llama.cpp above"), None
+            return _report(name, title, f"{why}; see llama.cpp above")
         local = memory_rooms(facts.devices)
         servers = servers_of(options)
         asked = asked_here(options, lambda: local, servers)
@@ -60,19 +68,61 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situat
             raise ModelFileError(check.problems[0], remedy_text(check.remedy, options.pair.target))
         loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
-        title = options.pair.title if options is not None else name
-        return PairView(name, title, why, trouble=error, chosen=chosen), None
-    refused = tuple(without_draft(PairError(problem)) for problem in check.problems)
-    view, fast = _view(options, found, why, refused), fast_devices(found.rooms)
+        hint = (error.hint,) if error.hint else ()
+        trouble = Check("problem" if chosen else "warning", "trouble", error.message, hint)
+        return _report(name, title, why, [trouble], trouble=error.message, chosen=chosen)
+    offers = () if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values()))))
     situation = Situation(
-        pair=view,
+        found=found,
         threads=loaded.n_threads,
         cores=facts.machine.physical_cores,
+        source=str(options.pair.target),
+        offers=offers,
         conditions=conditions(),
-        gpu=fast[0].name if fast else "",
         measured=measured_of(loaded, benchmarked_speedups()),
     )
-    return view, situation
+    notices = [notice for notice in found.params.notices if notice not in options.params.notices]
+    notices += [without_draft(PairError(problem)) for problem in check.problems]
+    notices += [_NOT_FITTED] if fast_devices(found.rooms) and not options.fit else []
+    return _of_situation(situation, name, title, why, notices, of_file(options.pair, options.files))
+
+
+def _of_situation(
+    situation: Situation, name: str, title: str, why: str, notices: list[str], recommended: Layer
+) -> PairReport:
+    found, tuned = situation.found, situation.found.params.tuned
+    checks = model_checks(situation)
+    checks += [Check("ok", "placement", f"{tuned}, by tandem tune")] if tuned else []
+    checks += [Check("warning", "note", notice) for notice in notices]
+    if recommended:
+        text = f"{in_one_line(recommended)}, recommended by the model file"
+        checks.append(Check("ok", "sampling", text))
+    causes = cause_checks(situation)
+    report = _report(
+        name,
+        title,
+        why,
+        [*checks, *memory_checks(situation)],
+        models=[model.as_json() for model in situation.models],
+        needs=[asdict(load) for load in found.plan.loads],
+        measured=found.measured,
+        offers=situation.offers,
+        target_source=situation.source,
+        recommended=recommended,
+        notices=notices,
+        tuned=tuned,
+    )
+    speeds = [speed_check(situation.measured), *(causes or [Check("ok", "causes", "none found")])]
+    return PairReport([*report.sections, Section("speed and causes", tuple(speeds))], causes, report.facts)
+
+
+def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **facts: Any) -> PairReport:
+    """Return a report with one section, and the facts that are known."""
+    shown = f"{name}: {title}" if title != name else name
+    section = Section("the pair", (Check("ok", "pair", f"{shown} ({why})"), *checks))
+    unknown = {"models": [], "needs": [], "measured": False, "trouble": None, "offers": [], "target_source": ""}
+    unknown |= {"chosen": True, "recommended": {}, "notices": [], "tuned": ""}
+    return PairReport([section], [], {"name": name, "title": title, "why": why, **unknown, **facts})
 
 
 def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
@@ -87,28 +137,6 @@ def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
         return here.default, "the default pair", True
     why = "no pair is the default: tandem pairs default NAME" if here.pairs else "no pair is set up yet: tandem setup"
     return DEFAULT_PAIR, why, False
-
-
-def _view(options: Options, found: Fitting, why: str, refused: tuple[str, ...]) -> PairView:
-    models = [model_place(TARGET, found.target, found.plan.target)]
-    if found.draft is not None and found.plan.draft is not None:
-        models.append(model_place(DRAFT, found.draft, found.plan.draft))
-    lines = () if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values()))))
-    return PairView(
-        name=options.pair.name,
-        title=options.pair.title,
-        why=why,
-        models=tuple(models),
-        needs=found.plan.loads,
-        measured=found.measured,
-        offers=lines,
-        target_source=str(options.pair.target),
-        recommended=of_file(options.pair, options.files),
-        tuned=found.params.tuned,
-        notices=tuple(notice for notice in found.params.notices if notice not in options.params.notices)
-        + refused
-        + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.fit else ()),
-    )
 
 
 # Files and downloads

@@ -17,7 +17,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
 from app.hardware.machine import processor_name
-from app.hardware.pair_view import Measured
+from app.hardware.measured import Measured
 from app.hardware.recommend import Capacity, PairSpeed
 from app.llama import stored_measurements
 from app.llama.fitting.fit_pair import fitting_of

@@ -14,6 +14,5 @@ offers         alternatives for a pair that does not fit
 recommend      pairs that fit this machine, and their order
 rpc            devices of other machines
 checks         the lines of doctor, except the pair's
-pair_view      a pair on this machine: its place, memory and measurements
-slow_causes    why a pair is slow
+measured       speeds of a pair on this machine
 """

@@ -38,6 +38,7 @@ class Check:
         text: The value.
         hint: The fix, one line each; commands begin with two spaces and are never wrapped.
         problem: Short sentence for the summary; "" takes the text.
+        slowdown: Measured factor by which this slows a pair down.
     """
 
     state: State
@@ -45,6 +46,7 @@ class Check:
     text: str
     hint: tuple[str, ...] = ()
     problem: str = ""
+    slowdown: float | None = None
 
     @property
     def failed(self) -> bool:

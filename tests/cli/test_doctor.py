@@ -11,20 +11,20 @@ import pytest
 
 from app.cli import doctor, doctor_checks
 from app.cli.command_line import parse_args
+from app.cli.doctor_checks import PairReport
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir
-from app.hardware.checks import Facts
-from app.hardware.pair_view import PairView
-from app.hardware.slow_causes import Situation
+from app.hardware.checks import Check, Facts, Section
 from tests.cli.doctor_facts import ADVICE, FACTS, TERMINAL, text, with_gpu
 
-PAIR = PairView("big", "A big pair", "the default pair", target_source="owner/big-GGUF")
+SLOW = Check("warning", "quota", "The quota ran out.", ("  --threads 2",), slowdown=2.0)
+PAIR = PairReport([Section("the pair", ()), Section("speed and causes", ())], [SLOW], {"name": "big"})
 BROKEN = replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken."))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, situation: Situation | None = None, **args: Any) -> int:
+def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, **args: Any) -> int:
     monkeypatch.setattr(doctor, "gather", lambda: facts)
-    monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: (PAIR, situation))
+    monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: PAIR)
     return doctor.doctor(argparse.Namespace(**args))
 
 
@@ -50,14 +50,17 @@ def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, with_gpu(advice=ADVICE), Situation(PAIR, 8, 8), json=True) == 0
+    assert run(monkeypatch, with_gpu(advice=ADVICE), json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["summary"]) == ("warning", "1 problem: your RTX 4090 is not used")
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"
-    assert said["causes"] == []
+    assert said["pair"] == {"name": "big"}
+    assert said["causes"] == [
+        {"label": "quota", "text": SLOW.text, "factor": 2.0, "measured": True, "hint": ["  --threads 2"]}
+    ]
     assert [section["title"] for section in said["sections"]] == [
         "machine",
         "llama.cpp",
@@ -80,9 +83,9 @@ def test_pair_is_named_by_argument_or_flag(monkeypatch: pytest.MonkeyPatch, word
     monkeypatch.setattr(doctor, "gather", lambda: FACTS)
     seen: list[str] = []
 
-    def check_pair(args: argparse.Namespace, _: Facts) -> tuple[PairView, None]:
+    def check_pair(args: argparse.Namespace, _: Facts) -> PairReport:
         seen.append(args.pair)
-        return PAIR, None
+        return PAIR
 
     monkeypatch.setattr(doctor_checks, "check_pair", check_pair)
     assert doctor.doctor(parse_args(words)) == 0

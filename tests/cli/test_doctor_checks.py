@@ -10,7 +10,7 @@ import pytest
 
 from app.cli import doctor_checks
 from app.cli.command_line import parse_args
-from app.cli.doctor_checks import check_pair, own_files
+from app.cli.doctor_checks import PairReport, check_pair, own_files
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
 from app.engine.auto.cost_profile import CostProfile
@@ -18,36 +18,23 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check, Facts, Section, worst
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, Placed, PlacementRequest, plan
-from app.hardware.pair_view import DRAFT, TARGET, PairView, model_place, pair_section
+from app.hardware.fit import MAIN
 from app.hardware.rpc import RpcServer
-from app.hardware.slow_causes import Situation, diagnose
 from app.models.catalog import Pair
-from app.models.memory_estimate import ModelMemory
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
-from app.settings.layers import Layer
 from tests.cli.doctor_facts import FACTS, line
 from tests.llama.tiny_heads import write_dflash
 from tests.llama.tiny_model import write_model
 
 GB = 1_000_000_000
-BIG = ModelMemory("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
-SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
 ROOMS = (Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(MAIN, "cpu", "CPU", 32 * GB))
 
 
 pytestmark = pytest.mark.usefixtures("folders")
 
 
-def view(request: PlacementRequest | None = None, rooms: tuple[Device, ...] = ROOMS) -> PairView:
-    found = plan(BIG, SMALL, rooms, request)
-    assert found.draft is not None
-    models = (model_place(TARGET, BIG, found.target), model_place(DRAFT, SMALL, found.draft))
-    return PairView("big", "A big pair", "the default pair", models, found.loads, measured=True)
-
-
-def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> tuple[PairView, Situation | None]:
+def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> PairReport:
     return check_pair(argparse.Namespace(**flags), facts)
 
 
@@ -57,56 +44,15 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-# Where it goes
-
-
-def test_every_layer_on_a_gpu() -> None:
-    section = pair_section(view())
-
-    assert line(section, "target").text == (
-        "Big, all 29 layers on CUDA0: weights 3.7 GB, KV cache 0.9 GB (8,192 tokens, f16), buffers 0.1 GB"
-    )
-    assert line(section, "draft").text.startswith("Small, all 25 layers on CUDA0: ")
-    assert line(section, "CUDA0").text == "5.4 GB needed (estimated by llama.cpp), 21.6 GB free for models"
-    assert worst([section]) == "ok"
-
-
-def test_some_layers_and_a_draft_on_the_cpu() -> None:
-    section = pair_section(view(PlacementRequest(gpu_layers=20, draft_device=MAIN)))
-
-    assert line(section, "target").text.startswith("Big, 20 of 29 layers on CUDA0, 9 on the CPU: ")
-    assert line(section, "draft").text.startswith("Small, all 25 layers on the CPU: ")
-    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=99)).layers_offloaded == 29
-
-
-def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
-    small = (Device("CUDA0", "gpu", "CUDA", 5 * GB), ROOMS[1])
-    section = pair_section(replace(view(rooms=small), offers=("--ctx 4096: shorter",), measured=False))
-
-    found = line(section, "CUDA0")
-    assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
-    assert found.problem == "the pair needs 5.4 GB of CUDA0 (3.9 GB free)"
-    assert "estimated from the headers" in found.text
-
-
-def test_recommended_sampling_is_listed() -> None:
-    found: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
-    section = pair_section(replace(view(), recommended=found))
-
-    listed = line(section, "sampling")
-    assert (listed.state, listed.text) == ("ok", "temp 0.6, top_k 20, recommended by the model file")
-
-
 @pytest.mark.native
 def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> None:
     target, draft = write_model(folders / "t.gguf"), write_model(folders / "d.gguf")
     draft.write_bytes(draft.read_bytes()[:300])
 
-    found, situation = look(target=str(target), draft=str(draft))
+    found = look(target=str(target), draft=str(draft))
 
-    assert situation is not None
-    assert found.draft is None
-    note = line(pair_section(found), "note")
+    assert [model["role"] for model in found.facts["models"]] == ["target"]
+    note = line(found.sections[0], "note")
     assert (note.state, note.text.startswith(f"Running without this draft. {draft} is cut short")) == ("warning", True)
 
 
@@ -114,22 +60,20 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
 def test_draft_layers_are_checked_against_the_target(folders: Path) -> None:
     target, block = write_model(folders / "t.gguf"), write_dflash(folders / "block.gguf")
 
-    found, situation = look(target=str(target), draft=str(block))
-    note = line(pair_section(found), "note")
+    note = line(look(target=str(target), draft=str(block)).sections[0], "note")
     assert note.text.startswith("Running without this draft. block cannot be used as a draft: it was made for another")
-    assert situation is not None
 
-    found, situation = look(target=str(block))
-    assert str(found.trouble) == "block is a DFlash block, which drafts for a target."
-    assert situation is None
+    found = look(target=str(block))
+    assert found.facts["trouble"] == "block is a DFlash block, which drafts for a target."
+    assert len(found.sections) == 1
 
 
 @pytest.mark.native
 def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
-    found, _ = look(target=str(write_model(folders / "m.gguf", general__sampling__temp=0.6)))
+    found = look(target=str(write_model(folders / "m.gguf", general__sampling__temp=0.6)))
 
-    assert found.recommended == {"sampling.temp": 0.6}
-    assert found.offers == (), "it fits"
+    assert line(found.sections[0], "sampling") == Check("ok", "sampling", "temp 0.6, recommended by the model file")
+    assert (found.facts["recommended"], found.facts["offers"]) == ({"sampling.temp": 0.6}, ())
 
 
 # What is wrong with it
@@ -137,24 +81,21 @@ def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
 
 @pytest.mark.native
 def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
-    found, situation = look()
+    found = look()
 
-    assert (found.name, found.trouble) == ("demo", None)
-    assert "no pair is set up yet: tandem setup" in found.why
-    assert found.target is not None
-    assert found.target.on_cpu
-    assert situation is not None
-    assert situation.measured is None
-    assert {cause.label for cause in diagnose(situation)} <= {"load", "clock", "quota"}
+    assert (found.facts["name"], found.facts["trouble"]) == ("demo", None)
+    assert "no pair is set up yet: tandem setup" in found.facts["why"]
+    assert found.facts["models"][0]["device"] == MAIN
+    assert line(found.sections[1], "measured").hint == ("  tandem tune",)
+    assert {cause.label for cause in found.causes} <= {"load", "clock", "quota"}
 
 
 @pytest.mark.native
 def test_a_software_renderer_is_no_gpu(demo_target: Path) -> None:
     software = Device("Vulkan0", "software", "Vulkan", 20 * GB, "llvmpipe", 24 * GB)
-    _, situation = look(replace(FACTS, devices=(software, *FACTS.devices)), target=str(demo_target))
+    found = look(replace(FACTS, devices=(software, *FACTS.devices)), target=str(demo_target))
 
-    assert situation is not None
-    assert situation.gpu == ""
+    assert "target" not in {cause.label for cause in found.causes}
 
 
 @pytest.mark.native
@@ -166,10 +107,9 @@ def test_stored_measurements_are_read(demo_target: Path, monkeypatch: pytest.Mon
         return PairStatistics(CostModel(CostProfile({1: 1e6, 4: 2e6})))
 
     monkeypatch.setattr("app.llama.stored_measurements.load_statistics", load)
-    _, situation = look(target=str(demo_target))
+    found = look(target=str(demo_target))
 
-    assert situation is not None
-    assert situation.measured is not None
+    assert line(found.sections[1], "measured").text.startswith("1000 tok/s without drafts")
     assert [file.suffix for file in asked] == [".json"]
 
 
@@ -181,16 +121,16 @@ def test_fit_off_is_noted_with_a_gpu(
 ) -> None:
     target = write_model(folders / "t.gguf")
     monkeypatch.setattr(doctor_checks, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
-    section = pair_section(look(target=str(target), fit=fit)[0])
+    section = look(target=str(target), fit=fit).sections[0]
 
     notes = [one.text for one in section.lines if one.label == "note"]
     assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
 
 
 def test_missing_named_file_is_a_problem(folders: Path) -> None:
-    found, _ = look(target=str(folders / "none.gguf"))
+    found = look(target=str(folders / "none.gguf"))
 
-    assert line(pair_section(found), "trouble").state == "problem"
+    assert line(found.sections[0], "trouble").state == "problem"
 
 
 def test_pairs_without_a_default_are_reported(folders: Path) -> None:
@@ -199,18 +139,20 @@ def test_pairs_without_a_default_are_reported(folders: Path) -> None:
     Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)))
     Registry(pairs_file()).remove("mine")
 
-    found, _ = look(replace(FACTS, failure=ModelLoadError("No library.")))
-    assert (found.name, found.why.partition(";")[0]) == ("demo", "no pair is the default: tandem pairs default NAME")
+    found = look(replace(FACTS, failure=ModelLoadError("No library."))).facts
+    assert (found["name"], found["why"].partition(";")[0]) == (
+        "demo",
+        "no pair is the default: tandem pairs default NAME",
+    )
 
 
 def test_missing_demo_package_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
 
-    found, situation = look()
+    (section,) = look().sections
 
-    assert situation is None
-    assert line(pair_section(found), "trouble").state == "warning"
-    assert "pip install" in line(pair_section(found), "trouble").hint[0]
+    assert line(section, "trouble").state == "warning"
+    assert "pip install" in line(section, "trouble").hint[0]
 
 
 def set_up(folder: Path) -> Path:
@@ -223,9 +165,9 @@ def set_up(folder: Path) -> Path:
 def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
     set_up(folders).unlink()
 
-    found, _ = look()
-    trouble = line(pair_section(found), "trouble")
-    assert (found.name, trouble.state) == ("mine", "problem")
+    found = look()
+    trouble = line(found.sections[0], "trouble")
+    assert (found.facts["name"], trouble.state) == ("mine", "problem")
     assert "tandem setup mine" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
     assert gone.state == "warning"
@@ -235,21 +177,18 @@ def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
 def test_invalid_model_file_is_reported(folders: Path) -> None:
     set_up(folders)
 
-    assert "cut short" in line(pair_section(look()[0]), "trouble").text
+    assert "cut short" in line(look().sections[0], "trouble").text
 
 
 def test_broken_library_is_reported_once() -> None:
-    found, situation = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
+    found = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
 
-    assert situation is None
-    assert "see llama.cpp above" in found.why
-    assert worst([pair_section(found)]) == "ok"
+    assert "see llama.cpp above" in found.facts["why"]
+    assert worst(found.sections) == "ok"
 
 
 def test_unknown_device_is_reported(demo_target: Path) -> None:
-    found, _ = look(device=("CUDA7",))
-
-    assert "no device CUDA7" in line(pair_section(found), "trouble").text
+    assert "no device CUDA7" in line(look(device=("CUDA7",)).sections[0], "trouble").text
 
 
 @pytest.mark.native
@@ -259,16 +198,16 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
     server = RpcServer("10.0.0.1:1", (24 * GB,))
     monkeypatch.setattr("app.cli.doctor_checks.servers_of", lambda options: (server,) if options.process.rpc else ())
     args = parse_args(["doctor", "--rpc", "far:1"])
-    found, _ = check_pair(args, FACTS)
+    found = check_pair(args, FACTS).facts
 
-    assert [model.device for model in found.models] == ["RPC0", MAIN]
-    assert [need.device for need in found.needs] == ["RPC0", MAIN]
+    assert [model["device"] for model in found["models"]] == ["RPC0", MAIN]
+    assert [need["device"] for need in found["needs"]] == ["RPC0", MAIN]
 
 
 def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
-    found, _ = check_pair(parse_args(["doctor", "--rpc", "not a server URL"]), FACTS)
+    found = check_pair(parse_args(["doctor", "--rpc", "not a server URL"]), FACTS)
 
-    assert "must be a host and a port" in line(pair_section(found), "trouble").text
+    assert "must be a host and a port" in line(found.sections[0], "trouble").text
 
 
 # The files that Tandem keeps
@@ -296,7 +235,7 @@ def test_broken_files_have_a_fix() -> None:
     assert "Move it away" in line(section, "pairs.toml").hint[0]
     assert "damaged" in line(section, "chats").text
     # And the pair says it too, instead of a traceback.
-    assert look()[0].trouble is not None
+    assert look().facts["trouble"] is not None
 
 
 def test_readable_files_are_counted(folders: Path, demo_target: Path) -> None:

@@ -14,9 +14,9 @@ from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup, pair_drafting
 from app.engine.sources import RETRIED, Source
-from app.hardware.pair_view import Measured
+from app.hardware.measured import Measured
 from app.hardware.recommend import PairSpeed, weigh
-from app.hardware.slow_causes import speed_section
+from app.llama.fitting.pair_checks import speed_check
 from app.models.catalog import Pair
 from app.models.source import HubModel
 from tests.capacities import in_ram
@@ -58,7 +58,7 @@ def test_a_speed_is_the_quiet_one_and_its_range_reaches_down_to_the_latest_answe
     known = memory()
     known.least_ns = 5.0
 
-    assert (seen(known).tokens_per_second, seen(known).recent_tokens_per_second) == (2e8, 1e8)
+    assert seen(known).tokens_per_second == 2e8
     assert seen(known).speed == "100000000 to 200000000 tok/s"
 
 
@@ -91,7 +91,7 @@ def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
 def test_the_list_of_pairs_and_doctor_say_the_same(found: PairStatistics, benchmarked: float | None) -> None:
     measured = of_memory(found, benchmarked=benchmarked)
     room = in_ram(16 * GB, measured={"mine": PairSpeed(measured.tokens_per_second, measured.drafting)})
-    doctor = speed_section(measured, ()).lines[0]
+    doctor = speed_check(measured)
 
     pace = weigh(MINE, room).reason.partition(";")[0]
     assert doctor.text.startswith(f"{pace} without drafts")

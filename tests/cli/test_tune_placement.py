@@ -18,7 +18,6 @@ from app.core.errors import Interrupted, ModelLoadError
 from app.core.paths import memory_dir
 from app.engine.auto.cost_profile import CostProfile
 from app.hardware.devices import Device
-from app.hardware.pair_view import pair_section
 from app.llama import library, stored_measurements
 from app.llama.child import ChildError, ask
 from app.llama.fitting import fit_pair
@@ -88,8 +87,8 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     assert [notice for notice in params.notices if "tandem tune" in notice] == [
         f"Placement by tandem tune: {params.tuned}."
     ]
-    view, _situation = check_pair(namespace(), replace(FACTS, devices=(CARD, CPU)))
-    (line,) = [check.text for check in pair_section(view).lines if check.label == "placement"]
+    report = check_pair(namespace(), replace(FACTS, devices=(CARD, CPU)))
+    (line,) = [check.text for check in report.sections[0].lines if check.label == "placement"]
     assert line == f"{params.tuned}, by tandem tune"
     assert pair_params(read_options(namespace(gpu_layers=3, draft_device=("cpu",)))).tuned == ""
 

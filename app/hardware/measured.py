@@ -1,0 +1,77 @@
+"""Speeds of a pair that were measured in earlier answers on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.engine.auto.curve import CostModel
+from app.engine.auto.rule import best_length
+from app.engine.drafting_report import Speedup, drafter_off, pair_drafting, rate_range
+from app.engine.sources import RETRIED, Source
+from app.engine.types import MAX_DRAFT
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Measurements of earlier answers with a pair on this machine.
+
+    Attributes:
+        costs: Costs of batches and drafted tokens.
+        drafter: Source of drafts other than n-grams; None for nothing.
+        acceptance: Accepted over its drafted tokens; None before enough were judged.
+        speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
+        has_lost: Automatic drafting turned it off after trying it.
+        quiet_ns: Shortest time of a token without drafts, in nanoseconds; 0 if only the present one is known.
+    """
+
+    costs: CostModel
+    drafter: Source | None = Source.MODEL
+    acceptance: float | None = None
+    speedup: Speedup | None = None
+    has_lost: bool = False
+    quiet_ns: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Speed without drafts while no other program was busy."""
+        return 1e9 / (min(self.quiet_ns, self.plain_ns) or self.plain_ns)
+
+    @property
+    def speed(self) -> str:
+        """Range from the speed of the latest answers to the quiet one, as text."""
+        return rate_range(1e9 / self.plain_ns, self.tokens_per_second)
+
+    @property
+    def plain_ns(self) -> float:
+        """Nanoseconds of a token without drafts."""
+        return self.batch_ns(1)
+
+    @property
+    def draft_ns(self) -> float:
+        """Nanoseconds of a drafted token; 0 without a drafter."""
+        return self.costs.draft_ns(0) if self.drafter is not None else 0.0
+
+    @property
+    def draft_cost(self) -> float:
+        """Time of a drafted token over that of a token without drafts."""
+        return self.draft_ns / self.plain_ns
+
+    @property
+    def off(self) -> str:
+        """Why the drafter is off; "" if it is on or absent."""
+        if self.drafter is None:
+            return ""
+        return drafter_off(self.costs, self.drafter) or (self.drafter.turned_off(RETRIED) if self.has_lost else "")
+
+    @property
+    def drafting(self) -> str:
+        """Speedup, or why there is none, as a clause; "" if unknown."""
+        return pair_drafting(self.speedup, self.off)
+
+    def batch_ns(self, width: int) -> float:
+        """Return the nanoseconds of a batch, interpolated between measured widths."""
+        return self.costs.target_ns(width, 0)
+
+    def best_speedup(self, acceptance: float, draft_ns: float) -> float:
+        """Return the speedup with the best draft length; 1 where drafting loses."""
+        return max(1.0, best_length(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])

@@ -1,0 +1,310 @@
+"""Checks of a pair for `tandem doctor`: where it would be loaded, whether it fits, and what slows it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from app.core.shell import quoted
+from app.core.units import memory_size
+from app.engine.drafting_report import drafter_off, sentence, times
+from app.engine.sources import Source
+from app.hardware.checks import Check
+from app.hardware.cpu import Conditions, busy_text
+from app.hardware.devices import fast_devices
+from app.hardware.fit import MAIN, Placed
+from app.hardware.measured import Measured
+from app.llama.fitting.fit_pair import Fitting
+from app.models.memory_estimate import ModelMemory
+from app.settings.placement import ALL_LAYERS, experts_in_ram
+
+_NOTICEABLE_THROTTLED_SHARE = 0.01
+"""Share of throttled periods that is noticeable."""
+_CAPPED_CLOCK_SHARE = 0.97
+"""Clock limit below which the CPU counts as slowed down."""
+_GOOD_ACCEPTANCE = 0.8
+"""Acceptance of a well-matched pair on code."""
+_LOW_ACCEPTANCE = 0.5
+_GOOD_DRAFT_COST = 0.1
+"""Cost of a drafted token, in tokens of the target, of pairs with a high speedup."""
+_NOTICEABLE_FACTOR = 1.05
+_WORTH_CHANGING = 1.1
+
+
+class PlacedModel(NamedTuple):
+    """One model of a pair in its place; as in llama.cpp, the output counts as a layer."""
+
+    role: str
+    memory: ModelMemory
+    placed: Placed
+
+    @property
+    def n_layers(self) -> int:
+        return self.memory.n_layers + 1
+
+    @property
+    def n_offloaded(self) -> int:
+        if self.placed.devices == (MAIN,):
+            return 0
+        return self.n_layers if self.placed.gpu_layers == ALL_LAYERS else min(self.placed.gpu_layers, self.n_layers)
+
+    @property
+    def device(self) -> str:
+        return ", ".join(self.placed.devices) if self.n_offloaded else MAIN
+
+    @property
+    def text(self) -> str:
+        """Place and memory in one line."""
+        where = f"all {self.n_layers} layers on {self.device if self.n_offloaded else 'the CPU'}"
+        if 0 < self.n_offloaded < self.n_layers:
+            left = self.n_layers - self.n_offloaded
+            where = f"{self.n_offloaded} of {self.n_layers} layers on {self.device}, {left} on the CPU"
+        if self.placed.cpu_experts:
+            where += f", {experts_in_ram(self.placed.cpu_experts, self.memory.n_layers)}"
+        need = self.memory
+        return (
+            f"{need.name}, {where}: weights {memory_size(need.weights)}, KV cache {memory_size(need.context)} "
+            f"({need.n_ctx:,} tokens, {need.kv_type}), buffers {memory_size(need.compute + need.always_ram)}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        need = self.memory
+        return {
+            "role": self.role,
+            "name": need.name,
+            "device": self.device,
+            "layers_offloaded": self.n_offloaded,
+            "layers": self.n_layers,
+            "weights": need.weights,
+            "kv": need.context,
+            "compute": need.compute + need.always_ram,
+            "n_ctx": need.n_ctx,
+            "kv_type": need.kv_type,
+            "cpu_experts": self.placed.cpu_experts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A pair where it would be loaded, and everything that its speed depends on.
+
+    Attributes:
+        cores: Physical cores of the machine.
+        source: The target, as `--target` takes it.
+        offers: Options where the pair does not fit, one line each.
+        measured: Speeds measured in earlier answers, if any.
+    """
+
+    found: Fitting
+    threads: int
+    cores: int
+    source: str = "TARGET"
+    offers: tuple[str, ...] = ()
+    conditions: Conditions = field(default_factory=Conditions)
+    measured: Measured | None = None
+
+    @property
+    def target(self) -> PlacedModel:
+        return PlacedModel("target", self.found.target, self.found.plan.target)
+
+    @property
+    def draft(self) -> PlacedModel | None:
+        memory, placed = self.found.draft, self.found.plan.draft
+        return PlacedModel("draft", memory, placed) if memory is not None and placed is not None else None
+
+    @property
+    def models(self) -> tuple[PlacedModel, ...]:
+        return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    @property
+    def uses_cpu(self) -> bool:
+        """Any layer is on the CPU."""
+        return any(model.n_offloaded < model.n_layers or model.placed.cpu_experts for model in self.models)
+
+    @property
+    def find_command(self) -> str:
+        """Command that looks for another draft."""
+        return f"  tandem pairs find {quoted(self.source)}"
+
+
+def model_checks(s: Situation) -> list[Check]:
+    """List target and draft with their place and memory."""
+    return [Check("ok", model.role, model.text) for model in s.models]
+
+
+def memory_checks(s: Situation) -> list[Check]:
+    """Check whether the pair fits on each device."""
+    checks = []
+    for load in s.found.plan.loads:
+        label = "RAM" if load.device == MAIN else load.device
+        source = "by llama.cpp" if s.found.measured else "from the headers"
+        needed, room = memory_size(load.need_bytes), memory_size(load.room_bytes)
+        text = f"{needed} needed (estimated {source}), {room} free for models"
+        problem = f"the pair needs {needed} of {label} ({room} free)"
+        hint = ("It does not fit. Choose one:", *s.offers)
+        checks.append(Check("problem", label, text, hint, problem) if load.lacking else Check("ok", label, text))
+    return checks
+
+
+def speed_check(m: Measured | None) -> Check:
+    """List the measured speed."""
+    if m is None:
+        return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  tandem tune",))
+    parts = [f"{m.speed} without drafts", *filter(None, [m.drafting])]
+    if m.draft_ns:
+        parts.append(f"a drafted token costs {m.draft_cost:.2f}× a token without draft")
+    if m.acceptance is not None and m.draft_ns:
+        parts.append(f"acceptance {m.acceptance:.0%}")
+    return Check("ok", "measured", ", ".join(parts))
+
+
+def cause_checks(s: Situation) -> list[Check]:
+    """Return what slows the pair down, the usually most expensive cause first."""
+    return [check for find in _CAUSES if (check := find(s)) is not None]
+
+
+def _cause(label: str, text: str, *hint: str, slowdown: float | None = None) -> Check:
+    """Return a warning; a slowdown measured on this machine is part of its text."""
+    if slowdown is not None:
+        text += f" Without this, answers would be about {times(slowdown)} as fast."
+    return Check("warning", label, text, hint, slowdown=slowdown)
+
+
+# Placement
+
+
+def _too_little_memory(s: Situation) -> Check | None:
+    load = next((load for load in s.found.plan.loads if load.need_bytes > load.free_bytes), None)
+    if load is None:
+        return None
+    where = "RAM" if load.device == MAIN else load.device
+    text = (
+        f"It needs {memory_size(load.need_bytes)} of {where} ({memory_size(load.free_bytes)} free). The rest "
+        "is read again for every token, usually many times slower."
+    )
+    return _cause("memory", text, *(s.offers or ("  tandem setup",)))
+
+
+def _target_on_cpu(s: Situation) -> Check | None:
+    gpus = fast_devices(s.found.rooms)
+    if not gpus or s.target.n_offloaded:
+        return None
+    gpu = gpus[0].name
+    text = f"All layers are on the CPU although {gpu} is available, which is usually several times faster."
+    return _cause("target", text, f"  --device {gpu}")
+
+
+def _target_in_part(s: Situation) -> Check | None:
+    left = s.target.n_layers - s.target.n_offloaded
+    if not 0 < left < s.target.n_layers:
+        return None
+    text = (
+        f"{left} of {s.target.n_layers} layers of the target are on the CPU, and every token waits for them. Drafting "
+        "usually gives no speedup then."
+    )
+    return _cause("layers", text, "Make all of them fit:", "  --gpu-layers auto --ctx 4096", "  tandem setup")
+
+
+def _draft_on_cpu(s: Situation) -> Check | None:
+    target, draft = s.target, s.draft
+    if draft is None or not target.n_offloaded or draft.n_offloaded == draft.n_layers:
+        return None
+    # Over a network a drafted token would take longer than it saves.
+    if target.device.startswith("RPC"):
+        return None
+    where = "partly on the CPU" if draft.n_offloaded else "on the CPU"
+    text = f"The draft is {where}, the target on {target.device}. The draft is usually fastest whole on the GPU."
+    if s.measured is not None and s.measured.draft_ns:
+        text += f" A drafted token takes {s.measured.draft_cost:.2f}× the time of a token without draft here."
+    return _cause("draft", text, f"  --draft-device {target.placed.devices[0]}")
+
+
+# CPU
+
+
+def _threads(s: Situation) -> Check | None:
+    quota = s.conditions.quota
+    allowed = s.conditions.usable if quota is None else min(s.conditions.usable, max(1, int(quota)))
+    most = min(allowed, s.cores)
+    if not s.uses_cpu or s.threads <= most:
+        return None
+    text = (
+        f"{s.threads} threads share {s.cores} cores and {allowed} CPU{'s' * (allowed != 1)} that this process may "
+        "use; they usually wait for each other."
+    )
+    return _cause("threads", text, f"  --threads {most}")
+
+
+def _throttled(s: Situation) -> Check | None:
+    share, quota = s.conditions.throttled, s.conditions.quota
+    if not s.uses_cpu or share is None or quota is None or share < _NOTICEABLE_THROTTLED_SHARE:
+        return None
+    text = f"The container's quota of {quota:g} CPUs ran out in {share:.0%} of its time slices."
+    fix = f"  --threads {max(1, min(s.threads, int(quota)))}"
+    more = "Give the container more CPU time, or use fewer threads:"
+    return _cause("quota", text, more, fix, slowdown=1 / max(0.1, 1 - share))
+
+
+def _busy(s: Situation) -> Check | None:
+    text = busy_text("Other programs use", s.conditions.others or 0.0, s.conditions.usable)
+    return _cause("load", f"{text}.", "Close other programs.") if s.uses_cpu and text else None
+
+
+def _capped(s: Situation) -> Check | None:
+    cap = s.conditions.clock_cap
+    if not s.uses_cpu or cap is None or cap > _CAPPED_CLOCK_SHARE:
+        return None
+    text = f"The CPU clock is limited to {cap:.0%} of its maximum, by power saving or heat."
+    return _cause("clock", text, "Choose the performance power profile; on battery, plug it in.")
+
+
+# Measurements
+
+
+def _draft_cost(s: Situation) -> Check | None:
+    m = s.measured
+    if m is None or m.drafter is None or not m.draft_ns or len(m.costs.profile.batch_ns) < 2:
+        return None
+    usual = m.best_speedup(_GOOD_ACCEPTANCE, _GOOD_DRAFT_COST * m.plain_ns)
+    real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
+    if m.drafter is Source.MODEL and usual >= _WORTH_CHANGING * real:
+        text = (
+            f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft; with a small draft model it "
+            f"takes {_GOOD_DRAFT_COST:.2f}×."
+        )
+        return _cause("draft size", text, "Look for a smaller draft:", s.find_command, slowdown=usual / real)
+    reason = drafter_off(m.costs, m.drafter)
+    if not reason or (m.speedup is not None and m.speedup.helps):
+        return None
+    text = f"{sentence(reason)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
+    fix = "N-gram drafting stays on. More cores, a GPU, or a target with more bits (BF16, Q8_0) helps."
+    return _cause("draft off", text, fix)
+
+
+def _rejected(s: Situation) -> Check | None:
+    m = s.measured
+    if m is None or m.acceptance is None or m.acceptance >= _LOW_ACCEPTANCE or len(m.costs.profile.batch_ns) < 2:
+        return None
+    now, usual = m.best_speedup(m.acceptance, m.draft_ns), m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
+    if usual < _NOTICEABLE_FACTOR * now:
+        # Here a better draft would gain nothing either.
+        return None
+    text = (
+        f"Measured acceptance is {m.acceptance:.0%}; {_GOOD_ACCEPTANCE:.0%} is usual for code in a well-matched pair."
+    )
+    fix = "Take a draft of the same family, or a temperature nearer to 0:"
+    return _cause("acceptance", text, fix, s.find_command, slowdown=usual / now)
+
+
+_CAUSES = (
+    _too_little_memory,
+    _target_on_cpu,
+    _target_in_part,
+    _draft_on_cpu,
+    _threads,
+    _throttled,
+    _busy,
+    _capped,
+    _draft_cost,
+    _rejected,
+)
