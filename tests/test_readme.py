@@ -18,7 +18,7 @@ from app.hardware.recommend import propose
 from app.models.catalog import Catalog, shipped_file
 from app.ui.actions import CHAT, PROGRAM, bindings
 from app.ui.composer.input import PromptInput
-from tests.capacities import on_gpu
+from tests.capacities import in_ram, on_gpu
 from tests.cli.commands import every_command
 
 _ROOT = Path(__file__).parents[1]
@@ -95,6 +95,14 @@ def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
         # A graphics card shows part of its memory as used.
         best = propose(pairs, on_gpu(0.97 * int(size) * GB))[0]
         assert (size, best.pair.name) == (size, name)
+
+
+@pytest.mark.parametrize("size", [20, 24])
+def test_the_pair_for_a_machine_without_a_gpu_is_named(size: int) -> None:
+    pairs = list(Catalog(shipped_file()).pairs.values())
+    two_memory_channels = 40e9
+    best = propose(pairs, in_ram(size * GB, bytes_per_s=two_memory_channels))[0]
+    assert f"without a GPU, with 20 GB of free RAM, `{best.pair.name}` is faster" in _README
 
 
 def test_every_key_of_the_readme_does_what_it_shows() -> None:

@@ -68,11 +68,17 @@ _DRAFTS_FLAG = Option(
 )
 _CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
 
+
+def _in_one(_context: object, _argument: object, words: Sequence[str]) -> str | None:
+    """Return a prompt in several words as one; a pipe is read with or without "-" behind them."""
+    return " ".join(word for word in words if word != "-") or ("-" if words else None)
+
+
 _RUN = Command(
     "run",
     "answer one prompt on stdout",
     [
-        Argument(["prompt"], required=False),
+        Argument(["prompt"], required=False, nargs=-1, callback=_in_one),
         Option("-f", "--prompt-file", type=STREAM, metavar="FILE", help="read the prompt from a file, - for stdin"),
         Option(
             "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"

@@ -152,7 +152,7 @@ class RaceStatus:
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
                 self._side = f"{shown_name(side)}, {turn}"
             case Measuring():
-                return f"{event.what.capitalize()} {event.share:4.0%}"
+                return event.line().capitalize()
             case PromptProgress():
                 return f"{self._side}: {event.line()}"
             case Step():

@@ -107,7 +107,7 @@ class Listener:
                 case PromptProgress():
                     self._show(event.line())
                 case Measuring():
-                    self._show(f"{event.what.capitalize()} {event.share:4.0%}")
+                    self._show(event.line().capitalize())
                 case Step(segments=segments):
                     if not self._as_json:
                         self._status.clear()

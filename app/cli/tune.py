@@ -278,12 +278,13 @@ def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
 
 
 def thread_lines(threads: ThreadTimes) -> list[str]:
-    """Return the cost of a token by thread count; arrows mark the chosen ones."""
-    lines = [f"{'threads':>7} {'answer':>10}   {'prompt':>13}"]
+    """Return the time of a token by thread count over that of the best, which arrows mark."""
+    lines = [f"{'threads':>7} {'answer':>8}   {'prompt':>8}"]
+    best, times = threads.best, (threads.generation, threads.prompt)
     for n in sorted(threads.generation):
-        marks = ["←" if n == chosen else " " for chosen in (threads.best.generation, threads.best.prompt)]
-        answer, prompt = threads.generation[n] / 1e6, threads.prompt[n] / 1e6
-        lines.append(f"{n:>7} {answer:>7.1f} ms {marks[0]} {prompt:>8.2f} ms {marks[1]}".rstrip())
+        marks = ["←" if n == chosen else " " for chosen in (best.generation, best.prompt)]
+        ratios = [each[n] / each[chosen] for each, chosen in zip(times, (best.generation, best.prompt), strict=True)]
+        lines.append(f"{n:>7} {ratios[0]:>7.2f}× {marks[0]} {ratios[1]:>7.2f}× {marks[1]}".rstrip())
     disturbed = "Other programs were busy: these threads are used now and not stored."
     return [*lines, disturbed] if threads.is_disturbed else lines
 

@@ -167,7 +167,8 @@ def answer_as(
         for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):
             for done in hold(cache, prefix, cancelled):
                 pair.yield_cpu()
-                yield prompt_progress(pair, number, done, len(prefix), drafting=index > 0)
+                # The same for a side without a draft.
+                yield replace(prompt_progress(pair, number, done, len(prefix), drafting=index > 0), drafting=False)
     except Interrupted:
         return None
     steps: list[VerifyStep] = []

@@ -75,9 +75,9 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
 
 
 def joined(first: str, then: str) -> str:
-    """Join two messages: all attachments, then both questions."""
+    """Join two messages: all attachments, then both questions with a blank line between them."""
     (question, before), (more, behind) = split(first), split(then)
-    return compose(f"{question}\n{more}".strip("\n"), (*before, *behind))
+    return compose(f"{question}\n\n{more}".strip("\n"), (*before, *behind))
 
 
 def question_of(message: str) -> str:

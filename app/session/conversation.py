@@ -244,10 +244,9 @@ class Conversation:
         node = journal.finish(state, text=text, reasoning=reasoning, stats=stats)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
-        if counts(node):
-            return replace(outcome, counts=True)
-        if journal.continues or fallback is None or fallback == parent:
-            return outcome
+        is_good = counts(node) and state is not State.FAILED
+        if is_good or journal.continues or fallback is None or fallback == parent:
+            return replace(outcome, counts=counts(node))
         self._activate(fallback)
         return replace(outcome, reverted=True)
 

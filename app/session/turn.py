@@ -9,8 +9,6 @@ from app.conversations.tree import Node, State
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
 
-_COUNTED_STATES = (State.COMPLETE, State.STOPPED, State.CUT)
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -59,7 +57,7 @@ class Outcome:
 
 def counts(answer: Node) -> bool:
     """Return whether the conversation continues from an answer."""
-    return bool(answer.text.strip()) and answer.state in _COUNTED_STATES
+    return bool(answer.text.strip()) and answer.state is not State.WRITING
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:

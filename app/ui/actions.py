@@ -145,7 +145,8 @@ CHAT = (
     Action("chat.export", None, "export", "export", "Export this conversation as Markdown or .json",
            "save write download", argument=f"[{PATH}]"),
     Action("chat.import", None, "import", "import", "Import conversations from a file", "load read", argument=PATH),
-    Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call", argument="[TEXT]"),
+    Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call",
+           argument=f"[TEXT|{NONE}]"),
     Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
            "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
     Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
@@ -162,7 +163,7 @@ PROMPT = (
     _visible_key("prompt.break_line", "ctrl+j,shift+enter,alt+enter", "break_line", "new line",
                  "Start a new line in the prompt", priority=True),
     _key("prompt.complete", "tab", "complete", "complete", "Complete what is typed"),
-    _key("prompt.dismiss", "escape", "dismiss", "close", "Close the list above the prompt"),
+    _visible_key("prompt.dismiss", "escape", "dismiss", "close", "Close the list above the prompt"),
     _key("prompt.search", "ctrl+s", "search", "search prompts", "Search past prompts", "find history recall"),
     # Ctrl+Z suspends, as in any program of a terminal.
     _key("prompt.undo", "ctrl+underscore", "undo", "undo", "Undo what was typed"),

@@ -47,9 +47,11 @@ class Commands:
         parts = self._parts(question)
         assert parts is not None
         name, argument = parts
-        command = self.known.get(name)
+        command = self.known.get(name.lower())
         if command is None:
-            raise UsageError(f"There is no command /{name}; /help lists them.", _AS_TEXT)
+            near = find(name, self.all)[:1]
+            other = f"did you mean /{near[0].name}?" if near else "/help lists them."
+            raise UsageError(f"There is no command /{name}; {other}", _AS_TEXT)
         if argument and command.argument is None:
             raise UsageError(f"/{name} takes no argument.", _AS_TEXT)
         if command.has_lines:
@@ -73,7 +75,7 @@ class Commands:
     def _parts(self, question: str) -> tuple[str, str] | None:
         """Return the name and argument of a command; None for text."""
         if line := _COMMAND_LINE.fullmatch(question):
-            return line["name"].lower(), (line["argument"] or "").strip()
+            return line["name"], (line["argument"] or "").strip()
         lines = _MULTILINE_COMMAND.fullmatch(question)
         command = self.known.get(lines["name"].lower()) if lines else None
         takes_text = command is not None and "TEXT" in (command.argument or "")

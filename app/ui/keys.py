@@ -44,6 +44,12 @@ class KeyBar(Words):
         return Word(text, partial(self.app.simulate_key, binding.key))
 
 
+def active_key(screen: Screen[Any], identity: str) -> str:
+    """Return the key that does an action now, as the screen shows it; an empty text while it does something else."""
+    active = (one for one in screen.active_bindings.values() if one.enabled and one.binding.id == identity)
+    return next((screen.app.get_key_display(one.binding) for one in active), "")
+
+
 def in_order(
     bindings: dict[str, ActiveBinding], first: Sequence[str], idle: Collection[str] = ()
 ) -> dict[str, ActiveBinding]:

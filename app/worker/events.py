@@ -74,16 +74,17 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report the measurement of a pair; `why` is the reason not to use an earlier one, as a clause."""
+    """Report the share of a pair's measurement that is done; `why` is the reason not to use an earlier one."""
 
     request: int
     share: float
     why: str = ""
 
-    @property
-    def what(self) -> str:
-        """Return a short text for the status line."""
-        return f"measuring again ({self.why})" if self.why else "measuring this pair"
+    def line(self) -> str:
+        """Return the progress as text, such as "measuring this pair: 12%"."""
+        return (
+            f"measuring again: {self.share:.0%} ({self.why})" if self.why else f"measuring this pair: {self.share:.0%}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

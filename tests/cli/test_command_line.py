@@ -62,6 +62,11 @@ def test_wrong_usage_is_an_error_and_a_fix(
     assert len(told.splitlines()) <= 3
 
 
+@pytest.mark.parametrize(("words", "prompt"), [(["a", "-"], "a"), (["a", "b"], "a b"), (["-"], "-"), ([], None)])
+def test_a_prompt_may_have_several_words_and_name_the_pipe(words: list[str], prompt: str | None) -> None:
+    assert getattr(parse_args(["run", *words]), "prompt", None) == prompt
+
+
 def test_options_before_a_command_belong_to_it() -> None:
     read = parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
     assert (read.command, read.stop, read.temp, read.prompt) == ("run", ("A", "B"), 1.0, "hi")

@@ -25,7 +25,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.draft_heads import HeadContext
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.worker.events import Event, JobProgressed, Step
+from app.worker.events import Event, JobProgressed, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script
@@ -141,6 +141,13 @@ def test_a_failed_draft_model_is_named() -> None:
     news = [e.what for e in race(pair, sides, GREEDY, [1], lambda: False, []) if isinstance(e, JobProgressed)]
 
     assert [what.run.why for what in news if isinstance(what, RunEnded)] == ["the draft model failed"]
+
+
+def test_no_side_seems_to_read_with_the_draft_model_before_it_begins() -> None:
+    rule = script(TEXT, len(PROMPT))
+    pair, sides = FakePair(FakeModel(rule), FakeModel(rule)), [Side("plain", None)]
+    events = race(pair, sides, GREEDY, [1], lambda: False, [], prefix=[*PROMPT.encode()][:3])
+    assert {event.drafting for event in events if isinstance(event, PromptProgress)} == {False}
 
 
 def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_before() -> None:

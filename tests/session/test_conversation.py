@@ -101,12 +101,19 @@ def test_an_empty_answer_leaves_none_and_its_prompt_is_used_again(chat: Scripted
 def test_another_prompt_replaces_an_unanswered_one_as_a_branch(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.session.send("c")
-    chat.says("half")
     assert not chat.fails().counts
-    assert (last(chat).text, last(chat).state, last(chat).ending.numbers) == ("half", State.FAILED, FAILED)
     chat.exchange("d", "e")
     assert chat.read == ["a", "b", "d"]
     assert chat.texts() == ["a", "b", "d", "e"]
+
+
+def test_a_prompt_follows_an_answer_that_failed_after_its_beginning(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.says("half")
+    assert chat.fails().counts
+    assert (last(chat).text, last(chat).state, last(chat).ending.numbers) == ("half", State.FAILED, FAILED)
+    chat.exchange("b", "c")
+    assert chat.texts() == ["a", "half", "b", "c"]
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.CUT])
@@ -176,13 +183,13 @@ def test_a_continuation_without_text_changes_nothing(chat: ScriptedSession) -> N
     assert chat.read == ["a", "b", "c"]
 
 
-def test_a_failed_answer_counts_once_its_continuation_ends_well(chat: ScriptedSession) -> None:
+def test_a_failed_answer_is_continued_after_another_failure(chat: ScriptedSession) -> None:
     chat.session.send("a")
     chat.says("half")
     chat.fails()
     chat.session.resume(2)
     chat.says(" and")
-    assert not chat.fails().counts
+    assert chat.fails().reverted
     assert chat.path()[-1] == ("half and", "", State.FAILED)
     chat.session.resume(2)
     chat.says(" more")

@@ -69,7 +69,7 @@ def test_prompts_come_back_if_the_answer_fails_or_is_stopped(
     for text in "abc":
         chat.session.send(text)
     outcome = end(chat)
-    assert getattr(outcome, "returned", None) == "b\nc"
+    assert getattr(outcome, "returned", None) == "b\n\nc"
     assert (asked(chat), chat.session.snapshot.queued) == (["a"], ())
 
 
@@ -90,7 +90,7 @@ def test_prompts_that_wait_and_typed_text_survive_a_crash(chat: ScriptedSession)
         chat.session.send(text)
     chat.conversation.set_unsent_text("typed")
     kill(chat.store)
-    assert draft(chat, number) == "c\nd\ntyped"
+    assert draft(chat, number) == "c\n\nd\n\ntyped"
 
 
 def test_a_prompt_that_was_asked_is_no_unsent_text(chat: ScriptedSession) -> None:
@@ -121,7 +121,7 @@ def test_prompts_wait_for_the_models_and_come_back_if_they_cannot_be_loaded(tmp_
     assert ([node.text for node in snapshot.messages], snapshot.queued) == (["a", ""], ("b",))
     outcome = chat.session.handle(Failed(None, BROKEN))
     assert outcome is not None
-    assert (outcome.returned, chat.session.phase) == ("a\nb", Phase.UNLOADED)
+    assert (outcome.returned, chat.session.phase) == ("a\n\nb", Phase.UNLOADED)
     chat.session.close()
 
 
@@ -198,7 +198,7 @@ def test_an_answer_that_fails_elsewhere_leaves_its_prompts_as_unsent_text(chat: 
     first = number_of(chat)
     chat.session.new_conversation("typed")
     chat.fails()
-    assert draft(chat, first) == "b\ntyped"
+    assert draft(chat, first) == "b\n\ntyped"
 
 
 def test_a_deleted_conversation_is_stopped_and_its_prompts_are_not_sent(chat: ScriptedSession) -> None:

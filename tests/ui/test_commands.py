@@ -73,6 +73,11 @@ def test_text_that_only_begins_like_a_command_is_text(text: str) -> None:
     assert not COMMANDS.is_command(text)
 
 
+def test_a_command_run_together_with_its_argument_is_refused_with_the_command() -> None:
+    with pytest.raises(UsageError, match=r"There is no command /exportName; did you mean /export\?"):
+        COMMANDS.read("/exportName of this")
+
+
 @given(st.text(st.sampled_from("/newcopy on\n5-"), max_size=12))
 def test_any_text_is_a_command_or_an_error_with_a_hint(rest: str) -> None:
     text = "/" + rest
@@ -206,7 +211,7 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         assert store.summaries()[0].title == "Trip"
 
 
-async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
+async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
     async with open_chat(live=in_memory()) as chat:
 
         async def told(command: str, sentence: str) -> None:
@@ -214,11 +219,12 @@ async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
             await chat.pilot.press("enter")
             await chat.shows(sentence)
 
-        await told("/system", "There is no system prompt; /system TEXT")
-        await told("/system Be brief.", "from the next prompt on.")
-        await told("/system", "System prompt of this conversation; /system - removes it:")
-        assert "Be brief." in chat.text
-        assert chat.screen.session.settings.system == "Be brief."
+        await told("/system", "System prompt: enter sets it here.")
+        await told("Be brief.", "from the next prompt on.")
+        await told("/system", "System prompt: enter sets it here; /system - removes it.")
+        assert chat.prompt == "/system Be brief."
+        await told(" Be kind.", "from the next prompt on.")
+        assert chat.screen.session.settings.system == "Be brief. Be kind."
         await told("/system -", "Removed the system prompt")
         assert not chat.screen.session.settings.system
 

@@ -57,7 +57,7 @@ def test_another_measurement_gives_its_reason() -> None:
     run(pair)
     assert pair.memory is not None
     pair.memory.idle_answers = 1
-    assert run(pair)[0] == Measuring(7, 0.5, "drafts could not pay here")
+    assert run(pair)[0] == Measuring(7, 0.5, "drafting did not pay before")
 
 
 @pytest.mark.parametrize("drafting", [None, DraftParams(), AutoDraft(model=False, lookup=False)])

@@ -102,7 +102,7 @@ class PairStatistics:
         """Return the reason to measure again, as a clause; an empty text if the last measurement still counts."""
         if self.was_slowed:
             return "other programs were busy the first time"
-        return "drafts could not pay here" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
+        return "drafting did not pay before" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
 
     @property
     def remeasuring_ns(self) -> int:

@@ -26,6 +26,7 @@ from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import include_files
 from app.ui.composer.input import PromptInput
 from app.ui.key_names import key
+from app.ui.keys import active_key
 from app.ui.models.service import PairService
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.message_view import MessageView
@@ -62,16 +63,20 @@ class ChatActions(ChatBase):
     def _refuse_if_blocked(self, *, while_loading: bool = False) -> None:
         """Refuse if no prompt can be sent now, or, if asked, while the models load."""
         phase, here = self.session.phase, self.session.conversation
-        if here.running is not None:
-            raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
         if phase is Phase.UNLOADED:
             raise AppError(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
         if here.queued:
-            raise AppError(f"A prompt is already waiting; {key('chat.take_back', 'esc')} takes it back.")
+            raise AppError(f"A prompt is already waiting{self._offer('chat.take_back', 'takes it back')}.")
+        if here.running is not None:
+            raise AppError(f"An answer is being written{self._offer('chat.stop', 'stops it')}.")
         if phase is Phase.ANSWERING:
             raise AppError("Another conversation is being answered; wait for its end, or open it to stop it.")
         if while_loading and phase is Phase.LOADING:
             raise AppError("The pair is still loading.")
+
+    def _offer(self, identity: str, does: str) -> str:
+        """Return a clause such as "; esc stops it", unless the key of that action does something else now."""
+        return f"; {shown} {does}" if (shown := active_key(self, identity)) else ""
 
     def _refuse_if_busy(self) -> None:
         if self.session.is_busy:
@@ -97,11 +102,14 @@ class ChatActions(ChatBase):
         message = await self._message(text)
         if self.session.phase is Phase.UNLOADED:
             self._refuse_if_blocked()
+        turn = self.session.conversation.turn
         if not self.session.send(message):
             raise AppError("The prompt was not sent.")
-        if self.session.snapshot.queued:
-            self.hint.say(f"The prompt waits for the end of the answer; {key('chat.take_back', 'esc')} takes it back.")
         await self.renderer.render()
+        if self.session.snapshot.queued:
+            self.hint.say("The prompt waits for the end of the answer.")
+        elif turn.prompt is not None and not turn.is_answered and turn.prompt.text != message:
+            self.hint.say("The prompt before has no answer; this one is a branch beside it.")
 
     async def run_line(self, line: str) -> None:
         """Run a slash command."""
@@ -190,13 +198,13 @@ class ChatActions(ChatBase):
         self._refuse_if_busy()
         if node.role is Role.SYSTEM:
             raise AppError("The system message of an imported conversation cannot be edited.")
-        saves, cancels = key("prompt.send", "enter"), key("chat.leave_task", "esc")
+        saves = key("prompt.send", "enter")
         if node.role is Role.USER:
-            hint = f"Editing the prompt: {saves} sends it as a new branch, {cancels} cancels."
+            hint = f"Editing the prompt: {saves} sends it as a new branch."
             ask = partial(self._ask_edited, node)
             self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
         else:
-            hint = f"Editing the answer: {saves} saves it as a new branch, {cancels} cancels."
+            hint = f"Editing the answer: {saves} saves it as a new branch."
             self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:

@@ -18,6 +18,7 @@ from app.core.units import counted
 from app.models.source import home_expanded
 from app.ui.actions import NONE
 from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.commands import COMMANDS
 from app.ui.key_names import key
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.terminal.copying import copy_text
@@ -126,29 +127,43 @@ class ConversationCommands(ChatActions):
         opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self.library.has_history else ""
         self.hint.say(f"Imported {counted(len(new), 'conversation')}{there}{opens}.")
 
+    def begin_command(self, name: str, argument: str = "", hint: str = "") -> None:
+        """Let the user complete a slash command in the input line; what was typed there comes back."""
+
+        async def run(line: str) -> None:
+            await (self.run_line(line) if COMMANDS.is_command(line) else self._ask(line))
+
+        enter = key("prompt.send", "enter")
+        hint = hint or f"{COMMANDS.known[name].help}: {enter} confirms."
+        self.input_mode.begin(hint, f"/{name} {argument}", run, is_prompt=True)
+
     def command_rename(self, title: str) -> None:
-        """Set the title; an empty one is made from the first prompt."""
-        if self.library.conversation is None:
+        """Set the title, or let the user edit it; NONE makes one from the first prompt."""
+        number = self.library.conversation
+        if number is None:
             raise AppError("This conversation is empty; send a prompt first.")
-        self.hint.say(f'Renamed to "{printable(self.library.rename(self.library.conversation, title))}".')
+        if not title:
+            self.begin_command("rename", printable(self.library.title(number)))
+            return
+        renamed = self.library.rename(number, "" if title == NONE else title)
+        self.hint.say(f'Renamed to "{printable(renamed)}".')
         self.sidebar.update_list()
 
-    async def command_system(self, text: str) -> None:
-        """Set, remove or show the system prompt."""
-        now = self.session.settings.system
+    def command_system(self, text: str) -> None:
+        """Set or remove the system prompt, or let the user edit it."""
         if text == NONE:
             self.set_setting("answer.system", None)
             self.hint.say("Removed the system prompt of this conversation.")
         elif text:
             self.set_setting("answer.system", text)
             self.hint.say("The system prompt applies from the next prompt on.")
-        elif now:
-            is_own = "system" in dict(self.session.conversation.settings.get("answer") or {})
-            elsewhere = f"from settings ({key('chat.settings', 'f4')}); /system TEXT overrides it here"
-            where = f"of this conversation; /system {NONE} removes it" if is_own else elsewhere
-            await self.messages.notice(f"System prompt {where}:\n{now}")
         else:
-            self.hint.say("There is no system prompt; /system TEXT sets one.")
+            now = self.session.settings.system
+            is_own = "system" in dict(self.session.conversation.settings.get("answer") or {})
+            removes = f"; /system {NONE} removes it" if is_own else ""
+            whose = f", from the settings ({key('chat.settings', 'f4')})" if now and not is_own else ""
+            enter = key("prompt.send", "enter")
+            self.begin_command("system", now or "", f"System prompt{whose}: {enter} sets it here{removes}.")
 
 
 def _new_file(title: str) -> Path:

@@ -139,6 +139,8 @@ class InputMode:
 
     async def send(self, text: str) -> None:
         """Take the text that was sent in this mode; raises AppError to stay in it."""
-        assert self._mode is not None
-        await self._mode.done(text)
-        self.end()
+        mode = self._mode
+        assert mode is not None
+        await mode.done(text)
+        if self._mode is mode:
+            self.end()

@@ -59,7 +59,7 @@ class Renderer:
         if starts:
             self._begin_answer(is_new=not switched or before.answered_elsewhere is None)
         if now.queued != before.queued:
-            screen.waiting.put(now.queued, key("chat.take_back", "esc"))
+            screen.waiting.put(now.queued)
         screen.header.active = now.active
         if now.n_typed is not None and now.n_typed != before.n_typed and now.pair is not None:
             screen.hint.about(f"With this prompt: {now.n_typed:,} of {now.pair.n_ctx:,} tokens")

@@ -173,7 +173,7 @@ class CompareScreen(SubScreen[None]):
             case LoadProgress(share=share):
                 activity = f"loading the models again: {percent(share)}"
             case Measuring() as measuring:
-                activity = f"{measuring.what}: {percent(measuring.share)}"
+                activity = measuring.line()
             case PromptProgress() as progress:
                 activity += f": {progress.line()}"
         if not is_warm_up:

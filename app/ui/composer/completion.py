@@ -76,6 +76,8 @@ class Suggestions(Static, can_focus=False):
             self._nothing = "" if suggestions else nothing
             self.display = bool(suggestions or nothing)
             self._draw()
+            # Esc closes the list.
+            self.screen.refresh_bindings()
 
     def move(self, by: int) -> None:
         """Choose the next (1) or previous (-1) suggestion, around the ends."""

@@ -218,7 +218,7 @@ class PromptInput(PromptEditor):
         self._saved, self._query, self._recalled = self.written, None, -1
         self.clear()
         self._find()
-        self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} closes"
+        self.placeholder = "search past prompts"
 
     def _find(self) -> None:
         """Offer the newest prompts whose question holds every typed word."""
@@ -233,7 +233,7 @@ class PromptInput(PromptEditor):
         matching = (each for each in self._prompts if all(word in each[1].casefold() for word in folded))
         newest = islice(matching, _MOST_FOUND)
         found = [Suggestion(excerpt(question, words, self.size.width).text, message) for message, question in newest]
-        self.menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} closes.")
+        self.menu.offer(found, "Nothing found.")
 
     def _leave_search(self) -> str | None:
         """End the search, if any; return the saved text."""

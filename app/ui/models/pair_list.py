@@ -20,12 +20,12 @@ RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTION_TITLES
 _CHECKING_TEXT = "Checking what this machine can run …"
 _NAME, _FEWEST_NAME = 18, 12
 """Cells of a pair's name, and of the target's name when models are shortened."""
-_NAME_SHARE = 4
-"""Part of a wide window that names may take: one in four cells."""
+_NAME_SHARE = 3
+"""Part of a window that names may take: one in three cells."""
 _SIZE, _STATUS, _FIT, _SPEED = 8, 11, 8, 15
 _FEWEST_MODELS = 8
-_MEDIUM, _WIDE = 56, 110
-"""Widths from which on status and fit have a column each, and the expected speed is shown."""
+_WIDE = 110
+"""Width from which on status and fit have a column each, and the expected speed is shown."""
 _GAP = "  "
 _SPACER = "  ·  "
 
@@ -107,24 +107,24 @@ class PairList(ChoiceList[PairCard | None]):
         name_width = self._name_width(width)
         name = cell(Content.styled(printable(card.name), "bold" if chosen else ""), name_width)
         columns: list[Content | str] = [mark, name]
-        speed = _SPEED + len(_GAP) if width >= _WIDE else 0
-        room = width - len(mark) - name_width - _SIZE - _STATUS - _FIT - 4 * len(_GAP) - speed - 1
+        is_wide = width >= _WIDE
+        more = _FIT + _SPEED + 2 * len(_GAP) if is_wide else 0
+        room = width - len(mark) - name_width - _SIZE - _STATUS - 3 * len(_GAP) - more - 1
         if room >= _FEWEST_MODELS:
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
-        if width >= _MEDIUM:
+        if is_wide:
             columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT)]
+            columns += [_GAP, Content.styled(printable(card.proposal.pace), "$quiet")]
         else:
             columns.append(status or card.proposal.word)
-        if speed:
-            columns += [_GAP, Content.styled(printable(card.proposal.pace), "$quiet")]
         line = Content.assemble(*columns)
         return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
     def _name_width(self, width: int) -> int:
         """Return the cells of names: a wide window shows longer ones whole."""
-        return min(self._longest_name, max(_NAME, width // _NAME_SHARE) if width >= _WIDE else _NAME)
+        return min(self._longest_name, max(_NAME, width // _NAME_SHARE))
 
     def details(self, at: int, width: int) -> Iterator[Content]:
         card = self.rows[at]

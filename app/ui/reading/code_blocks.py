@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+_MARKS = ("```", "~~~", "    ", "\t")
+"""One of them is in every text with a code block."""
+
 
 def code_blocks(markdown: str) -> tuple[str, ...]:
     """Return the code blocks of a text without their fences; an unclosed one counts."""
+    if not any(mark in markdown for mark in _MARKS):
+        return ()
     # The first frame need not wait for the Markdown parser.
     from app.ui.reading.blocks import parser
 

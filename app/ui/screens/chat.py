@@ -310,7 +310,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         active, is_unloaded = super().active_bindings, self.session.phase is Phase.UNLOADED
         of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
-        first = ("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()
+        first = ("prompt.dismiss", *(("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()))
         idle = set()
         if self.session.conversation.running is None:
             idle.add("chat.stop")
@@ -318,6 +318,8 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             idle.add("chat.again")
         if is_unloaded or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
+        if not self.messages.has_next_code:
+            idle.add("message.next_code")
         if self._clicked is not None:
             first = (*first, "chat.choose")
             active = {

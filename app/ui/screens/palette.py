@@ -189,11 +189,11 @@ def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before
 
 
 async def _command(chat: ChatScreen, action: Action) -> None:
-    """Run a slash command, or begin to type it if it takes an argument and has no key."""
-    if action.argument is None or action.key:
-        await chat.action_run_line(f"/{action.name}")
+    """Run a slash command, or let the user complete it if it needs an argument."""
+    if action.needs_argument:
+        chat.begin_command(action.name)
     else:
-        chat.prompt.type_over(f"/{action.name} ", 0, 0)
+        await chat.action_run_line(f"/{action.name}")
 
 
 def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:

@@ -186,7 +186,7 @@ class Readouts:
                 if has_waited or self.long_activity or (left_s or 0.0) >= SHORT_WAIT_S:
                     self.do(event.line(), event.done / event.total if event.total else None, is_long=True)
             case Measuring(share=share):
-                self.do(f"{event.what}: {percent(share)}", share)
+                self.do(event.line(), share)
                 self._is_measuring = True
             case Step(stats=stats, drafting=drafting):
                 self.measured(stats, drafting, live=True)

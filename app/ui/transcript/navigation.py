@@ -80,6 +80,17 @@ class MessageNavigation(MessageWindow):
 
     # Code blocks
 
+    @property
+    def has_next_code(self) -> bool:
+        """Return whether a code block follows the marked one, or the beginning of the chosen message."""
+        chosen = self.chosen
+        if chosen is None:
+            return False
+        if isinstance(chosen, AnswerMessage) and chosen.marked_code < len(code_blocks(chosen.text)):
+            return True
+        below = self.items[next(at for at, item in enumerate(self.items) if item.widget is chosen) + 1 :]
+        return any(code_blocks(_text_of(item)) for item in below if item.is_answer)
+
     async def step_code(self, direction: int) -> bool:
         """Mark the next (1) or the previous (-1) code block, at first the last one; return whether there is one."""
         chosen = self.chosen
@@ -93,8 +104,7 @@ class MessageNavigation(MessageWindow):
         here = next((at for at, item in enumerate(items) if item.widget is chosen), len(items))
         others = items[here + 1 :] if direction > 0 and chosen is not None else items[:here][::-1]
         for item in others:
-            text = item.widget.text if isinstance(item.widget, MessageView) else item.node.text if item.node else ""
-            blocks = code_blocks(text)
+            blocks = code_blocks(_text_of(item))
             if blocks and isinstance(answer := await self._mounted(item), AnswerMessage):
                 self.choose(answer)
                 self._mark_code(answer, 1 if direction > 0 else len(blocks))
@@ -130,6 +140,10 @@ class MessageNavigation(MessageWindow):
         line = part.highlight(words) if part is not None else None
         if part is not None and line is not None:
             self.call_after_refresh(self._show_line, part, line)
+
+
+def _text_of(item: Item) -> str:
+    return item.widget.text if isinstance(item.widget, MessageView) else item.node.text if item.node else ""
 
 
 def _is_selectable(item: Item) -> bool:

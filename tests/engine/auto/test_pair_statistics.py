@@ -182,9 +182,9 @@ def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"idle_answers": 1}, "drafts could not pay here"),
+        ({"idle_answers": 1}, "drafting did not pay before"),
         ({"idle_answers": 2, "n_rechecks": 1}, ""),
-        ({"idle_answers": 5, "n_rechecks": 1}, "drafts could not pay here"),
+        ({"idle_answers": 5, "n_rechecks": 1}, "drafting did not pay before"),
         ({"measured_ns": 3000.0}, "other programs were busy the first time"),
     ],
 )

@@ -143,7 +143,7 @@ def test_the_table_marks_the_best() -> None:
     disturbed = ThreadTimes({1: 12.2e6}, {1: 6.1e6}, is_disturbed=True)
     assert thread_lines(disturbed)[-1] == "Other programs were busy: these threads are used now and not stored."
     assert thread_lines(ThreadTimes({1: 12.2e6, 2: 15.4e6}, {1: 6.1e6, 2: 3e6})) == [
-        "threads     answer          prompt",
-        "      1    12.2 ms ←     6.10 ms",
-        "      2    15.4 ms       3.00 ms ←",
+        "threads   answer     prompt",
+        "      1    1.00× ←    2.03×",
+        "      2    1.26×      1.00× ←",
     ]

@@ -161,6 +161,7 @@ async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_bran
         await refused(chat)
         chat.screen.prompt.clear()
         await chat.send("And now?")
+        await chat.shows("The prompt before has no answer; this one is a branch beside it.")
         await chat.until(lambda: said(chat)[4:] == ["You   ◂ 2 / 2 ▸", "And now?", "Answer"])
         await refused(chat)
         await chat.shows("You   ◂ 2 / 2 ▸")

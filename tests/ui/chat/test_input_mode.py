@@ -36,7 +36,8 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
         assert chosen(chat) == "one"
         for key in ("e", "r"):
             await press(chat, key)
-            await chat.shows("An answer is being written; esc stops it.")
+            # Here esc leaves the message.
+            await chat.shows("An answer is being written.")
         assert len(chat.engine.requests) == 2
         assert chat.prompt == ""
 
@@ -48,7 +49,7 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
         await chat.type(unsent)
         await press(chat, "ctrl+up", "up", "e")
         await chat.type(" more")
-        kept = f"{unsent}\none more".strip()
+        kept = f"{unsent}\n\none more".strip()
         await press(chat, "ctrl+n")
         await chat.until(lambda: chat.answers == [])
         assert chat.prompt == ""
@@ -107,7 +108,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await chat.shows("There is no file nots.md. To send it as text, put a space")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.input_mode.is_active
-        assert chat.screen.input_mode.pending_text == "not yet sent\none @nots.md"
+        assert chat.screen.input_mode.pending_text == "not yet sent\n\none @nots.md"
         await press(chat, "left", "left", "left", "left", "left", "left", "left", "space")
         await next_request(chat, "enter")
         assert asked(chat) == ["one @ nots.md"]
@@ -209,8 +210,8 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
     async with open_chat(loaded=False) as chat:
         await wait(chat)
         end(chat)
-        await chat.until(lambda: chat.prompt == "early\nthe next")
-        assert chat.screen.input_mode.pending_text == "early\nthe next"
+        await chat.until(lambda: chat.prompt == "early\n\nthe next")
+        assert chat.screen.input_mode.pending_text == "early\n\nthe next"
 
 
 async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

@@ -83,7 +83,7 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         await exchange(chat, "two", "second")
         await chat.type("not yet sent")
         await press(chat, "ctrl+up", "up", "up", "up", "e")
-        await chat.shows("Editing the prompt: enter sends it as a new branch, esc cancels.")
+        await chat.shows("Editing the prompt: enter sends it as a new branch.")
         assert chat.prompt == "one"
         await chat.type(" more")
         await next_request(chat, "enter")
@@ -116,7 +116,7 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await press(chat, "ctrl+up", "up", "enter")
         assert chat.screen.input_mode.pending_text == "not yet sent"
         await chat.type(" changed")
-        assert chat.screen.input_mode.pending_text == "not yet sent\none changed"
+        assert chat.screen.input_mode.pending_text == "not yet sent\n\none changed"
         assert "esc cancel" in chat.rows[-1]
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "not yet sent")

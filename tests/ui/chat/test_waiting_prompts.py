@@ -43,7 +43,14 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
         for text in ("two", "three"):
             await queue(chat, text)
         await chat.type("typed")
-        for line in ("three\ntyped", "two\nthree\ntyped"):
+        await chat.pilot.press("ctrl+s")
+        await chat.shows("esc close")
+        assert "esc takes it back" not in chat.text
+        await chat.pilot.press("escape")
+        await chat.shows("esc takes it back")
+        for line in ("three\n\ntyped", "two\n\nthree\n\ntyped"):
+            await chat.pilot.press("f2")
+            await chat.shows("A prompt is already waiting; esc takes it back.")
             await chat.pilot.press("escape")
             await chat.until(lambda: chat.prompt == line)  # noqa: B023
         assert (chat.engine.cancelled, chat.screen.waiting.display) == (0, False)

@@ -98,5 +98,5 @@ async def test_a_wide_window_shows_long_names_whole() -> None:
     card = replace(CODER, pair=replace(CODER.pair, name=name))
     async with open_setup(FakePairs(card, SMALL), size=(200, 50)) as window:
         await window.until(lambda: sum(name in row for row in window.rows) == 1)
-        await window.chat.pilot.resize_terminal(100, 40)
-        await window.shows("qwen2.5-coder-1.5…")
+        await window.chat.pilot.resize_terminal(80, 40)
+        await window.shows("qwen2.5-coder-1.5b-instru…")

@@ -181,7 +181,7 @@ def test_a_measurement_gives_its_reason_and_then_shows_the_last_numbers_again() 
     readouts = Readouts()
     readouts.measured(STATS, None, live=False)
     readouts.follow(Measuring(1, 0.1, "other programs were busy the first time"))
-    assert readouts.doing == "measuring again (other programs were busy the first time): 10%"
+    assert readouts.doing == "measuring again: 10% (other programs were busy the first time)"
     readouts.end_measuring()
     assert readouts.doing == ""
     readouts.begin()

@@ -60,12 +60,17 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         await chat.exchange("code", TWO)
         await chat.exchange("more", ONE)
         await chat.exchange("words", "No code at all.")
-        await chat.pilot.press("alt+c")
+        await chat.pilot.press("ctrl+up")
+        await chat.shows("esc back")
+        active = {one.binding.id: one.enabled for one in chat.screen.active_bindings.values()}
+        assert not active["message.next_code"]
+        await chat.pilot.press("escape", "alt+c")
         await chat.until(lambda: marked(chat) == [0, 1, 0])
         await chat.pilot.press("shift+tab", "alt+c")
         await chat.until(lambda: marked(chat) == [1, 0, 0])
         await chat.pilot.press("shift+tab")
         await chat.shows("There is no code block above.")
+        assert "message.next_code" in {one.binding.id for one in chat.screen.active_bindings.values() if one.enabled}
         await chat.pilot.press("tab")
         await chat.until(lambda: marked(chat) == [2, 0, 0])
         await chat.pilot.press("y")
