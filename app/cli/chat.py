@@ -136,7 +136,7 @@ def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
 def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     """Return the pair service; its functions import when they are called, for a quick first frame."""
     from app.ui.models.service import PairService
-    from app.ui.models.tasks import PairEnvironment
+    from app.ui.models.state import PairEnvironment
 
     def machine() -> tuple[str, Capacity]:
         from app.cli.measured_pairs import measured_capacity

@@ -36,9 +36,9 @@ from app.llama.fitting.machine_room import machine_capacity
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_text
-from app.models.progress import DownloadProgress, FileProgress, duration, speed
 from app.models.registry import SetUp
-from app.models.setup import Prepared, Setup
+from app.models.setup import Prepared
+from app.models.setup_task import SetupTask
 from app.worker.events import Finished, Notice
 from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest
@@ -173,30 +173,29 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
     Returns:
         The pair and a line about the trial; None if the user declines.
     """
-    steps = Setup(registry(), demo_file)
     status.show(f"Looking at {pair.title}")
-    with cancel_on_interrupt(steps.cancel):
-        prepared = _prepared(steps, pair, args, status)
+    prepared = _prepared(pair, args, status)
     if "target" in args:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen="name" in args))
     lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all(), problems=False)
     for line in lines:
         status.say(line, LABEL)
-    steps.refuse(prepared)
+    prepared.refuse()
     if prepared.download_bytes:
         if too_big := _too_big(prepared):
             status.say(f"note    {too_big}", LABEL)
         # A script agreed by naming the pair.
         if "yes" not in args and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
-    return _install(steps, prepared, args, status)
+    return _install(prepared, args, status)
 
 
-def _prepared(steps: Setup, pair: Pair, args: argparse.Namespace, status: ProgressLine) -> Prepared:
+def _prepared(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> Prepared:
     """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
-    latest = "latest" in args
+    latest, finds_draft = "latest" in args, "target" in args and "draft" not in args
+    check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
     try:
-        return steps.prepare(pair, status.show, finds_draft="target" in args and "draft" not in args, latest=latest)
+        return _checked(replace(check, latest=latest), status)
     except FileChangedError as error:
         if latest or "target" in args:
             raise
@@ -204,57 +203,51 @@ def _prepared(steps: Setup, pair: Pair, args: argparse.Namespace, status: Progre
             status.say(error.message)
             reply = status.ask("Use the current file instead, without a checksum? [y/N] ")
             if reply in ("y", "yes"):
-                return steps.prepare(pair, status.show, latest=True)
+                return _checked(replace(check, latest=True), status)
         raise current_file_offered(error, pair.name) from error
 
 
-def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str]:
+def _checked(task: SetupTask, status: ProgressLine) -> Prepared:
+    with cancel_on_interrupt(task.cancel):
+        _follow(task, status)
+    prepared = task.progress.prepared
+    assert prepared is not None
+    return prepared
+
+
+def _follow(task: SetupTask, status: ProgressLine) -> None:
+    for progress in task.follow():
+        if line := progress.transfer.line or progress.header_progress:
+            status.show(line)
+
+
+def _install(prepared: Prepared, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str]:
     """Download and try a pair, showing the progress.
 
     It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
     becomes the default.
     """
-    tries, line = "no_trial" not in args, ""
+    tries, line, name = "no_trial" not in args, "", prepared.pair.name
     default = None if "first" in args else "no_default" not in args
-    with cancel_on_interrupt(steps.cancel):
-        for event in steps.install(prepared, default=False if tries else default):
-            if isinstance(event, DownloadProgress):
-                status.show(progress_line(event))
-            else:
-                pair = event
+    first_default = False if tries else default
+    task = SetupTask(registry(), demo_file, lambda: prepared.pair, prepared, confirmed=True, default=first_default)
+    with cancel_on_interrupt(task.cancel):
+        _follow(task, status)
+        pair = registry().read().pairs[name]
         if tries:
             status.show("Loading, measuring and trying the pair")
             try:
-                line = trial(pair, steps.is_cancelled)
+                line = trial(pair, task.is_cancelled)
             except AppError as failure:
-                error, name = in_flags(failure), prepared.pair.name
+                error = in_flags(failure)
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
                 more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
                 raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from failure
-            if steps.is_cancelled():
+            if task.is_cancelled():
                 raise Interrupted
             registry().add(pair, default=default)
     status.clear()
     return pair, line
-
-
-def progress_line(progress: DownloadProgress) -> str:
-    """Return both downloads in one line."""
-    parts = [_file_progress(file) for file in progress.files]
-    if bytes_per_s := speed(progress.bytes_per_s):
-        parts.append(bytes_per_s)
-    if progress.left_s is not None and progress.left_s >= 1:
-        parts.append(f"{duration(progress.left_s)} left")
-    return "  ".join(parts)
-
-
-def _file_progress(file: FileProgress) -> str:
-    if file.waiting:
-        seconds = f", again in {file.wait_s:.0f} s" if file.wait_s else ""
-        return f"{file.role} {file.waiting.rstrip('.')}{seconds}"
-    if file.done >= file.total:
-        return f"{file.role} {gigabytes(file.total)} complete"
-    return f"{file.role} {gigabytes(file.done)} of {gigabytes(file.total)}"
 
 
 def _too_big(prepared: Prepared) -> str:

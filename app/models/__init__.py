@@ -7,6 +7,7 @@ memory_estimate          bytes for weights, KV cache and buffers
 compatibility            vocabularies, recurrent states, warnings
 pair_summary, pair_info  names and sizes of a pair; a pair that is loaded
 resolve, setup           find the files, download, verify, register
+setup_task               one setup on a thread, for the command line and the screen
 progress                 progress of header requests and downloads
 hub                      Hugging Face: search, headers, downloads; the only importer of its client
 """

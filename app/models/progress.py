@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from app.core.errors import Interrupted
+from app.core.units import gigabytes
 
-_N_READINGS = 25
-"""Five seconds at the rate of a setup."""
+_METER_S = 5.0
 
 
 class Watcher:
@@ -79,6 +79,14 @@ class FileProgress:
     wait_s: float = 0.0
     n_received: int = 0
 
+    def __str__(self) -> str:
+        if self.waiting:
+            seconds = f", again in {self.wait_s:.0f} s" if self.wait_s else ""
+            return f"{self.role} {self.waiting.rstrip('.')}{seconds}"
+        if self.done >= self.total:
+            return f"{self.role} {gigabytes(self.total)} complete"
+        return f"{self.role} {gigabytes(self.done)} of {gigabytes(self.total)}"
+
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
@@ -92,6 +100,16 @@ class DownloadProgress:
     files: tuple[FileProgress, ...]
     bytes_per_s: float
     left_s: float | None
+
+    @property
+    def line(self) -> str:
+        """Both downloads in one line."""
+        parts = [str(file) for file in self.files]
+        if bytes_per_s := speed(self.bytes_per_s):
+            parts.append(bytes_per_s)
+        if self.left_s is not None and self.left_s >= 1:
+            parts.append(f"{duration(self.left_s)} left")
+        return "  ".join(parts)
 
 
 class DownloadWatcher(Watcher):
@@ -114,16 +132,18 @@ class DownloadWatcher(Watcher):
 
 
 class Meter:
-    """Speed over the last readings."""
+    """Speed over the last seconds."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque(maxlen=_N_READINGS)
+        self._seen: deque[tuple[float, int]] = deque()
 
     def read(self, downloads: Sequence[DownloadWatcher]) -> DownloadProgress:
         files = tuple(one.now for one in downloads)
         left = sum(one.total - one.done for one in files)
         at, n_received = monotonic(), sum(one.n_received for one in files)
         self._seen.append((at, n_received))
+        while at - self._seen[0][0] > _METER_S:
+            self._seen.popleft()
         started, had = self._seen[0]
         speed = (n_received - had) / (at - started) if at > started else 0.0
         return DownloadProgress(files, speed, left / speed if speed > 0 else None)

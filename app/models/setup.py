@@ -1,20 +1,15 @@
-"""Set a pair up: find and check both models, download and register them.
-
-The command line and the screen use the same steps and show the same events.
-"""
+"""The steps of a setup: find and check both models, download and register them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import wait
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.errors import CacheError, HubError, Interrupted, ModelLoadError, PairError
 from app.core.printable import printable
-from app.core.program import in_background
 from app.core.shell import command
 from app.core.units import gigabytes
 from app.engine.sources import Source
@@ -23,13 +18,10 @@ from app.models.compatibility import PairCheck, check_pair, remedy_text, with_fa
 from app.models.hub import cache
 from app.models.hub.download import Download
 from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
-from app.models.progress import DownloadProgress, DownloadWatcher, HeaderWatcher, Meter
+from app.models.progress import DownloadWatcher, HeaderWatcher
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.resolve import DemoFile, ResolvedModel, current, facts_of, own_draft, resolve
 from app.models.source import DEFAULT_REVISION, HubModel, ModelSource
-
-_POLL_S = 0.2
-_STOP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +44,25 @@ class Prepared:
         """The pair with the sizes of its files."""
         return with_sizes(self.pair, *(model.size for _, model in self.models))
 
+    def refuse(self) -> None:
+        """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
+        if self.check.remedy is not None:
+            raise PairError(self.check.problems[0], remedy_text(self.check.remedy, self.models[0][1].source))
+        if not has_room(self.download_bytes, self.free_bytes):
+            raise CacheError(
+                f"{gigabytes(self.download_bytes)} are to be downloaded to {cache.folder()}, "
+                f"and {gigabytes(self.free_bytes)} are free there.",
+                "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
+            )
+
 
 class Setup:
-    """The steps of one setup."""
+    """The steps of one setup; `stop` cancels them, and downloaded bytes stay."""
 
-    def __init__(self, registry: Registry, demo_file: DemoFile) -> None:
+    def __init__(self, registry: Registry, demo_file: DemoFile, stop: threading.Event) -> None:
         self._registry = registry
         self._demo_file = demo_file
-        self._stop = threading.Event()
-
-    def cancel(self) -> None:
-        """Stop at once; downloaded bytes stay. May be called from any thread."""
-        self._stop.set()
-
-    def is_cancelled(self) -> bool:
-        return self._stop.is_set()
+        self._stop = stop
 
     def prepare(
         self,
@@ -135,67 +131,29 @@ class Setup:
                 model = replace(model, path=None)
         return model
 
-    def install(self, prepared: Prepared, *, default: bool | None = True) -> Iterator[DownloadProgress | SetUp]:
-        """Download what is missing and register the pair, which is the last event.
+    def install(self, prepared: Prepared, downloads: list[DownloadWatcher], *, default: bool | None = None) -> None:
+        """Download what is missing, one model after the other, and register the pair.
 
-        For `default` see `Registry.add`.
+        `downloads` receives the progress of each. For `default` see `Registry.add`.
 
         Raises:
-            AppError: As `refuse`; a file is not available; the pair cannot be registered.
+            AppError: As `Prepared.refuse`; a file is not available; the pair cannot be registered.
             Interrupted: Canceled.
         """
         models = [model for _, model in prepared.models]
         # Since `prepare` the disk may have filled up.
-        self.refuse(replace(prepared, download_bytes=_missing_bytes(models), free_bytes=cache.free_bytes()))
-        paths = yield from self._download(prepared)
+        replace(prepared, download_bytes=_missing_bytes(models), free_bytes=cache.free_bytes()).refuse()
+        missing = [(role, model) for role, model in prepared.models if model.path is None]
+        watchers = [DownloadWatcher(role, model.size, self._stop) for role, model in missing]
+        downloads += watchers
+        fetched = {role: self._fetch(model, watcher) for (role, model), watcher in zip(missing, watchers, strict=True)}
         for model in models:
             if isinstance(model.source, HubModel):
                 cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
-        on_disk = [ModelOnDisk(paths[role], model.size) for role, model in prepared.models]
-        pair = SetUp(prepared.pair, *on_disk)
+        on_disk = [ModelOnDisk(model.path or fetched[role], model.size) for role, model in prepared.models]
         if self._stop.is_set():
             raise Interrupted
-        self._registry.add(pair, default=default)
-        yield pair
-
-    def refuse(self, prepared: Prepared) -> None:
-        """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
-        if prepared.check.remedy is not None:
-            raise PairError(
-                prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.models[0][1].source)
-            )
-        if not has_room(prepared.download_bytes, prepared.free_bytes):
-            raise CacheError(
-                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {cache.folder()}, "
-                f"and {gigabytes(prepared.free_bytes)} are free there.",
-                "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
-            )
-
-    def _download(self, prepared: Prepared) -> Generator[DownloadProgress, None, dict[str, Path]]:
-        """Download the missing models one after the other; return the path to load for each role."""
-        paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        missing = {
-            DownloadWatcher(role, model.size, self._stop): model for role, model in prepared.models if not model.path
-        }
-        if not missing:
-            return paths
-        meter = Meter()
-        future = in_background(lambda: [self._fetch(model, watcher) for watcher, model in missing.items()], "download")
-        try:
-            is_done = False
-            while not is_done:
-                wait([future], _POLL_S)
-                is_done = future.done() or self._stop.is_set()
-                yield meter.read(list(missing))
-        except GeneratorExit:
-            # The reader of these events has gone: the thread must not continue alone.
-            self._stop.set()
-            raise
-        # The thread may wait for a silent connection until its time limit.
-        wait([future], _STOP_S)
-        if not future.done():
-            raise Interrupted
-        return paths | {watcher.now.role: path for watcher, path in zip(missing, future.result(), strict=True)}
+        self._registry.add(SetUp(prepared.pair, *on_disk), default=default)
 
     def _fetch(self, model: ResolvedModel, watcher: DownloadWatcher) -> Path:
         paths = []

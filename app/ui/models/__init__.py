@@ -2,7 +2,7 @@
 
 state      pairs and setups as frozen values
 service    the owner of all pairs and setups, over the catalog, this machine and Hugging Face
-tasks      its background work             pair_list    the list of pairs
-downloads  progress of downloads           fit_options  options for a pair that does not fit
+pair_list  the list of pairs               downloads    progress of downloads
+fit_options  options for a pair that does not fit
 setup_screen, add_pair_screen
 """

@@ -22,13 +22,13 @@ from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import gigabytes
+from app.models.setup_task import SetupProgress
 from app.models.source import parse_source
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.repository_list import RepositoryList
 from app.ui.models.service import PairService
-from app.ui.models.state import SetupProgress
 from app.ui.text import cell
 from app.ui.widgets.inputs import FilterInput, SourceInput
 from app.ui.widgets.path_completion import continued_path
@@ -186,7 +186,7 @@ class AddPairScreen(SubScreen[str | None]):
             error = check.error
             lines = [Content(printable(error.message)), Content.styled(printable(error.hint), "$quiet")]
         elif check is not None and check.prepared is not None:
-            lines = list(report_lines(check.prepared, check.fit, self.findings.size.width))
+            lines = list(report_lines(check.prepared, self._service.state().check_fit, self.findings.size.width))
         elif check is not None:
             now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress))
             lines = [Content.styled(line, "$quiet") for line in now if line]

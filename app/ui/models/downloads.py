@@ -9,9 +9,9 @@ from textual.widgets import Static
 from app.core.printable import printable
 from app.core.units import GB
 from app.models.progress import FileProgress, duration, speed
+from app.models.setup_task import SetupProgress, Stage
 from app.ui.key_names import key
 from app.ui.models.service import PairService
-from app.ui.models.state import SetupProgress, Stage
 from app.ui.text import cut, percent
 
 UPDATE_S = 0.125

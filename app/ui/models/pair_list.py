@@ -10,8 +10,9 @@ from app.core.errors import CacheError, FileChangedError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
 from app.hardware.recommend import Fit
+from app.models.setup_task import SetupProgress, Stage
 from app.ui.key_names import key
-from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
+from app.ui.models.state import PairCard, PairsState
 from app.ui.text import MARK, cell, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
 

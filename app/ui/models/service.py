@@ -15,17 +15,18 @@ from app.hardware.recommend import Capacity, Proposal, every_pair, in_order, pro
 from app.models.catalog import Pair
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
 from app.models.registry import ModelOnDisk, Registered, SetUp
+from app.models.setup_task import SetupTask, Stage
 from app.models.source import FoundRepository, HubModel, LocalModel, ModelSource
 from app.session.snapshot import Phase
 from app.ui.key_names import key
-from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
-from app.ui.models.tasks import PairEnvironment, PairTask, inspect
+from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared
 
 _MAX_FOUND = 30
 """Repositories that a search lists."""
+_POLL_S = 0.1
 
 
 class PairService:
@@ -50,9 +51,9 @@ class PairService:
         """Pairs that were added, or opened by their files, in this run."""
         self._seen: tuple[object, ...] = ()
         """What the cards were made for: the chat's pair, whether it is loaded, and the stage of each setup."""
-        self._setups: dict[str, PairTask] = {}
-        self._check: PairTask | None = None
-        self._tasks: list[PairTask] = []
+        self._setups: dict[str, SetupTask] = {}
+        self._check: SetupTask | None = None
+        self._tasks: list[SetupTask] = []
         """All that were started."""
 
     def refresh(self) -> None:
@@ -73,11 +74,14 @@ class PairService:
         if self._stale or seen != self._seen:
             self._stale, self._seen = False, seen
             self._read(current, is_open=is_open)
+        check = self._check.progress if self._check is not None else None
+        prepared = check.prepared if check is not None else None
         return PairsState(
             machine=self._machine,
             cards=self._cards,
             setups=setups,
-            check=self._check.progress if self._check is not None else None,
+            check=check,
+            check_fit=weigh(prepared.sized, self._capacity).summary if prepared is not None else "",
             problems=tuple(self._problems),
             busy=busy,
         )
@@ -111,8 +115,8 @@ class PairService:
         """Check two models, given as sources; a `draft` of "" may be found beside the target."""
         self.cancel_check()
         pair = partial(pair_of, target, draft.strip() or None)
-        task = PairTask(self._environment, pair, self._capacity, installs=False, finds_draft=not draft.strip())
-        self._check = self._run(task)
+        registry, demo_file = self._environment.registry, self._environment.demo_file
+        self._check = self._run(SetupTask(registry, demo_file, pair, installs=False, finds_draft=not draft.strip()))
 
     def cancel_check(self) -> None:
         """Cancel the check and forget its result."""
@@ -169,22 +173,34 @@ class PairService:
         return self._inspector is not None and self._inspector.is_alive()
 
     def _inspect(self) -> None:
+        """Inspect this machine and its models while no pair is being loaded, which takes memory."""
+        environment = self._environment
+        while environment.phase() is Phase.LOADING:
+            time.sleep(_POLL_S)
         sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
-        self._machine, self._capacity, self._cached = inspect(self._environment, on_hub)
+        machine, capacity, cached = "could not be inspected", None, set[HubModel]()
+        try:
+            machine, capacity = environment.machine()
+        except Exception as error:
+            machine = error.message if isinstance(error, AppError) else machine
+        with suppress(Exception):
+            cached = set(filter(environment.is_here, on_hub))
+        self._machine, self._capacity, self._cached = machine, capacity, cached
         self._stale = True
         with suppress(AppError, OSError):
-            self._found = tuple(self._environment.pairs_here().values())
+            self._found = tuple(environment.pairs_here().values())
         self._stale = True
 
     def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool, latest: bool = False) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-        task = PairTask(self._environment, lambda: pair, self._capacity, prepared, confirmed=confirmed, latest=latest)
+        registry, demo_file = self._environment.registry, self._environment.demo_file
+        task = SetupTask(registry, demo_file, lambda: pair, prepared, confirmed=confirmed, latest=latest)
         self._setups[pair.name] = self._run(task)
 
-    def _run(self, task: PairTask) -> PairTask:
+    def _run(self, task: SetupTask) -> SetupTask:
         self._tasks.append(task)
         task.start()
         return task

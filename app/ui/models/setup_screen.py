@@ -16,13 +16,14 @@ from textual.widgets import Input, Static
 
 from app.core.errors import AppError, FileChangedError
 from app.core.printable import printable
+from app.models.setup_task import SetupProgress, Stage
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import UPDATE_S, DownloadBars
 from app.ui.models.pair_list import PairList, question_before_setup
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
+from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.ui.text import MARK, side_by_side
 from app.ui.widgets.inputs import FilterInput, PairFilter
 

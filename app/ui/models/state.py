@@ -3,71 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
-from app.hardware.recommend import Standing
-from app.models.progress import DownloadProgress
+from app.hardware.recommend import Capacity, Standing
+from app.models.catalog import Catalog, Pair
+from app.models.registry import Registry, SetUp
+from app.models.setup_task import SetupProgress
+from app.models.source import ModelSource
+from app.session.snapshot import Phase
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
-    from app.models.setup import Prepared
     from app.worker.engine_worker import Loader
-
-
-class Stage(Enum):
-    """Progress of a pair's setup."""
-
-    CHECKING = "checking"
-    CHECKED = "download?"
-    """Waits for the user's confirmation."""
-    DOWNLOADING = "downloading"
-    READY = "ready"
-    STOPPED = "stopped"
-    FAILED = "failed"
-
-
-_NO_TRANSFER = DownloadProgress((), 0.0, None)
-
-
-@dataclass(frozen=True, slots=True)
-class SetupProgress:
-    """Setup of one pair, or a check without a setup.
-
-    Attributes:
-        prepared: Result of the check, once there is one.
-        fit: Whether the pair fits into memory, and why; "" until the machine is known.
-        error: Why the setup failed.
-        header_progress: Progress of reading model headers; empty if none are read.
-    """
-
-    stage: Stage
-    transfer: DownloadProgress = _NO_TRANSFER
-    prepared: Prepared | None = None
-    fit: str = ""
-    error: AppError | None = None
-    header_progress: str = ""
-
-    @property
-    def running(self) -> bool:
-        return self.stage in (Stage.CHECKING, Stage.DOWNLOADING)
-
-    @property
-    def has_downloaded(self) -> bool:
-        return any(file.n_received for file in self.transfer.files)
-
-    @property
-    def share(self) -> float:
-        """Share of all bytes that are on disk."""
-        total = sum(file.total for file in self.transfer.files)
-        return min(1.0, sum(file.done for file in self.transfer.files) / total) if total else 0.0
-
-    def ended(self, stage: Stage) -> SetupProgress:
-        """Return the last progress of a setup that ended early."""
-        files = tuple(replace(file, waiting="", wait_s=0.0) for file in self.transfer.files)
-        return replace(self, stage=stage, header_progress="", transfer=DownloadProgress(files, 0.0, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +64,7 @@ class PairsState:
         cards: The pairs, best first; the same object while nothing changes.
         setups: Setups by pair name, newest last.
         check: The latest check of two models, or None.
+        check_fit: Whether these models fit into memory, and why; "" until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
     """
@@ -122,6 +73,7 @@ class PairsState:
     cards: tuple[PairCard, ...] = ()
     setups: Mapping[str, SetupProgress] = field(default_factory=dict)
     check: SetupProgress | None = None
+    check_fit: str = ""
     problems: tuple[AppError, ...] = ()
     busy: bool = False
 
@@ -141,3 +93,26 @@ class Tuning:
 
     live: LiveSettings
     reopen: Callable[[], LoadRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class PairEnvironment:
+    """Functions that the pair service calls.
+
+    Attributes:
+        machine: Returns the machine in one line and its memory for models; called on a thread.
+        pairs_here: Returns pairs of models that other programs have on this machine; called on a thread.
+        demo_file: Returns the demo's target or draft; creates it if missing.
+        is_here: Returns whether a model is on this machine.
+        current: Returns the pair that the chat was asked for.
+    """
+
+    registry: Registry
+    machine: Callable[[], tuple[str, Capacity]]
+    demo_file: Callable[[str], Path]
+    is_here: Callable[[ModelSource], bool]
+    catalog: Callable[[], Catalog]
+    open_pair: Callable[[Pair, SetUp], LoadRequest]
+    current: Callable[[], Pair | None] = lambda: None
+    phase: Callable[[], Phase] = lambda: Phase.READY
+    pairs_here: Callable[[], Mapping[str, Pair]] = dict

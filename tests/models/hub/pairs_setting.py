@@ -11,10 +11,10 @@ from app.cli.known_pairs import is_here
 from app.core.errors import CatalogError
 from app.models.catalog import Catalog, Pair, WorkingMemory, shipped_file
 from app.models.registry import Registry, SetUp
+from app.models.setup_task import SetupProgress
 from app.models.source import DemoModel, HubModel
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, PairCard, SetupProgress
-from app.ui.models.tasks import PairEnvironment
+from app.ui.models.state import LoadRequest, PairCard, PairEnvironment
 from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
 from tests.capacities import in_ram

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,10 +116,9 @@ MINE = Pair("mine", "Mine", HubModel(TARGET, file=FILE), None)
 
 
 def brought() -> SetUp:
-    steps = Setup(registry(), no_demo)
-    *_, last = steps.install(steps.prepare(MINE))
-    assert isinstance(last, SetUp)
-    return last
+    steps = Setup(registry(), no_demo, threading.Event())
+    steps.install(steps.prepare(MINE), [])
+    return registry().read().pairs["mine"]
 
 
 def damage(path: Path, at: int) -> bytes:
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_not_used_offline(pair: LoopbackHub, at: int) -> None:
     pair.close()
 
     with pytest.raises(UnreachableError):
-        Setup(registry(), no_demo).prepare(MINE)
+        Setup(registry(), no_demo, threading.Event()).prepare(MINE)
 
 
 # Files that another program downloaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf")})
     hub.faults.add(Cut(1_000_000), NAME, origin="cdn", times=1)
     lines: list[str] = []
-    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
+    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
 
     steps.prepare(Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT)), lines.append)
 

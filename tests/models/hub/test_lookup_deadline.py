@@ -107,8 +107,8 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
 def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
-    list(steps.install(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None))))
+    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
+    steps.install(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)), [])
     monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 
@@ -127,7 +127,8 @@ def test_the_host_that_is_waited_for_is_shown(
     told: list[str] = []
 
     with suppress(HubTimeoutError):
-        Setup(Registry(tmp_path / "pairs.toml"), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
+        steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
+        steps.prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
     assert told[-1] == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 

@@ -12,10 +12,10 @@ import pytest
 from app.core.errors import CatalogError, FileChangedError, ModelLoadError, PairError
 from app.hardware.recommend import Capacity, PairSpeed
 from app.models.catalog import Pair
+from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
-from app.ui.models.state import Stage
 from tests.capacities import in_ram
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_heads import write_eagle3, write_target

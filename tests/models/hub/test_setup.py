@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +22,8 @@ from app.llama.fitting import fit_pair
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.hub.cache import cached_file
-from app.models.registry import Registry, SetUp
+from app.models.progress import DownloadWatcher
+from app.models.registry import Registry
 from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
@@ -70,14 +72,13 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
 def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, home: Path, size: int | None) -> None:
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
     steps = _steps(home)
-    *_, last = steps.install(steps.prepare(Pair("mine", "Mine", source, None)))
+    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
     pair.close()
 
-    assert isinstance(last, SetUp)
-    assert cached_file(source) == last.target.path
-    assert resolve(source, no_demo, Patient()).path == last.target.path
+    path = Registry(home / "data" / "pairs.toml").read().pairs["mine"].target.path
+    assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
     # Other programs find it the same way.
-    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.target.path
+    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == path
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -88,7 +89,7 @@ def test_a_file_with_another_checksum_is_not_used_offline(
     source = HubModel(TARGET, file="big-Q4_K_M.gguf")
     steps = _steps(home)
     prepared = steps.prepare(Pair("mine", "Mine", source, None))
-    list(steps.install(prepared))
+    steps.install(prepared, [])
     pair.close()
 
     known, other = replace(source, sha256=prepared.models[0][1].files[0].sha256), replace(source, sha256="0" * 64)
@@ -107,7 +108,7 @@ def test_a_revision_cannot_leave_the_repository_folder(
     monkeypatch.setattr(pair.repos[TARGET], "resolve", lambda revision: commit)
     steps = _steps(home)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
-    list(steps.install(steps.prepare(Pair("mine", "Mine", source, None))))
+    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
 
     assert not list(cache.folder().rglob("outside"))
 
@@ -225,14 +226,14 @@ def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home:
     steps = _steps(home)
     prepared = steps.prepare(_pair())
     with pytest.raises(AppError, match="is denied"):
-        list(steps.install(prepared))
+        steps.install(prepared, [])
     pair.faults.clear()
 
-    again = _steps(home)
-    *_, last = again.install(again.prepare(_pair()))
+    downloads: list[DownloadWatcher] = []
+    steps.install(steps.prepare(_pair()), downloads)
 
-    assert isinstance(last, SetUp)
-    assert last.is_here
+    assert [one.now.role for one in downloads] == ["draft"], "the target is here"
+    assert Registry(home / "data" / "pairs.toml").read().pairs["mine"].is_here
 
 
 def _without_small_range(request: object) -> bool:
@@ -266,7 +267,7 @@ def _pair() -> Pair:
 
 
 def _steps(home: Path) -> Setup:
-    return Setup(Registry(home / "data" / "pairs.toml"), no_demo)
+    return Setup(Registry(home / "data" / "pairs.toml"), no_demo, threading.Event())
 
 
 def test_a_pair_that_cannot_be_registered_is_a_failure(

@@ -16,9 +16,10 @@ from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import DownloadProgress, FileProgress
 from app.models.resolve import ResolvedModel
 from app.models.setup import Prepared
+from app.models.setup_task import SetupProgress, Stage
 from app.models.source import DemoModel, FoundRepository, HubModel
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
+from app.ui.models.state import LoadRequest, PairCard, PairsState
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
@@ -154,7 +155,7 @@ PREPARED = Prepared(
     download_bytes=20 * GB,
     free_bytes=100 * GB,
 )
-CHECKED = SetupProgress(Stage.CHECKED, prepared=PREPARED, fit="tight: only 0.4 GB to spare")
+CHECKED = SetupProgress(Stage.CHECKED, prepared=PREPARED)
 
 
 def with_check(**changes: Any) -> Prepared:
@@ -183,9 +184,9 @@ class FakePairs(PairService):
         if setup.stage is Stage.READY:
             self.change(name, here=True, set_up=True, download_bytes=0)
 
-    def report_check(self, check: SetupProgress) -> None:
+    def report_check(self, check: SetupProgress, fit: str = "tight: only 0.4 GB to spare") -> None:
         """Set the progress of the check of two models."""
-        self.now = replace(self.now, check=check)
+        self.now = replace(self.now, check=check, check_fit=fit)
 
     def arguments(self, call: str) -> list[list[str]]:
         """Return the arguments of each call of a method."""

@@ -11,9 +11,9 @@ from app.core.errors import HubError
 from app.engine.sources import Source
 from app.models.compatibility import PairCheck, Remedy
 from app.models.draft_kinds import HeadFacts
+from app.models.setup_task import SetupProgress, Stage
 from app.models.source import FoundRepository
 from app.ui.models.add_pair_screen import AddPairScreen, report_lines
-from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
 from tests.ui.models.fake_pairs import CHECKED, OFFLINE, PREPARED, facts, with_check
 

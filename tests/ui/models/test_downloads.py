@@ -9,9 +9,9 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import FinishReason
+from app.models.setup_task import SetupProgress, Stage
 from app.session.snapshot import Phase
 from app.ui.models.downloads import DownloadLines, line_text
-from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 

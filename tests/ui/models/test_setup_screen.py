@@ -9,8 +9,9 @@ import pytest
 from app.core.errors import AppError, CacheError, FileChangedError, PairError
 from app.hardware.recommend import Fit, Proposal
 from app.models.progress import DownloadProgress, FileProgress
+from app.models.setup_task import SetupProgress, Stage
 from app.session.snapshot import Phase
-from app.ui.models.state import PairCard, SetupProgress, Stage
+from app.ui.models.state import PairCard
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import (
     BEGUN,
@@ -207,7 +208,7 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
         await window.until(lambda: window.pairs.arguments("check_sources"))
         prepared = with_check(target=facts(evil, evil), problems=(evil,), warnings=(evil,))
         prepared = replace(prepared, pair=replace(prepared.pair, license=evil))
-        window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared, fit=evil))
+        window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared), evil)
         await window.until(lambda: window.text.count(markup) >= 6)
         assert "\x1b" not in window.text
         assert "\u202e" not in window.text

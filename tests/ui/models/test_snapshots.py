@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from app.core.errors import HubError
 from app.hardware.recommend import why
-from app.ui.models.state import SetupProgress, Stage
+from app.models.setup_task import SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
@@ -81,7 +81,7 @@ async def adding(window: Window) -> None:
         free_bytes=310_000_000_000,
     )
     fit = "fits: 1.9 GB to spare on RTX 4090"
-    window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared, fit=fit))
+    window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared), fit)
     await window.shows("Compatible.")
 
 

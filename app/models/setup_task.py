@@ -1,0 +1,173 @@
+"""One setup on a thread of its own, for the command line and the screen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.core.errors import AppError, Interrupted
+from app.models.catalog import Pair
+from app.models.progress import DownloadProgress, DownloadWatcher, Meter
+from app.models.registry import Registry
+
+if TYPE_CHECKING:
+    from app.models.setup import Prepared, Setup
+
+_POLL_S = 0.2
+_STOP_S = 0.5
+
+
+class Stage(Enum):
+    """Progress of a pair's setup."""
+
+    CHECKING = "checking"
+    CHECKED = "download?"
+    """Waits for the user's confirmation."""
+    DOWNLOADING = "downloading"
+    READY = "ready"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+_NO_TRANSFER = DownloadProgress((), 0.0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupProgress:
+    """Setup of one pair, or a check without a setup.
+
+    Attributes:
+        prepared: Result of the check, once there is one.
+        error: Why the setup failed.
+        header_progress: Progress of reading model headers; empty if none are read.
+    """
+
+    stage: Stage
+    transfer: DownloadProgress = _NO_TRANSFER
+    prepared: Prepared | None = None
+    error: AppError | None = None
+    header_progress: str = ""
+
+    @property
+    def running(self) -> bool:
+        return self.stage in (Stage.CHECKING, Stage.DOWNLOADING)
+
+    @property
+    def has_downloaded(self) -> bool:
+        return any(file.n_received for file in self.transfer.files)
+
+    @property
+    def share(self) -> float:
+        """Share of all bytes that are on disk."""
+        total = sum(file.total for file in self.transfer.files)
+        return min(1.0, sum(file.done for file in self.transfer.files) / total) if total else 0.0
+
+    def ended(self, stage: Stage) -> SetupProgress:
+        """Return the last progress of a setup that ended early."""
+        files = tuple(replace(file, waiting="", wait_s=0.0) for file in self.transfer.files)
+        return replace(self, stage=stage, header_progress="", transfer=DownloadProgress(files, 0.0, None))
+
+
+@dataclass(eq=False)
+class SetupTask:
+    """Check a pair, then set it up; `progress` can be read from any thread.
+
+    Its thread is a daemon, because a network that does not answer must not keep the program from ending, and imports
+    Hugging Face's client itself, because that takes half a second.
+
+    Attributes:
+        pair: Returns the pair; called on the thread, may raise AppError.
+        prepared: Result of an earlier check.
+        installs: Whether to set it up after the check.
+        confirmed: Whether models may be downloaded without a question.
+        finds_draft: As for `Setup.prepare`, like `latest`.
+        default: As for `Registry.add`.
+    """
+
+    registry: Registry
+    demo_file: Callable[[str], Path]
+    pair: Callable[[], Pair]
+    prepared: Prepared | None = None
+    installs: bool = True
+    confirmed: bool = False
+    finds_draft: bool = False
+    latest: bool = False
+    default: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._now = SetupProgress(Stage.CHECKING, prepared=self.prepared)
+        self._downloads: list[DownloadWatcher] = []
+        self._meter = Meter()
+        self._failure: Exception | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="setup", daemon=True)
+        self.start, self.join, self.is_alive = self._thread.start, self._thread.join, self._thread.is_alive
+
+    @property
+    def progress(self) -> SetupProgress:
+        now = self._now
+        if now.stage is not Stage.DOWNLOADING or not self._downloads:
+            return now
+        return replace(now, transfer=self._meter.read(self._downloads))
+
+    def cancel(self) -> None:
+        """Stop; downloaded bytes stay. A running request may keep the thread for seconds."""
+        self._stop.set()
+        if self._now.running:
+            self._now = self.progress.ended(Stage.STOPPED)
+
+    def is_cancelled(self) -> bool:
+        return self._stop.is_set()
+
+    def follow(self) -> Iterator[SetupProgress]:
+        """Start, and yield the progress until the end. Raises what the steps raise; Interrupted if canceled."""
+        self.start()
+        while self.is_alive() and not self.is_cancelled():
+            yield self.progress
+            self.join(_POLL_S)
+        # The thread may wait for a silent connection until its time limit.
+        self.join(_STOP_S)
+        if self.is_cancelled():
+            raise Interrupted
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            from app.models.setup import Setup
+
+            self._work(Setup(self.registry, self.demo_file, self._stop))
+        except Interrupted:
+            pass
+        except Exception as error:
+            self._failure = error
+            reason = f"Unexpected error: {type(error).__name__}: {error}"
+            shown = AppError(reason, "Please report it; downloaded files are kept.")
+            if not self.is_cancelled():
+                ended = self.progress.ended(Stage.FAILED)
+                self._now = replace(ended, error=error if isinstance(error, AppError) else shown)
+
+    def _work(self, setup: Setup) -> None:
+        prepared = self._now.prepared or setup.prepare(
+            self.pair(), self._report_headers, finds_draft=self.finds_draft, latest=self.latest
+        )
+        if self.installs and (self.confirmed or not prepared.download_bytes):
+            self._report(SetupProgress(Stage.DOWNLOADING, prepared=prepared))
+            setup.install(prepared, self._downloads, default=self.default)
+            self._now = replace(self.progress, stage=Stage.READY)
+            return
+        if self.installs:
+            prepared.refuse()
+        self._report(SetupProgress(Stage.CHECKED, prepared=prepared))
+
+    def _report(self, progress: SetupProgress) -> None:
+        if self.is_cancelled():
+            raise Interrupted
+        self._now = progress
+
+    def _report_headers(self, line: str) -> None:
+        self._report(replace(self._now, header_progress=line))
