@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from enum import Enum
 
 from app.engine.text.segments import held_back
 
-_SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[\w.+-]+")
 _PLAIN_TEXT = re.compile(r'[^"\'\\\x00-\x1f]+')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_JSON_ESCAPES = '"\\/bfnrt'
 _CLOSERS = {"{": "}", "[": "]"}
-_WORDS = {
-    **dict.fromkeys(("true", "True"), "true"),
-    **dict.fromkeys(("false", "False"), "false"),
-    **dict.fromkeys(("null", "None", "undefined", "NaN", "Infinity", "+Infinity", "-Infinity"), "null"),
-}
-"""Values of JSON, Python and JavaScript as JSON, which has no numbers but the finite ones."""
+_WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
+"""Values of JSON and Python as JSON."""
 _SHORTEST_END = 3
 """Shortest text, in characters, that ends arguments that are no JSON; brackets may be part of them."""
 
@@ -41,9 +34,9 @@ class _Place(Enum):
 class JsonReader:
     """Copy one object, or the rest of one, as JSON.
 
-    Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python and
-    JavaScript, a comma before a closing bracket, and closing brackets that are missing where the call ends. Anything
-    else that is no JSON is copied up to the end of the call, so the output is no JSON either and nothing is lost.
+    Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python, and
+    closing brackets that are missing where the call ends. Anything else that is no JSON is copied up to the end of the
+    call, so the output is no JSON either and nothing is lost.
 
     Attributes:
         is_done: Whether the object, or what is copied instead, is complete.
@@ -60,8 +53,6 @@ class JsonReader:
         self._place = _Place.NEXT if depth else _Place.VALUE
         self._quote = ""
         self._is_key = self._is_broken = False
-        # A comma and the space after it wait for what follows.
-        self._comma = ""
 
     def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
         """Return the JSON text, and the text that cannot be decided yet or follows the object.
@@ -74,16 +65,15 @@ class JsonReader:
         out: list[str] = []
         at = 0
         while at < len(text) and not self.is_done:
-            if self._is_broken:
+            was_broken = self._is_broken
+            if was_broken:
                 new, stop = self._copied(text, at, is_last)
             elif self._quote:
                 new, stop = self._in_string(text, at)
             else:
                 new, stop = self._outside(text, at, is_last)
             out.append(new)
-            if stop == at and not (new or self._is_broken or self.is_done):
-                break
-            if stop == at and self._is_broken and not new:
+            if stop == at and not new and self._is_broken is was_broken:
                 break
             at = stop
         if is_last and is_whole and not (self.is_done or self._quote):
@@ -105,62 +95,60 @@ class JsonReader:
             return json.dumps(letter)[1:-1], at + 1
         if _OPEN_ESCAPE.match(text, at) is not None:
             return "", at
-        if text[at + 1] in _JSON_ESCAPES:
-            return text[at : at + 2], at + 2
-        if (code := _UNICODE_ESCAPE.match(text, at)) is not None:
-            return code[0], code.end()
+        if (escape := _ESCAPE.match(text, at)) is not None:
+            return escape[0], escape.end()
         # A Windows path or a regular expression, as a rule.
         return ("'", at + 2) if text[at + 1] == "'" else ("\\\\", at + 1)
 
     def _outside(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
         letter, place = text[at], self._place
         begins_value = place in (_Place.VALUE, _Place.ITEM)
-        if (space := _SPACE.match(text, at)) is not None:
-            return self._after_comma(space[0]), space.end()
+        if letter.isspace():
+            return letter, at + 1
         if letter in "\"'" and (begins_value or place is _Place.KEY):
             self._quote, self._is_key = letter, place is _Place.KEY
-            return f'{self._take_comma()}"', at + 1
+            return '"', at + 1
         if letter in _CLOSERS and begins_value:
             self._closers.append(_CLOSERS[letter])
             self._place = _Place.KEY if letter == "{" else _Place.ITEM
-            return self._take_comma() + letter, at + 1
+            return letter, at + 1
         if letter in self._closers and place not in (_Place.VALUE, _Place.COLON):
             return self._close(letter), at + 1
         if letter == "," and place is _Place.NEXT:
-            self._comma = ","
             self._place = _Place.KEY if self._closers[-1] == "}" else _Place.ITEM
-            return "", at + 1
+            return letter, at + 1
         if letter == ":" and place is _Place.COLON:
             self._place = _Place.VALUE
-            return ":", at + 1
+            return letter, at + 1
         word = _WORD.match(text, at) if begins_value or place is _Place.KEY else None
         if word is not None and word.end() == len(text) and not is_last:
             return "", at
-        shown = (_word_as_json(word[0]) if begins_value else json.dumps(word[0])) if word is not None else None
-        if word is None or shown is None:
-            return self._no_json(text, at, is_last)
-        self._place = _Place.NEXT if begins_value else _Place.COLON
-        return self._take_comma() + shown, word.end()
+        if word is not None and not begins_value:
+            self._place = _Place.COLON
+            return json.dumps(word[0]), word.end()
+        if word is not None and (word[0] in _WORDS or _NUMBER.fullmatch(word[0])):
+            self._place = _Place.NEXT
+            return _WORDS.get(word[0], word[0]), word.end()
+        return self._no_json(text, at, is_last)
 
     def _no_json(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
         if self._ends is None:
             self.is_done = True
-            return "", at
-        if self._can_close and text.startswith(tuple(self._ends), at):
+        elif self._can_close and text.startswith(tuple(self._ends), at):
             return self._close(), at
-        if not is_last and any(end.startswith(text[at:]) for end in self._ends):
-            return "", at
-        self._is_broken = True
-        return self._copied(text, at, is_last, self._take_comma())
+        elif is_last or not any(end.startswith(text[at:]) for end in self._ends):
+            self._is_broken = True
+            return self._copied(text, at, is_last)
+        return "", at
 
     @property
     def _can_close(self) -> bool:
         """Return whether only closing brackets are missing here."""
-        return bool(self._closers) and (self._place is _Place.NEXT or bool(self._comma))
+        return bool(self._closers) and self._place is _Place.NEXT
 
     def _close(self, letter: str = "") -> str:
         """Return the brackets up to a closing one that is next, or all."""
-        out, self._comma, self._place = self._comma[1:], "", _Place.NEXT
+        out, self._place = "", _Place.NEXT
         while self._closers:
             out += (closed := self._closers.pop())
             if closed == letter:
@@ -168,31 +156,11 @@ class JsonReader:
         self.is_done = not self._closers
         return out
 
-    def _after_comma(self, space: str) -> str:
-        if not self._comma:
-            return space
-        self._comma += space
-        return ""
-
-    def _take_comma(self) -> str:
-        comma, self._comma = self._comma, ""
-        return comma
-
-    def _copied(self, text: str, at: int, is_last: bool, before: str = "") -> tuple[str, int]:
+    def _copied(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
         """Return text that is no JSON, up to the end of the call."""
         ends = [end for end in self._ends or () if len(end) >= _SHORTEST_END]
         found = [stop for end in ends if (stop := text.find(end, at)) >= 0]
         self.is_done = bool(found)
         undecided = 0 if is_last else held_back(text[at:], ends)
         stop = min(found, default=len(text) - undecided)
-        return before + text[at:stop], stop
-
-
-def _word_as_json(word: str) -> str | None:
-    """Return a value without quotes as JSON; None if it is none."""
-    if word in _WORDS or _NUMBER.fullmatch(word):
-        return _WORDS.get(word, word)
-    with suppress(ValueError):
-        # Python also reads +1, .5 and 007.
-        return json.dumps(float(word) if "." in word or "e" in word.lower() else int(word), allow_nan=False)
-    return None
+        return text[at:stop], stop

@@ -23,11 +23,14 @@ _VALUE_STARTS = {
 _ONLY_STRING = frozenset({"string"})
 _TEXT_KEYWORDS = ("pattern", "minLength", "maxLength")
 _MOST_REFERENCES = 8
-_WORD_VALUES = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-_NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_WORD_VALUES = {"True": "true", "False": "false", "None": "null"}
+_NOTATION_PARTS = re.compile(
+    r"""(<\|"\|>|<escape>)(.*?)\1|(['"])((?:\\.|(?!\3)[^\\])*)\3|([(),])\s*(?=([\]})])?)|([^\s:,{}\[\]()'"<]+)(\s*:)?""",
+    re.DOTALL,
+)
+"""A string between marks; one between quotes; a sign that JSON writes differently; a word, perhaps as a key."""
 _ESCAPED_CHARS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _ESCAPE_PATTERN = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_BARE_KEY = re.compile(r"\s*([^\s:,{}\[\]]+)\s*:")
 _TAG_PATTERN = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
 
 
@@ -107,7 +110,8 @@ def as_json(text: str, schema: Schema, notation: Values) -> str:
         value = json.loads(bare, parse_constant=_refuse)
     except (ValueError, RecursionError):
         try:
-            value = _Notation(bare).value() if notation is not Values.TAGS else _tagged(bare, schema)
+            other = _NOTATION_PARTS.sub(_in_json, bare)
+            value = json.loads(other, parse_constant=_refuse) if notation is not Values.TAGS else _tagged(bare, schema)
         except (ValueError, RecursionError):
             return _text(text)
         bare = _text(value)
@@ -142,87 +146,17 @@ def _kind_of(value: object) -> str:
     return _JSON_TYPES.get(type(value), "null")
 
 
-class _Notation:
-    """Read a value in the notation of Python, JSON, or JSON with keys and strings without usual quotes."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def value(self) -> Any:
-        """Return the whole value.
-
-        Raises:
-            ValueError: The text is no such value.
-        """
-        found = self._value()
-        if self._text[self._at :].strip():
-            raise ValueError("text follows the value")
-        return found
-
-    def _value(self) -> Any:
-        self._skip()
-        text, at = self._text, self._at
-        for quote, end in (('<|"|>', '<|"|>'), ("<escape>", "<escape>"), ("'", "'"), ('"', '"')):
-            if text.startswith(quote, at):
-                return self._string(at + len(quote), end)
-        if text.startswith("{", at):
-            return dict(self._members("}"))
-        if text.startswith(("[", "("), at):
-            return [one for _, one in self._members("]" if text[at] == "[" else ")")]
-        word = re.compile(r"[^,\]})]*").match(text, at)
-        assert word is not None
-        self._at = word.end()
-        name = word[0].strip()
-        if name in _WORD_VALUES:
-            return _WORD_VALUES[name]
-        if _NUMBER_PATTERN.fullmatch(name):
-            return json.loads(name)
-        raise ValueError("no value")
-
-    def _string(self, at: int, quote: str) -> str:
-        stop = at
-        while len(quote) == 1 and stop < len(self._text) and self._text[stop] != quote:
-            stop += 2 if self._text[stop] == "\\" else 1
-        stop = stop if len(quote) == 1 else self._text.find(quote, at)
-        if not self._text.startswith(quote, stop) or stop < 0:
-            raise ValueError("no end of a string")
-        self._at = stop + len(quote)
-        return unescaped(self._text[at:stop]) if len(quote) == 1 else self._text[at:stop]
-
-    def _members(self, end: str) -> list[tuple[str, Any]]:
-        self._at += 1
-        out: list[tuple[str, Any]] = []
-        while True:
-            self._skip()
-            if self._text.startswith(end, self._at):
-                self._at += 1
-                return out
-            key = self._key() if end == "}" else ""
-            out.append((key, self._value()))
-            self._skip()
-            if self._text.startswith(",", self._at):
-                self._at += 1
-            elif not self._text.startswith(end, self._at):
-                raise ValueError("no end of a list")
-
-    def _key(self) -> str:
-        if self._text[self._at : self._at + 1] not in ("'", '"', "<"):
-            found = _BARE_KEY.match(self._text, self._at)
-            if found is None:
-                raise ValueError("no key")
-            self._at = found.end()
-            return found[1]
-        key = str(self._value())
-        self._skip()
-        if not self._text.startswith(":", self._at):
-            raise ValueError("no value")
-        self._at += 1
-        return key
-
-    def _skip(self) -> None:
-        while self._text[self._at : self._at + 1].isspace():
-            self._at += 1
+def _in_json(part: re.Match[str]) -> str:
+    """Return a part of a value in the notation of Python, or with bare keys and marked strings, as JSON."""
+    mark, marked, quote, quoted, sign, closer, word, colon = part.groups()
+    if mark or quote:
+        return _text(marked if mark else unescaped(quoted))
+    if sign == ",":
+        # Python allows a comma at the end.
+        return "" if closer else ", "
+    if sign:
+        return "[" if sign == "(" else "]"
+    return f"{_text(word)}:" if colon else _WORD_VALUES.get(word, word)
 
 
 def _tagged(text: str, schema: Schema) -> Any:
