@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import re
 from collections.abc import Sequence
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 from app.core.errors import UsageError
 from app.core.printable import one_line
 from app.engine.interfaces import Logits
-from app.llama import library
 from app.llama.library import native
 from app.llama.model import Model
 
@@ -24,6 +25,7 @@ _ROOT = b"root"
 _MAX_DEPTH = 300
 """Brackets within each other; llama.cpp parses them by recursion and overflows the stack at some thousands."""
 _BRACKET_OR_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
+_PARSE_ERROR = re.compile(r"error parsing grammar: (.*)")
 _CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
 
@@ -64,10 +66,9 @@ class Grammar:
                 f"The grammar has more than {_MAX_DEPTH} brackets within each other.", "Use rules instead."
             )
         self._model = model
-        library.clear_errors()
         self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
         if not self._handle:
-            reason = one_line(library.last_errors()) or "it has no rule that can be parsed"
+            reason = one_line(_parse_error(model, data)) or "it has no rule that can be parsed"
             raise UsageError(f"The grammar is invalid: {reason}.", "See llama.cpp's grammars/README.md for the format.")
 
     def allows(self, token: int) -> bool:
@@ -108,6 +109,21 @@ class Grammar:
         handle, self._handle = self._handle, None
         if handle is not None:
             native.llama_sampler_free(handle)
+
+
+def _parse_error(model: Model, data: bytes) -> str:
+    """Return why llama.cpp refuses a grammar, which it writes to file descriptor 2 and nowhere else."""
+    with TemporaryFile() as file:
+        saved = os.dup(2)
+        try:
+            os.dup2(file.fileno(), 2)
+            native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        file.seek(0)
+        found = _PARSE_ERROR.search(file.read().decode(errors="replace"))
+    return found[1].strip() if found is not None else ""
 
 
 def _is_allowed(grammar: Any, token: int) -> bool:

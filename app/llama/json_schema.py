@@ -7,7 +7,7 @@ Python, null values, types such as "any". It also names the place of a keyword t
 from __future__ import annotations
 
 import json
-import re
+import logging
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,19 +15,32 @@ from urllib.parse import unquote
 
 from app.core.errors import UsageError
 from app.llama.matcher import refusal
+from app.llama.text_patterns import LARGEST_BOUND, rust_patterns
+
+log = logging.getLogger("tandem.llama")
 
 _WHITE_SPACE = r"[ ]|\n{1,2}[ \t]{0,20}"
 """White space between the parts of JSON, bounded as in llama.cpp: small models would write it without end."""
 _MAX_LEVELS = 300
 """Levels of objects, arrays and references; llguidance overflows a stack of 1 MiB at twice as many."""
 _TOO_DEEP = f"it has more than {_MAX_LEVELS} levels of objects, arrays and references"
-_LARGEST_BOUND = 1 << 31
-"""Bounds of a length from this value on are ignored."""
 _KNOWN_FORMATS = frozenset(
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"]
 )
 """Formats that llguidance knows; the standard allows a reader to ignore others."""
 _IGNORED_KEYWORDS = frozenset(("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "x-guidance"))
+_OTHER_KEYWORDS = frozenset(
+    (
+        *("$ref", "type", "enum", "const", "required", "pattern", "format", "multipleOf", "minimum", "maximum"),
+        *("exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems"),
+        *("minProperties", "maxProperties", "uniqueItems", "minContains", "maxContains", "dependentRequired"),
+        *("dependencies", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+        # Notes, which restrict nothing
+        *("title", "description", "$comment", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("contentEncoding", "contentMediaType", "contentSchema", "discriminator", "externalDocs"),
+    )
+)
+"""Keywords without schemas in them. llguidance refuses those that it cannot enforce, but ignores misspelt ones."""
 _NAMED_SCHEMAS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 """Keywords with an object of schemas."""
 _LISTED_SCHEMAS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
@@ -51,29 +64,57 @@ _OPEN_KEYWORDS = _COMBINING_KEYWORDS | {
 def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = False) -> str:
     """Return a JSON schema as the right side of a Lark rule.
 
+    A keyword that llguidance does not know, such as `contains`, is an error in a strict schema. Otherwise the rest of
+    the schema holds, as in OpenAI's API, and the log names the keyword once; llama-server says nothing.
+
     Args:
         schema: As a client sent it.
         owner: Subject of the error message.
-        strict: Whether keywords that llguidance does not know are errors; otherwise they are ignored.
+        strict: Whether every keyword must hold.
 
     Raises:
         UsageError: The schema cannot be enforced; the error names the place and the keyword.
     """
     try:
-        return _checked_rule(json.dumps(schema), strict=strict)
+        rule, ignored = _checked_rule(json.dumps(schema), strict=strict)
     except (UsageError, RecursionError) as error:
         reason = error.message if isinstance(error, UsageError) else _TOO_DEEP
         raise UsageError(f"{owner} cannot be enforced: {reason}.", "Remove or replace that keyword.") from None
+    if ignored:
+        _warn_once(f"{owner} is enforced only in part: {ignored}")
+    return rule
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(sentence: str) -> None:
+    log.warning(sentence)
 
 
 @lru_cache(maxsize=256)
-def _checked_rule(text: str, *, strict: bool) -> str:
+def _checked_rule(text: str, *, strict: bool) -> tuple[str, str]:
+    """Return the rule of a schema, and the first keyword in it that does not hold with the reason, if there is one."""
     root = json.loads(text)
     _check_depth(root, root, set(), 0)
-    prepared = _prepared(root, closes=not _combines(root)) if isinstance(root, dict) else {}
-    if reason := _refusal(prepared, strict=strict):
-        raise UsageError(f"{_culprit(prepared, reason, strict=strict)}: {reason}")
-    return _rule(prepared, strict=strict)
+    ignored: list[str] = []
+    prepared = _prepared(root, (), ignored, closes=not _combines(root)) if isinstance(root, dict) else {}
+    if reason := _refusal(prepared, strict=True):
+        ignored.append(_fault(prepared, reason, strict=True))
+    if reason and not strict and (reason := _refusal(prepared, strict=False)):
+        raise UsageError(_fault(prepared, reason, strict=False))
+    if strict and ignored:
+        raise UsageError(ignored[0])
+    return _rule(prepared, strict=strict), "; ".join(ignored)
+
+
+def checked_rule(rule: str, owner: str) -> str:
+    """Return the right side of a Lark rule.
+
+    Raises:
+        UsageError: llguidance refuses it.
+    """
+    if reason := refusal(f"start: T\nT: {rule}" if rule.startswith("/") else f"start: {rule}"):
+        raise UsageError(f"{owner} cannot be enforced: {reason}.", "Remove or replace that keyword.")
+    return rule
 
 
 def _rule(schema: Mapping[str, Any], *, strict: bool) -> str:
@@ -85,8 +126,8 @@ def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str:
     return refusal(f"start: {_rule(schema, strict=strict)}")
 
 
-def _culprit(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
-    """Return the keyword that is refused for a reason, with the place of its schema."""
+def _fault(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
+    """Return the keyword that is refused for a reason, with the place of its schema and the reason."""
     shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
 
     def is_refused(node: Mapping[str, Any]) -> bool:
@@ -95,7 +136,12 @@ def _culprit(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
     place, node = max((one for one in _nodes(root) if is_refused(one[1])), key=lambda one: len(one[0]))
     keywords = sorted(node, key=_STRUCTURAL_KEYWORDS.__contains__)
     found = (key for key in keywords if not is_refused({other: node[other] for other in keywords if other != key}))
-    return " at ".join(filter(None, (json.dumps(next(found, "it")), ".".join(place))))
+    shown = "it is not supported" if reason.startswith("Unimplemented keys") else reason
+    return f"{_at(next(found, 'it'), place)}: {shown}"
+
+
+def _at(keyword: str, place: tuple[str, ...]) -> str:
+    return " at ".join(filter(None, (json.dumps(keyword), ".".join(place))))
 
 
 def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
@@ -146,30 +192,37 @@ def _combines(node: Any) -> bool:
     return isinstance(node, list) and any(map(_combines, node))
 
 
-def _prepared(schema: Mapping[str, Any], *, closes: bool) -> dict[str, Any]:
+def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[str], *, closes: bool) -> dict[str, Any]:
     """Return a schema in llguidance's terms.
 
     Args:
         schema: As a client sent it.
+        place: Where it is in the document.
+        ignored: Unknown keywords are appended.
         closes: Whether objects with named properties have no others, unless they say so.
     """
 
-    def prepared(value: Any) -> Any:
-        return _prepared(value, closes=closes) if isinstance(value, dict) else value
+    def prepared(value: Any, *names: Any) -> Any:
+        at = (*place, *map(str, names))
+        return _prepared(value, at, ignored, closes=closes) if isinstance(value, dict) else value
 
     out: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _IGNORED_KEYWORDS or (value is None and key not in _VALUE_KEYWORDS):
+        if key in _IGNORED_KEYWORDS or key.startswith("x-") or (value is None and key not in _VALUE_KEYWORDS):
             continue
         if key in _NAMED_SCHEMAS and isinstance(value, dict):
-            out[key] = {name: prepared(one) for name, one in value.items()}
+            out[key] = {name: prepared(one, key, name) for name, one in value.items()}
         elif key in _LISTED_SCHEMAS and isinstance(value, list):
-            out[key] = [prepared(one) for one in value]
+            out[key] = [prepared(one, key, n) for n, one in enumerate(value)]
+        elif key in _SINGLE_SCHEMAS:
+            out[key] = prepared(value, key)
+        elif key not in _NAMED_SCHEMAS | _LISTED_SCHEMAS | _OTHER_KEYWORDS:
+            ignored.append(f"{_at(key, place)}: it is no keyword")
         elif key == "type":
             kinds = _lowered(value)
             if kinds != "any" and not (isinstance(kinds, list) and "any" in kinds):
                 out[key] = kinds
-        elif key in _MAXIMUM_KEYWORDS and isinstance(value, (int, float)) and value >= _LARGEST_BOUND:
+        elif key in _MAXIMUM_KEYWORDS and isinstance(value, (int, float)) and value >= LARGEST_BOUND:
             continue
         elif key == "pattern" and isinstance(value, str):
             first, *more = rust_patterns(value)
@@ -177,7 +230,7 @@ def _prepared(schema: Mapping[str, Any], *, closes: bool) -> dict[str, Any]:
             if more:
                 out["allOf"] = [*out.get("allOf", ()), *({"pattern": one} for one in more)]
         elif key != "format" or value in _KNOWN_FORMATS:
-            out[key] = prepared(value) if key in _SINGLE_SCHEMAS else value
+            out[key] = value
     names = out.get("properties")
     if closes and isinstance(names, dict) and not _OPEN_KEYWORDS & out.keys():
         required = out.get("required")
@@ -190,52 +243,3 @@ def _lowered(kind: Any) -> Any:
     if isinstance(kind, list):
         return [_lowered(one) for one in kind]
     return kind.lower() if isinstance(kind, str) else kind
-
-
-_REGEX_PARTS = re.compile(
-    r"\\u(d[89ab]..)\\u(d[c-f]..)"  # surrogates
-    r"|(\\(?:[pux]\{[^}]*\}|.))"  # an escape
-    r"|(\[\^?(?:\\.|\[:\w+:\]|[^\]\\])*\])"  # a set
-    r"|\{(?!\d+(?:,\d*)?\})",  # a brace that is no repetition
-    re.DOTALL | re.IGNORECASE,
-)
-_IN_SET = re.compile(r"\\.|\[:\w+:\]|(\[|&&|--|~~)", re.DOTALL)
-"""Only what Rust would read differently is in the group."""
-_RUST_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
-
-
-def rust_patterns(pattern: str) -> tuple[str, ...]:
-    """Return a regular expression of JavaScript or Python as expressions of Rust that all must match.
-
-    Lookaheads at the beginning become expressions of their own; other lookarounds are left for llguidance to refuse.
-    """
-    found, rest = [], _REGEX_PARTS.sub(_in_rust, pattern)
-    while rest.startswith("^(?=") and (end := _group_end(rest)) is not None:
-        found.append(f"^(?:{rest[4 : end - 1]})")
-        rest = f"^{rest[end:]}"
-    return rest, *found
-
-
-def _in_rust(part: re.Match[str]) -> str:
-    high, low, escape, characters = part.groups()
-    if high:
-        return bytes.fromhex(high + low).decode("utf-16-be")
-    if escape:
-        return _RUST_ESCAPES.get(escape, escape)
-    if characters == "[^]":
-        return r"[\s\S]"
-    if characters:
-        return "[" + _IN_SET.sub(lambda one: "\\" + "\\".join(one[1]) if one[1] else one[0], characters[1:])
-    return r"\{"
-
-
-def _group_end(pattern: str) -> int | None:
-    """Return the end of the first group; None if alternatives follow it, to which it does not belong."""
-    depth, end = 0, None
-    for part in re.finditer(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|[()|]", pattern, re.DOTALL):
-        depth += {"(": 1, ")": -1}.get(part[0], 0)
-        if depth == 0 and part[0] == "|":
-            return None
-        if depth == 0 and end is None:
-            end = part.end()
-    return end

@@ -123,6 +123,12 @@ def refusal(lark: str) -> str:
     return "no value is valid" if matcher.is_error() else ""
 
 
+def takes(lark: str, text: str) -> bool:
+    """Return whether a grammar takes a whole text; one that is refused takes any."""
+    matcher, data = _new_matcher(_byte_tokenizer(), lark), list(text.encode())
+    return matcher.is_error() or (matcher.try_consume_tokens(data) == len(data) and matcher.is_accepting())
+
+
 def _new_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLMatcher:
     return llguidance.LLMatcher(tokenizer, _GRAMMAR_HEADER + lark, log_level=0, limits=_PARSER_LIMITS)
 

@@ -25,7 +25,7 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
     """Return the tokens of a prompt, with BOS in front where the model expects it.
 
     Raises:
-        UsageError: It is empty, has a token outside the vocabulary, or the model cannot fill in gaps.
+        UsageError: It has a token outside the vocabulary, or the model cannot fill in gaps.
     """
     if isinstance(prompt, Infill):
         return tuple(_infill(model, prompt, n_ctx))
@@ -35,8 +35,6 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
     model.check_tokens(tokens)
     if isinstance(prompt.parts[0] if prompt.parts else "", str):
         tokens = with_bos(model, tokens)
-    if not tokens:
-        raise UsageError("The prompt is empty.", "Give it at least one character.")
     return tuple(tokens)
 
 

@@ -81,6 +81,8 @@ class PromptBuilder:
             UsageError: It is longer than any context.
         """
         self._template.renew_budget()
+        # What else a tool has is for the server.
+        tools = [{"type": "function", "function": tool["function"]} for tool in tools]
         prompt = self._build(messages, prefill, thinking, tools)
         if not tools:
             return prompt

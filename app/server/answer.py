@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from app.engine.stats import GenerationStats
 from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-from app.server.conversation import custom_input, new_call_id
+from app.llama.matcher import takes
+from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
+from app.server.tools import custom_input
 from app.worker.events import Event, Failed, Finished, PromptProgress, Step, TokenProbability
+from app.worker.request import AnswerRequest
+
+log = logging.getLogger("tandem.server")
 
 KEEP_ALIVE_S = 10.0
 """Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
@@ -79,16 +84,6 @@ class End:
     def prompt_tokens(self) -> int:
         return self.stats.cache_n + self.stats.prompt_n
 
-    @property
-    def usage(self) -> dict[str, Any]:
-        """Tokens as OpenAI's chat API reports them."""
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.stats.predicted_n,
-            "total_tokens": self.prompt_tokens + self.stats.predicted_n,
-            "prompt_tokens_details": {"cached_tokens": self.stats.cache_n},
-        }
-
 
 Part = Delta | CallPart | End
 
@@ -124,21 +119,17 @@ class Answer:
 class PartReader:
     """Turn the events of a request into parts, with calls of its tools.
 
-    Args:
-        tools: As in OpenAI's chat API.
-        custom: Names of tools that take any text: the parts of their calls have that text instead of arguments.
-        stops: Strings that end the answer. The probabilities of their tokens are left out, as is their text.
+    The calls of custom tools have their text instead of arguments. Probabilities of the token that ends the answer, and
+    of those of a stop string, are left out, as is their text.
     """
 
-    def __init__(
-        self, tools: Sequence[Mapping[str, Any]] = (), custom: Collection[str] = (), stops: Sequence[str] = ()
-    ) -> None:
-        self._reader = CallReader(tools) if tools else None
-        self._custom = custom
+    def __init__(self, asked: AnswerRequest) -> None:
+        self._reader = CallReader(asked.tools) if asked.tools else None
+        self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
         self._arguments = ""
         self._calls: list[ToolCall] = []
         self._is_cut = False
-        self._longest_stop = max((len(stop.encode()) for stop in stops), default=0)
+        self._longest_stop = max((len(stop.encode()) for stop in asked.stops), default=0)
         self._held: list[TokenProbability] = []
 
     def read(self, event: Event) -> list[Part]:
@@ -183,12 +174,16 @@ class PartReader:
                 self._is_cut = is_cut
                 arguments, self._arguments = self._arguments, ""
                 call = replace(self._calls[-1], arguments=custom_input(arguments, is_cut=is_cut) if arguments else "")
+                lark = self._custom.get(call.name, {}).get("lark")
+                if lark is not None and not (is_cut or takes(lark, call.arguments)):
+                    # Most formats hold the text as a JSON string, which no grammar of it can constrain.
+                    log.warning("the input of the custom tool %r does not match its grammar", call.name)
                 return CallPart(len(self._calls) - 1, call, ends=not is_cut)
 
     def _decided(self) -> tuple[TokenProbability, ...]:
-        """Return the next probabilities of tokens that cannot be part of a stop string."""
+        """Return the next probabilities of tokens that are not part of a stop string and not the last one."""
         n, n_bytes = len(self._held), 0
-        while n and n_bytes < self._longest_stop:
+        while n and (n_bytes < self._longest_stop or not self._held[n - 1].piece):
             n -= 1
             n_bytes += len(self._held[n].piece)
         decided, self._held = tuple(self._held[:n]), self._held[n:]
@@ -196,6 +191,8 @@ class PartReader:
 
     def _end(self, event: Finished) -> list[Part]:
         dropped, stop = b"", event.stop.encode()
+        if event.reason is FinishReason.STOP and not stop and self._held and not self._held[-1].piece:
+            self._held.pop()
         while stop not in dropped and self._held:
             dropped = self._held.pop().piece + dropped
         # A stop string can cut a call too.

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.server import about, tokens
+from app.server import about
 from app.server.access import page_error
 from app.server.answering import answering, failure
 from app.server.chat import ChatFormat, read_choices
@@ -28,24 +28,11 @@ _LONGEST_PATH = 60
 """Characters of an unknown path in the log."""
 
 
-_CHAT = answering(
-    "chatcmpl-",
-    read_choices,
-    lambda names, fields, service, number, _: ChatFormat(
-        names, fields, number, service.report if fields.flag("tandem") else None
-    ),
-)
-_COMPLETIONS = answering(
-    "cmpl-", read_completions, lambda names, fields, _, number, asked: TextFormat(names, fields, number, asked)
-)
-_RESPONSES = answering(
-    "resp_", lambda *asked: [read_response(*asked)], lambda names, fields, *_: ResponseFormat(names, fields)
-)
-_MESSAGES = answering("msg_", lambda *asked: [read_anthropic(*asked)], lambda names, *_: AnthropicFormat(names))
-_NATIVE, _INFILL = (
-    answering("", read, lambda names, fields, _, number, asked: NativeFormat(names, fields, number, asked))
-    for read in (read_native, read_infill)
-)
+_CHAT = answering("chatcmpl-", read_choices, ChatFormat)
+_COMPLETIONS = answering("cmpl-", read_completions, TextFormat)
+_RESPONSES = answering("resp_", lambda *asked: [read_response(*asked)], ResponseFormat)
+_MESSAGES = answering("msg_", lambda *asked: [read_anthropic(*asked)], AnthropicFormat)
+_NATIVE, _INFILL = (answering("", read, NativeFormat) for read in (read_native, read_infill))
 _ROUTES: tuple[tuple[str, tuple[str, ...], Handler], ...] = (
     ("GET", ("/",), about.home),
     ("GET", ("/health", "/v1/health"), about.health),
@@ -58,12 +45,12 @@ _ROUTES: tuple[tuple[str, tuple[str, ...], Handler], ...] = (
     ("POST", ("/v1/completions",), _COMPLETIONS),
     ("POST", ("/responses", "/v1/responses"), _RESPONSES),
     ("POST", ("/v1/messages",), _MESSAGES),
-    ("POST", ("/v1/messages/count_tokens",), tokens.count_tokens),
+    ("POST", ("/v1/messages/count_tokens",), about.count_tokens),
     ("POST", ("/completion", "/completions"), _NATIVE),
     ("POST", ("/infill",), _INFILL),
-    ("POST", ("/tokenize",), tokens.tokenize),
-    ("POST", ("/detokenize",), tokens.detokenize),
-    ("POST", ("/apply-template",), tokens.apply_template),
+    ("POST", ("/tokenize",), about.tokenize),
+    ("POST", ("/detokenize",), about.detokenize),
+    ("POST", ("/apply-template",), about.apply_template),
 )
 """Method, paths and handler of every route."""
 

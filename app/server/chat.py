@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from app import __version__
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
-from app.server.conversation import (
-    ChatInput,
-    custom_names,
-    read_custom_tool,
-    read_messages,
-    read_tool,
-    request_for,
-    with_tools,
-)
+from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import (
     Fields,
@@ -32,15 +24,14 @@ from app.server.fields import (
     read_sampling,
     read_stops,
     read_thinking,
-    refuse,
 )
 from app.server.format import Format, Names, sse
+from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
-from app.worker.events import Finished, TokenProbability
+from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"
-Report: TypeAlias = Callable[[Finished], dict[str, Any]]
 _MIN_PROBABILITY = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
@@ -49,9 +40,12 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Return the request of the engine."""
     if fields.flag("add_generation_prompt") and fields.flag("continue_final_message"):
         raise RequestError("Send add_generation_prompt or continue_final_message, not both.")
-    conversation = read_conversation(fields)
+    for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
+        if old in fields:
+            raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
     request = request_for(
-        conversation,
+        read_messages(fields.objects("messages")),
+        chosen(read_tools(fields), fields),
         settings,
         read_guidance(fields, fields.object("response_format")),
         read_thinking(fields, fields.text("reasoning_effort"), settings.thinking),
@@ -87,73 +81,39 @@ def read_choices(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
     return repeated(read_chat(fields, settings), read_n_choices(fields))
 
 
-def read_conversation(fields: Fields) -> ChatInput:
-    """Return messages, tools and their choice."""
-    for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
-        if old in fields:
-            raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
-    tools = []
-    for one in fields.objects("tools"):
-        function, custom = one.object("function"), one.object("custom")
-        match one.text("type", "function"):
-            case "function":
-                if function is None:
-                    refuse(one.at("function"), None, "the function")
-                tools.append(read_tool(function, "parameters"))
-            case "custom" if custom is not None:
-                tools.append(read_custom_tool(custom))
-            # Other types of tools run on the servers of their providers.
-    return with_tools(list(read_messages(fields)), tools, fields)
-
-
 class CompletionFormat(Format):
-    """Write an answer as a completion of any kind, whose stream ends with the tokens used if the request asks for it.
-
-    Args:
-        names: Id, model and time.
-        fields: Of the request.
-        index: Number of the answer in the request.
-        report: Returns more about an answer, under the key "tandem"; None for nothing more.
-    """
+    """Write an answer as a completion of any kind."""
 
     kind = ""
 
-    def __init__(self, names: Names, fields: Fields, index: int = 0, report: Report | None = None) -> None:
-        super().__init__(names)
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        super().__init__(names, fields, index, asked)
         self._include_usage = (fields.object("stream_options") or Fields({})).flag("include_usage")
-        self._shows_progress = fields.flag("return_progress")
-        self._shows_timings = fields.flag("timings_per_token")
-        self._custom = custom_names(fields)
-        self._index = index
-        self._report = report
+        self._n = read_n_choices(fields)
 
     def _head(self, kind: str) -> dict[str, Any]:
         head = {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
         return {**head, "system_fingerprint": f"tandem-{__version__}"}
 
     def _numbers(self, end: End) -> dict[str, Any]:
-        more = {"tandem": self._report(end.finished)} if self._report is not None else {}
+        report = self._names.report if self._fields.flag("tandem") else None
+        more = {"tandem": report(end.finished)} if report is not None else {}
         return {"timings": as_timings(end.stats), **more}
 
     def _of_step(self, part: Delta) -> dict[str, Any]:
         """Return the timings of a step, if the request asks for them."""
-        return {"timings": as_timings(part.stats)} if self._shows_timings and part.stats is not None else {}
+        shows = part.stats is not None and self._fields.flag("timings_per_token")
+        return {"timings": as_timings(part.stats)} if shows and part.stats is not None else {}
 
     def closing(self, ends: Sequence[End]) -> list[str]:
         # Clients look for timings on the last event, as in llama-server.
-        last = {
-            **self._head(self.kind),
-            "choices": [],
-            "usage": _sum([end.usage for end in ends]),
-            "timings": as_timings(ends[-1].stats),
-        }
+        usage, timings = usage_of(ends, self._n), as_timings(ends[-1].stats)
+        last = {**self._head(self.kind), "choices": [], "usage": usage, "timings": timings}
         return [*([sse(last)] if self._include_usage else []), DONE]
 
-    @staticmethod
-    def joined(values: list[dict[str, Any]]) -> object:
-        usages = [value["usage"] for value in values]
+    def joined(self, values: list[dict[str, Any]], ends: Sequence[End]) -> object:
         choices = [choice for value in values for choice in value["choices"]]
-        return {**values[0], "choices": choices, "usage": _sum(usages)}
+        return {**values[0], "choices": choices, "usage": usage_of(ends, self._n)}
 
 
 class ChatFormat(CompletionFormat):
@@ -165,7 +125,8 @@ class ChatFormat(CompletionFormat):
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
-        return [self._chunk({}, prompt_progress=as_progress(prompt))] if self._shows_progress else []
+        shows = self._fields.flag("return_progress")
+        return [self._chunk({}, prompt_progress=as_progress(prompt))] if shows else []
 
     def part(self, part: Part) -> list[str]:
         match part:
@@ -191,14 +152,14 @@ class ChatFormat(CompletionFormat):
         if answer.probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in answer.probabilities]}
         end = answer.end
-        return {**self._head("chat.completion"), "choices": [choice], "usage": end.usage, **self._numbers(end)}
+        return {**self._head("chat.completion"), "choices": [choice], "usage": usage_of([end]), **self._numbers(end)}
 
     def _as_call(self, call: ToolCall) -> dict[str, Any]:
         ((kind, text),) = self._as_text(call).items()
         return {"id": call.id, "type": kind, kind: {"name": call.name, **text}}
 
     def _as_text(self, call: ToolCall) -> dict[str, dict[str, str]]:
-        is_custom = call.name in self._custom
+        is_custom = "custom" in self._tools[call.name]
         return {"custom": {"input": call.arguments}} if is_custom else {"function": {"arguments": call.arguments}}
 
     def _chunk(
@@ -225,11 +186,16 @@ def _logprob(one: TokenProbability) -> dict[str, Any]:
     return {"id": one.token, "token": text, "logprob": log_of(one.probability), "bytes": list(one.piece)}
 
 
-def _sum(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the tokens of all answers of a request."""
-    cached = sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages)
-    counts = {name: sum(usage[name] for usage in usages) for name, count in usages[0].items() if isinstance(count, int)}
-    return {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
+def usage_of(ends: Sequence[End], n: int = 1) -> dict[str, Any]:
+    """Return the tokens of answers as OpenAI's chat API reports them; a prompt with `n` answers counts once."""
+    n_prompt, n_cached = sum(end.prompt_tokens for end in ends[::n]), sum(end.stats.cache_n for end in ends[::n])
+    n_completion = sum(end.stats.predicted_n for end in ends)
+    return {
+        "prompt_tokens": n_prompt,
+        "completion_tokens": n_completion,
+        "total_tokens": n_prompt + n_completion,
+        "prompt_tokens_details": {"cached_tokens": n_cached},
+    }
 
 
 def as_timings(stats: GenerationStats) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
-from app.server.chat import CompletionFormat, as_progress, log_of, repeated, with_answer_fields
+from app.server.chat import CompletionFormat, as_progress, log_of, repeated, usage_of, with_answer_fields
 from app.server.errors import RequestError
 from app.server.fields import Fields, is_token, read_guidance, read_n_choices, read_n_top, refuse
 from app.server.format import Names, sse
@@ -67,19 +67,12 @@ def text_of(prompt: PlainPrompt | None) -> str:
 
 
 class TextFormat(CompletionFormat):
-    """Write an answer as a text completion.
-
-    Args:
-        names: Id, model and time.
-        fields: Of the request.
-        index: Number of the answer in the request.
-        asked: The request of the engine.
-    """
+    """Write an answer as a text completion."""
 
     kind = "text_completion"
 
     def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
-        super().__init__(names, fields, index)
+        super().__init__(names, fields, index, asked)
         self._echo = text_of(asked.text) if fields.flag("echo") else ""
         self._at = len(self._echo)
 
@@ -87,8 +80,8 @@ class TextFormat(CompletionFormat):
         return [sse(self._value(self._echo, None, []))] if self._echo else []
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
-        more = {"prompt_progress": as_progress(prompt)}
-        return [sse({**self._value("", None, []), **more})] if self._shows_progress else []
+        value = {**self._value("", None, []), "prompt_progress": as_progress(prompt)}
+        return [sse(value)] if self._fields.flag("return_progress") else []
 
     def part(self, part: Part) -> list[str]:
         match part:
@@ -103,7 +96,7 @@ class TextFormat(CompletionFormat):
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         value = self._value(self._echo + answer.text, answer.end.reason, answer.probabilities)
-        return {**value, "usage": answer.end.usage, **self._numbers(answer.end)}
+        return {**value, "usage": usage_of([answer.end]), **self._numbers(answer.end)}
 
     def _value(self, text: str, reason: str | None, probabilities: list[TokenProbability]) -> dict[str, Any]:
         logprobs = self._logprobs(probabilities) if probabilities else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import NoReturn
 
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
@@ -12,18 +11,21 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
 
 
+def parts_of(fields: Fields, name: str = "content") -> list[Fields]:
+    """Return the parts of content that is a string, null, or an array of parts."""
+    value = fields.raw(name)
+    if not (value is None or isinstance(value, (str, list))):
+        refuse(fields.at(name), value, "a string or an array of parts")
+    return [Fields({"text": value})] if isinstance(value, str) else fields.objects(name)
+
+
 def content_text(fields: Fields, name: str = "content") -> str:
-    """Return content that is a string, null, or an array of text parts, which are joined with line breaks.
+    """Return the text of content; parts are joined with line breaks.
 
     Raises:
         RequestError: A part is not text, such as an image.
     """
-    value = fields.raw(name)
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, list):
-        refuse(fields.at(name), value, "a string or an array of parts")
-    return "\n".join(part_text(part) for part in fields.objects(name))
+    return "\n".join(map(part_text, parts_of(fields, name)))
 
 
 def result_text(fields: Fields, name: str = "content") -> str:
@@ -31,37 +33,24 @@ def result_text(fields: Fields, name: str = "content") -> str:
 
     A refusal would end the conversation, because clients send the result again with every request.
     """
-    value = fields.raw(name)
-    if not isinstance(value, list):
-        return content_text(fields, name)
-    return "\n".join(_read(part) or _left_out(part) for part in fields.objects(name))
+    parts = ((part, _read(part)) for part in parts_of(fields, name))
+    left_out = "[{} left out: the loaded models read text only]"
+    return "\n".join(left_out.format(part.text("type")) if text is None else text for part, text in parts)
 
 
 def part_text(part: Fields) -> str:
     """Return the text of a part; refuse images and other media."""
-    text = _read(part)
-    if text is None:
-        refuse_media(part)
+    if (text := _read(part)) is None:
+        where = part.at("type")
+        raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
     return text
-
-
-def refuse_media(part: Fields) -> NoReturn:
-    """Raise the error for a part that is not text, such as an image."""
-    where = part.at("type")
-    raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
-
-
-def _left_out(part: Fields) -> str:
-    if part.text("type", "text") in _TEXT_PARTS:
-        return ""
-    return f"[{part.text('type')} left out: the loaded models read text only]"
 
 
 def _read(part: Fields) -> str | None:
     """Return the text of a part; None if it is not text."""
     kind = part.text("type", "text")
     if kind in _TEXT_PARTS:
-        return part.text("refusal") if "refusal" in part else part.text("text")
+        return part.text("refusal") or part.text("text")
     if kind == "tool_reference":
         return part.text("tool_name")
     if kind not in ("document", "file", "input_file", "search_result"):

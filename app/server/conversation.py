@@ -1,20 +1,19 @@
-"""Convert messages and tools of every API to the engine's types."""
+"""Convert the messages of every API to the engine's request."""
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.content import content_text, result_text
+from app.server.content import part_text, parts_of, result_text
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
+from app.server.tools import Tools, arguments_of, custom_arguments
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.request import AnswerRequest
@@ -22,26 +21,9 @@ from app.worker.request import AnswerRequest
 _ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
-_TOOL_CHOICES = {
-    "auto": "auto",
-    "none": "none",
-    **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
-}
-"""Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
-_LONGEST_ESCAPE = len("\\u0000")
-CUSTOM_INPUT = "input"
-"""Parameter that holds the text for a custom tool."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatInput:
-    """Messages, tools and the beginning of an answer; see `arranged` and `read_tool`."""
-
-    messages: tuple[Message, ...]
-    prefill: Prefill | None = None
-    tools: tuple[Mapping[str, Any], ...] = ()
-    must_call: bool = False
-    one_call: bool = False
+_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+_SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
+"""Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
 
 
 def new_call_id() -> str:
@@ -49,209 +31,126 @@ def new_call_id() -> str:
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
-def arranged(messages: Sequence[Message]) -> tuple[tuple[Message, ...], Prefill | None]:
+def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = ()) -> Iterator[Message]:
+    """Yield the messages in messages or items of any API.
+
+    Args:
+        items: Messages, and the other items of OpenAI's responses API. Reasoning belongs to the item after it.
+        tools: Those in namespaces have other names for the model.
+    """
+    names = {tool["namespace"]: tool["function"]["name"] for tool in tools if "namespace" in tool}
+    reasoning = ""
+    for item in items:
+        match item.text("type", "message"):
+            case "message":
+                for message in _read_message(item):
+                    is_answer = message.role is Role.ASSISTANT
+                    yield replace(message, reasoning=reasoning + message.reasoning) if is_answer else message
+                reasoning = ""
+            case "reasoning":
+                parts = [*item.objects("content"), *item.objects("summary")]
+                reasoning = "".join(part.text("text") for part in parts[: len(item.array("content")) or None])
+            case "function_call" | "custom_tool_call":
+                call = _read_call(item)
+                call = replace(call, name=names.get((item.text("namespace"), call.name), call.name))
+                yield Message(Role.ASSISTANT, "", reasoning, (call,))
+                reasoning = ""
+            case "function_call_output" | "custom_tool_call_output":
+                yield Message(Role.USER, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
+            case "agent_message":
+                # Codex passes a text from one of its agents to another.
+                yield Message(Role.USER, result_text(item))
+            case kind if not kind.endswith(_SKIPPED_SUFFIXES):
+                refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
+
+
+def _read_message(message: Fields) -> Iterator[Message]:
+    """Yield the messages in a message: the results of tools in it, then its text and its calls."""
+    role = message.text("role")
+    if role in ("tool", "function"):
+        id_ = message.text("tool_call_id") or message.text("name", "0")
+        yield Message(Role.USER, result_text(message), tool_call_id=id_)
+        return
+    if role not in _ROLES:
+        refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
+    reasoning = message.text("reasoning_content") or message.text("reasoning")
+    texts, calls, has_results = [], [], False
+    for part in parts_of(message):
+        match part.text("type"):
+            case "thinking":
+                reasoning += part.text("thinking")
+            case "redacted_thinking":
+                pass
+            case "tool_use":
+                calls.append(_read_call(part))
+            case "tool_result":
+                has_results = True
+                yield Message(Role.USER, result_text(part), tool_call_id=part.text("tool_use_id", "0"))
+            case _:
+                texts.append(part_text(part))
+    calls += map(_read_call, message.objects("tool_calls"))
+    if texts or reasoning or calls or not has_results:
+        yield Message(_ROLES[role], "\n".join(texts), reasoning, tuple(calls))
+
+
+def _read_call(call: Fields) -> ToolCall:
+    custom = call.object("custom") or (call if call.text("type") == "custom_tool_call" else None)
+    function = custom or call.object("function") or call
+    if "name" not in function:
+        refuse(function.at("name"), None, "the name of a tool")
+    given = "arguments" if "arguments" in function else "input"
+    arguments = custom_arguments(custom.text("input")) if custom is not None else arguments_of(function, given)
+    return ToolCall(function.text("name"), arguments, call.text("call_id") or call.text("id") or new_call_id())
+
+
+def _arranged(messages: Sequence[Message]) -> tuple[list[Message], Prefill | None]:
     """Return messages in the order that chat templates accept, and a prefill if the last one is the assistant's.
 
     System messages are merged into one, in front; so are consecutive messages of the assistant.
-
-    Raises:
-        RequestError: There are none.
     """
     system = "\n\n".join(message.content for message in messages if message.role is Role.SYSTEM)
     out: list[Message] = [Message(Role.SYSTEM, system)] if system else []
     for message in messages:
         before = out[-1] if out else None
-        if message.role is Role.SYSTEM:
-            continue
         if before is not None and before.role is message.role is Role.ASSISTANT:
-            out[-1] = Message(
-                Role.ASSISTANT,
-                before.content + message.content,
-                before.reasoning + message.reasoning,
-                (*before.tool_calls, *message.tool_calls),
-            )
-        else:
+            content, reasoning = before.content + message.content, before.reasoning + message.reasoning
+            out[-1] = Message(Role.ASSISTANT, content, reasoning, (*before.tool_calls, *message.tool_calls))
+        elif message.role is not Role.SYSTEM:
             out.append(message)
-    if not messages:
-        raise RequestError("There are no messages.", param="messages")
-    last = out[-1]
-    if last.role is Role.ASSISTANT and not last.tool_calls:
-        return tuple(out[:-1]), Prefill(last.content, last.reasoning)
-    return tuple(out), None
-
-
-def arguments_of(fields: Fields, name: str) -> str:
-    """Return the arguments of a call as the text of a JSON object."""
-    value = fields.raw(name)
-    if isinstance(value, str):
-        try:
-            parsed = json.loads(value or "{}")
-        except (ValueError, RecursionError):
-            # What a model wrote and nobody could parse comes back with the conversation.
-            return json.dumps({"input": value}, ensure_ascii=False)
-        return value or "{}" if isinstance(parsed, dict) else json.dumps({"input": parsed}, ensure_ascii=False)
-    return json.dumps(value if isinstance(value, dict) else {}, ensure_ascii=False)
-
-
-def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
-    """Return a tool in OpenAI's chat format; `schema` names the field with the schema of its parameters."""
-    name, parameters = fields.text("name"), fields.object(schema)
-    if not name:
-        refuse(fields.at("name"), name, "the name of a function")
-    values = {"type": "object", "properties": {}} if parameters is None else fields.raw(schema)
-    function = {"name": name, "description": fields.text("description"), "parameters": values}
-    return {"type": "function", "function": function}
-
-
-def read_custom_tool(fields: Fields) -> dict[str, Any]:
-    """Return a tool of OpenAI that takes any text, as a function with one parameter; see `custom_arguments`."""
-    form = fields.object("format") or Fields({})
-    # OpenAI's chat API nests the grammar once more.
-    form = form.object("grammar") or form
-    schema: dict[str, Any] = {"type": "string"}
-    if definition := form.text("definition"):
-        schema["description"] = f"It must match this {form.text('syntax', 'lark')} grammar: {definition}"
-    parameters = {"type": "object", "properties": {CUSTOM_INPUT: schema}, "required": [CUSTOM_INPUT]}
-    named = Fields({"name": fields.raw("name"), "description": fields.raw("description"), "parameters": parameters})
-    return read_tool(named, "parameters")
-
-
-def custom_arguments(fields: Fields) -> str:
-    """Return the arguments of a call of a custom tool, whose input is text."""
-    return json.dumps({CUSTOM_INPUT: fields.text("input")}, ensure_ascii=False)
-
-
-def listed_tools(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
-    """Yield the tools of a request: name for the model, namespace or an empty text, and tool.
-
-    A tool of a namespace has its own name, or, if that is taken, the namespace's in front of it.
-    """
-    taken: set[str] = set()
-    tools = fields.objects("tools")
-    groups = [("", [one for one in tools if one.text("type") != "namespace"])]
-    groups += [(one.text("name"), one.objects("tools")) for one in tools if one.text("type") == "namespace"]
-    for space, members in groups:
-        for one in members:
-            name = (one.object("custom") or one).text("name")
-            shown = f"{space}__{name}" if space and name in taken else name
-            taken.add(shown)
-            yield shown, space, one
-
-
-def custom_names(fields: Fields) -> frozenset[str]:
-    """Return the names of the custom tools in a request."""
-    # Anthropic calls its functions custom.
-    tools = listed_tools(fields)
-    return frozenset(name for name, _, one in tools if one.text("type") == "custom" and "input_schema" not in one)
-
-
-def custom_input(arguments: str, *, is_cut: bool) -> str:
-    """Return the input in the arguments of a call of a custom tool, and arguments that cannot be read as they are.
-
-    Of a cut call, return as much of the input as there is.
-    """
-    escapes = range(_LONGEST_ESCAPE if is_cut else 1)
-    for text in (
-        arguments[: len(arguments) - n] + end for n in escapes for end in (("", '"}', "}") if is_cut else ("",))
-    ):
-        with suppress(ValueError, KeyError, TypeError):
-            value = json.loads(text, strict=False)[CUSTOM_INPUT]
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "" if is_cut else arguments
-
-
-def with_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], fields: Fields) -> ChatInput:
-    """Return the conversation with the tools that `tool_choice` allows, in OpenAI's or Anthropic's format.
-
-    Raises:
-        RequestError: The choice is wrong, or there are no messages.
-    """
-    shown, prefill = arranged(messages)
-    choice, names = fields.raw("tool_choice"), [""]
-    # Anthropic's word, which its clients send in an object.
-    must_call_word = "any" if isinstance(choice, dict) and choice.get("type") == "any" else "required"
-    one_call = "parallel_tool_calls" in fields and not fields.flag("parallel_tool_calls")
-    if isinstance(choice, dict):
-        chosen = Fields.of(choice, "tool_choice")
-        one_call = one_call or chosen.flag("disable_parallel_tool_use")
-        kind = chosen.text("type", "function")
-        # Other types of tools run on the servers of their providers.
-        choice = _TOOL_CHOICES.get(kind, "auto")
-        names = [_named(chosen)] if choice == "required" else [""]
-        # A tool that is named is called once.
-        one_call = one_call or bool(names[0])
-        if kind == "allowed_tools":
-            allowed = chosen.object(kind) or chosen
-            choice = allowed.text("mode", "auto")
-            names = [name for one in allowed.objects("tools") if (name := _named(one))]
-    if choice not in (None, "auto", "none", "required"):
-        refuse("tool_choice", choice, f"auto, none, {must_call_word} or a function")
-    known = {one["function"]["name"]: one for one in tools}
-    for name in filter(None, names):
-        if name not in known:
-            raise RequestError(f'tool_choice names "{name}", which is not one of the tools.', param="tool_choice")
-    if choice == "none" or "" not in names:
-        tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
-    if choice == "required" and not tools:
-        raise RequestError(f"tool_choice is {must_call_word}, but there are no tools.", param="tool_choice")
-    return ChatInput(shown, prefill, tuple(tools), must_call=choice == "required", one_call=one_call)
-
-
-def _named(tool: Fields) -> str:
-    """Return the name of a tool in a choice, in any API."""
-    return (tool.object("function") or tool.object("custom") or tool).text("name")
-
-
-def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:
-    """Yield messages of OpenAI's chat API."""
-    for message in fields.objects(name):
-        role = message.text("role")
-        content = (result_text if role in ("tool", "function") else content_text)(message)
-        match role:
-            case "system" | "developer":
-                yield Message(Role.SYSTEM, content)
-            case "user":
-                yield Message(Role.USER, content)
-            case "assistant":
-                reasoning = message.text("reasoning_content") or message.text("reasoning")
-                yield Message(Role.ASSISTANT, content, reasoning, tuple(_read_calls(message)))
-            case "tool" | "function":
-                yield Message(
-                    Role.USER, content, tool_call_id=message.text("tool_call_id") or message.text("name", "0")
-                )
-            case _:
-                refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
-
-
-def _read_calls(message: Fields) -> Iterator[ToolCall]:
-    for call in message.objects("tool_calls"):
-        custom = call.object("custom")
-        function = custom or call.object("function")
-        if function is None:
-            refuse(call.at("function"), None, "an object")
-        arguments = custom_arguments(custom) if custom is not None else arguments_of(function, "arguments")
-        yield ToolCall(function.text("name"), arguments, call.text("id") or new_call_id())
+    last = out[-1] if out else None
+    if last is not None and last.role is Role.ASSISTANT and not last.tool_calls:
+        return out[:-1], Prefill(last.content, last.reasoning)
+    return out, None
 
 
 def request_for(
-    conversation: ChatInput, settings: ChatSettings, guidance: Guidance, thinking: Thinking = AS_TRAINED
+    messages: Iterable[Message],
+    tools: Tools,
+    settings: ChatSettings,
+    guidance: Guidance,
+    thinking: Thinking = AS_TRAINED,
 ) -> AnswerRequest:
-    """Return the engine's request; disable reasoning under a grammar, which applies from the first token."""
-    if guidance.has_grammar or conversation.must_call:
-        thinking = replace(thinking, enabled=False)
-    system = settings.system
-    has_system = any(message.role is Role.SYSTEM for message in conversation.messages)
-    own = (Message(Role.SYSTEM, system),) if system and not has_system else ()
+    """Return the engine's request; disable reasoning under a grammar, which applies from the first token.
+
+    Raises:
+        RequestError: There are no messages.
+    """
+    given = list(messages)
+    if not given:
+        raise RequestError("There are no messages.", param="messages")
+    if settings.system and not any(message.role is Role.SYSTEM for message in given):
+        given = [Message(Role.SYSTEM, settings.system), *given]
+    arranged, prefill = _arranged(given)
     return AnswerRequest(
-        messages=(*own, *conversation.messages),
+        messages=tuple(arranged),
         sampling=settings.sampling,
         drafting=settings.drafting,
         max_tokens=settings.max_tokens,
         stops=settings.stops,
-        prefill=conversation.prefill,
-        thinking=thinking,
-        tools=conversation.tools,
-        must_call=conversation.must_call,
-        one_call=conversation.one_call,
+        prefill=prefill,
+        thinking=replace(thinking, enabled=False) if guidance.has_grammar or tools.must_call else thinking,
+        tools=tools.listed,
+        must_call=tools.must_call,
+        one_call=tools.one_call,
         guidance=guidance,
     )

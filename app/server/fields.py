@@ -69,10 +69,9 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or int_of(value) is None:
-            refuse(self.at(name), value, "a whole number")
-        number = int(value)
-        if not low <= number <= high:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = int_of(value) if is_number else None
+        if number is None or not low <= number <= high:
             refuse(self.at(name), value, f"a whole number from {low} to {high}" if low < high else str(low))
         return number
 
@@ -91,10 +90,16 @@ class Fields:
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a string or an array of strings."""
         value = self.raw(name)
-        found = [value] if isinstance(value, str) else self.array(name)
+        found = [] if value is None else value if isinstance(value, list) else [value]
         if not all(isinstance(one, str) for one in found):
             refuse(self.at(name), value, "a string or an array of strings")
         return tuple(found)
+
+    def number(self, name: str) -> int | float | None:
+        value = self.raw(name)
+        if isinstance(value, bool) or not (value is None or isinstance(value, (int, float))):
+            refuse(self.at(name), value, "a number")
+        return value
 
     def _typed(self, name: str, value: Any, kind: type, allowed: str) -> Any:
         if not isinstance(value, kind):
@@ -151,14 +156,8 @@ def _depth(value: object) -> int:
 
 def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
     """Return the sampling parameters, by OpenAI's and llama-server's field names."""
-    given: dict[str, Any] = {}
-    for field in dataclasses.fields(SamplingParams):
-        value = fields.raw(field.name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            refuse(fields.at(field.name), value, "a number")
-        given[field.name] = value
+    names = [field.name for field in dataclasses.fields(SamplingParams)]
+    given: dict[str, Any] = {name: value for name in names if (value := fields.number(name)) is not None}
     for name in ("repeat_last_n", "dry_penalty_last_n"):
         if given.get(name) == _UNLIMITED:
             given[name] = _MOST_LOOKED_BACK
@@ -192,13 +191,9 @@ def read_drafting(fields: Fields, default: Drafting) -> Drafting:
     known = default if isinstance(default, DraftParams) else DraftParams()
     given: dict[str, float] = {}
     for name in (field.name for field in dataclasses.fields(DraftParams)):
-        source, key = (fields, f"speculative.{name}") if f"speculative.{name}" in fields else (nested, name)
-        value = source.raw(key)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            refuse(source.at(key), value, "a number")
-        given[name] = value
+        value = fields.number(f"speculative.{name}")
+        if (value := nested.number(name) if value is None else value) is not None:
+            given[name] = value
     if not given:
         return default
     n_max = int(min(max(given.get("n_max", known.n_max), 0), MAX_DRAFT))
@@ -227,8 +222,7 @@ def read_n_top(fields: Fields) -> int | None:
         raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
     if isinstance(fields.raw("logprobs"), bool):
         return (n or 0) if fields.flag("logprobs") else None
-    legacy = fields.whole("logprobs", 0, MOST_TOP)
-    return legacy if legacy is not None else n
+    return fields.whole("logprobs", 0, MOST_TOP)
 
 
 def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
@@ -238,20 +232,20 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
         fields: Of the request: `grammar`, `json_schema` and `logit_bias` as in llama-server.
         format_: OpenAI's response format.
     """
-    schema: object = fields.raw("json_schema")
-    strict = False
-    kind = format_.text("type") if format_ is not None else ""
-    if format_ is not None and kind in ("json_object", "json_schema"):
-        inner = format_.object("json_schema") if kind == "json_schema" and "json_schema" in format_ else format_
-        schema, strict = (inner.raw("schema"), inner.flag("strict")) if inner is not None else (None, False)
-        schema = {"type": "object"} if schema is None and kind == "json_object" else schema
-        if schema is None or inner is None:
-            refuse((inner or format_).at("schema"), None, "a JSON schema")
-    elif kind not in ("", "text"):
-        refuse("response_format.type", kind, "text, json_object or json_schema")
-    grammar = fields.text("grammar")
+    owner, name, format_ = fields, "json_schema", format_ or Fields({})
+    kind = format_.text("type", "text")
+    if kind not in ("text", "json_object", "json_schema"):
+        refuse(format_.at("type"), kind, "text, json_object or json_schema")
+    if kind != "text":
+        owner, name = (format_.object("json_schema") if kind == "json_schema" else None) or format_, "schema"
+    # Any JSON is right for the schema true.
+    schema = {} if owner.raw(name) is True else owner.raw(name)
+    if schema is None and kind != "text":
+        schema = {"type": "object"} if kind == "json_object" else refuse(owner.at(name), None, "a JSON schema")
     if schema is not None and not isinstance(schema, dict):
-        refuse("json_schema", schema, "an object")
+        refuse(owner.at(name), schema, "a JSON schema that is an object or true")
+    strict = owner.flag("strict") if kind != "text" else False
+    grammar = fields.text("grammar")
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
     return Guidance(

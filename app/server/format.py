@@ -6,19 +6,28 @@ import json
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from app.server.answer import Answer, End, Part, PrefillProgress
+from app.server.fields import Fields
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+
+Report: TypeAlias = Callable[[Finished], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Id, model and time of an answer; the prefix of the id is that in the API's documentation."""
+    """Id, model and time of an answer; the prefix of the id is that in the API's documentation.
+
+    `report` returns more about an answer, for chat completions that ask for it.
+    """
 
     prefix: str
     model: str
+    report: Report | None = None
     created: int = field(default_factory=lambda: int(time.time()))
     token: str = field(default_factory=lambda: secrets.token_hex(12))
 
@@ -32,12 +41,19 @@ class Format(ABC):
 
     Attributes:
         waits: Whether the first event waits for the number of prompt tokens.
+
+    Args:
+        names: Id, model and time.
+        fields: Of the request.
+        index: Number of the answer in the request.
+        asked: The request of the engine.
     """
 
     waits = False
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        self._names, self._fields, self._index, self._asked = names, fields, index, asked
+        self._tools = {tool["function"]["name"]: tool for tool in asked.tools}
 
     def begin(self, prompt: PrefillProgress | None) -> list[str]:
         """Return the events before the answer; the prompt is unknown while the request is queued."""
@@ -63,8 +79,7 @@ class Format(ABC):
         """Return the events after the last answer of a request."""
         return []
 
-    @staticmethod
-    def joined(values: list[dict[str, Any]]) -> object:
+    def joined(self, values: list[dict[str, Any]], ends: Sequence[End]) -> object:
         """Return all answers of a request as one JSON value."""
         return values[0]
 

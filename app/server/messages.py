@@ -13,18 +13,12 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import with_answer_fields
-from app.server.content import content_text, part_text, result_text
-from app.server.conversation import (
-    ChatInput,
-    arguments_of,
-    new_call_id,
-    read_tool,
-    request_for,
-    with_tools,
-)
+from app.server.content import content_text, parts_of
+from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_guidance, read_thinking, refuse
 from app.server.format import Format, Names, sse
+from app.server.tools import Tools, chosen, read_tool
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
@@ -35,6 +29,7 @@ _INVALID_JSON_KEY = "INVALID_JSON"
 """Key under which Anthropic's documentation puts arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
 """Types of Anthropic's tools that a client runs, and whose schemas only Anthropic's models know."""
+_TOOL_CHOICES = ("auto", "any", "tool", "none")
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -42,72 +37,52 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Return the request of the engine."""
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
-    conversation = _read_conversation(fields)
     thinking, output = settings.thinking, fields.object("output_config") or Fields({})
     if (asked := fields.object("thinking")) is not None:
         kind = asked.text("type")
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
     thinking = read_thinking(fields, output.text("effort"), thinking)
-    request = request_for(conversation, settings, read_guidance(fields, output.object("format")), thinking)
+    guidance = read_guidance(fields, output.object("format"))
+    request = request_for(_messages(fields), _tools(fields), settings, guidance, thinking)
     return with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Read a request to count tokens."""
-    return request_for(_read_conversation(fields), settings, Guidance(), settings.thinking)
+    return request_for(_messages(fields), _tools(fields), settings, Guidance(), settings.thinking)
 
 
-def _read_conversation(fields: Fields) -> ChatInput:
-    system = content_text(fields, "system")
-    messages = [Message(Role.SYSTEM, system)] if system else []
-    for message in fields.objects("messages"):
-        messages += _read_message(message)
-    tools = []
-    others = []
+def _messages(fields: Fields) -> Iterator[Message]:
+    if system := content_text(fields, "system"):
+        yield Message(Role.SYSTEM, system)
+    messages, called = fields.objects("messages"), set()
+    for block in (block for message in messages for block in parts_of(message)):
+        if block.text("type") == "tool_use":
+            called.add(block.text("id"))
+        elif block.text("type") == "tool_result" and block.text("tool_use_id") not in called:
+            refuse(block.at("tool_use_id"), block.raw("tool_use_id"), "the id of a tool_use block before it")
+    yield from read_messages(messages)
+
+
+def _tools(fields: Fields) -> Tools:
+    choice = fields.object("tool_choice")
+    if choice is not None and choice.text("type") not in _TOOL_CHOICES:
+        refuse(choice.at("type"), choice.raw("type"), "auto, any, tool or none")
+    tools, others = [], []
     for one in fields.objects("tools"):
         kind = one.text("type", "custom")
-        if kind == "custom":
-            tools.append(read_tool(one, "input_schema"))
-        elif kind.startswith(_CLIENT_TOOLS):
+        if kind.startswith(_CLIENT_TOOLS):
             refuse(one.at("type"), kind, "custom; this server has no schema of Anthropic's own tools")
-        else:
+        elif kind != "custom":
             others.append(one)
+        elif "input_schema" not in one:
+            refuse(one.at("input_schema"), None, "a JSON schema")
+        else:
+            tools.append(read_tool(one, "input_schema"))
     # Tools that run on Anthropic's servers are left out, unless the request is about nothing else.
     if others and not tools:
         refuse(others[0].at("type"), others[0].raw("type"), "custom; this server runs no tools")
-    return with_tools(messages, tools, fields)
-
-
-def _read_message(message: Fields) -> Iterator[Message]:
-    """Yield the messages in a message: its text, its calls, and the results of tools in it."""
-    role = message.text("role")
-    if role not in ("user", "assistant", "system"):
-        refuse(message.at("role"), message.raw("role"), "user or assistant")
-    value = message.raw("content")
-    if value is None or isinstance(value, str):
-        yield Message(Role(role), value or "")
-        return
-    texts, reasoning, calls = [], "", []
-    for block in message.objects("content"):
-        match block.text("type"):
-            case "text":
-                texts.append(block.text("text"))
-            case "thinking":
-                reasoning += block.text("thinking")
-            case "redacted_thinking":
-                pass
-            case "tool_use":
-                calls.append(
-                    ToolCall(block.text("name"), arguments_of(block, "input"), block.text("id") or new_call_id())
-                )
-            case "tool_result":
-                yield Message(Role.USER, result_text(block), tool_call_id=block.text("tool_use_id", "0"))
-            case "image" | "document" | "search_result" | "tool_reference":
-                texts.append(part_text(block))
-            case kind:
-                refuse(block.at("type"), kind, "text, thinking, tool_use or tool_result")
-    if texts or reasoning or calls:
-        yield Message(Role(role), "\n".join(texts), reasoning, tuple(calls))
+    return chosen(tools, fields)
 
 
 class AnthropicFormat(Format):
@@ -115,8 +90,8 @@ class AnthropicFormat(Format):
 
     waits = True
 
-    def __init__(self, names: Names) -> None:
-        super().__init__(names)
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        super().__init__(names, fields, index, asked)
         self._n_blocks = 0
         self._open = ""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from app.engine.text.prompts import Infill, TextPrompt
 from app.engine.types import FinishReason
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
-from app.server.chat import as_logprob, as_progress, as_timings, repeated
+from app.server.chat import CompletionFormat, as_logprob, as_progress, as_timings, repeated
 from app.server.completions import plain_request, read_prompts
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, Fields, read_n_choices, refuse
-from app.server.format import Format, Names, sse
+from app.server.format import Names, sse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -49,34 +50,24 @@ def _with_choices(requests: list[AnswerRequest], fields: Fields) -> list[AnswerR
     return [one for request in with_top for one in repeated(request, n)]
 
 
-class NativeFormat(Format):
-    """Write an answer as llama-server's `/completion` does.
-
-    Args:
-        names: Id, model and time.
-        fields: Of the request.
-        index: Number of the answer in the request.
-        asked: The request of the engine.
-    """
+class NativeFormat(CompletionFormat):
+    """Write an answer as llama-server's `/completion` does."""
 
     def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
-        super().__init__(names)
-        self._asked = asked
-        self._index = index
+        super().__init__(names, fields, index, asked)
         self._selected = fields.texts("response_fields")
-        self._shows_progress = fields.flag("return_progress")
-        self._shows_timings = fields.flag("timings_per_token")
         self._returns_tokens = fields.flag("return_tokens")
         self._n_prompt = 0
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
         self._n_prompt = prompt.total
-        return [self._chunk("", (), 0, prompt_progress=as_progress(prompt))] if self._shows_progress else []
+        shows = self._fields.flag("return_progress")
+        return [self._chunk("", (), 0, prompt_progress=as_progress(prompt))] if shows else []
 
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, _, probabilities, tokens, stats):
-                more: dict[str, Any] = {"timings": as_timings(stats)} if self._shows_timings and stats else {}
+                more = self._of_step(part)
                 if probabilities:
                     more["completion_probabilities"] = [as_logprob(one) for one in probabilities]
                 return [self._chunk(text, tokens, stats.predicted_n if stats else 0, **more)]
@@ -91,9 +82,11 @@ class NativeFormat(Format):
             value["completion_probabilities"] = [as_logprob(one) for one in answer.probabilities]
         return {name: found[-1] for name in self._selected if (found := _at(value, name))} if self._selected else value
 
-    @staticmethod
-    def joined(values: list[dict[str, Any]]) -> object:
+    def joined(self, values: list[dict[str, Any]], ends: Sequence[End]) -> object:
         return values if len(values) > 1 else values[0]
+
+    def closing(self, ends: Sequence[End]) -> list[str]:
+        return []
 
     def _chunk(self, text: str, tokens: tuple[int, ...], n_predicted: int, **more: Any) -> str:
         counts = {"tokens_predicted": n_predicted, "tokens_evaluated": self._n_prompt, "id_slot": 0}

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import as_logprob, with_answer_fields
-from app.server.content import content_text, result_text
-from app.server.conversation import (
-    ChatInput,
-    arguments_of,
-    custom_arguments,
-    custom_names,
-    listed_tools,
-    new_call_id,
-    read_custom_tool,
-    read_tool,
-    request_for,
-    with_tools,
-)
+from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
-from app.server.fields import MOST_TOP, Fields, read_guidance, read_thinking, refuse
+from app.server.fields import MOST_TOP, Fields, read_guidance, read_thinking
 from app.server.format import Format, Names, sse
+from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
@@ -58,13 +46,15 @@ _FIXED_FIELDS: dict[str, Any] = {
     "user": None,
 }
 """Fields of services that this server does not offer."""
-_CALL_EVENTS = {
-    "function_call": ("function_call_arguments", "arguments"),
-    "custom_tool_call": ("custom_tool_call_input", "input"),
+_TEXT_EVENTS = {
+    "message": "output_text",
+    "reasoning": "reasoning_text",
+    "function_call": "function_call_arguments",
+    "custom_tool_call": "custom_tool_call_input",
 }
-"""Events and text field of each kind of call."""
-_SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
-"""Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
+"""Events with the text of each type of item."""
+_CALL_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Field with the text of each type of call."""
 
 
 def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
@@ -73,68 +63,22 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
     if fields.flag("background"):
         raise RequestError("The server answers no requests in the background.", param="background")
-    conversation = _read_conversation(fields)
-    reasoning, text = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
-    thinking = read_thinking(fields, reasoning.text("effort"), settings.thinking)
-    request = request_for(conversation, settings, read_guidance(fields, text.object("format")), thinking)
+    tools, given = read_tools(fields), fields.raw("input")
+    items = [Fields({"role": "user", "content": given})] if isinstance(given, str) else fields.objects("input")
+    messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
+    messages += read_messages(items, tools)
+    reasoning, text_fields = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
+    request = request_for(
+        messages,
+        chosen(tools, fields),
+        settings,
+        read_guidance(fields, text_fields.object("format")),
+        read_thinking(fields, reasoning.text("effort"), settings.thinking),
+    )
     wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")
     n_top = fields.whole("top_logprobs", 0, MOST_TOP) or 0
     request = with_answer_fields(request, fields, settings, "max_output_tokens")
     return replace(request, n_top=n_top if wants_top else None)
-
-
-def _read_conversation(fields: Fields) -> ChatInput:
-    messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
-    value = fields.raw("input")
-    if isinstance(value, str):
-        messages.append(Message(Role.USER, value))
-    else:
-        messages += _read_items(fields.objects("input"), {own: shown for shown, own in _names_of(fields).items()})
-    # Other types of tools run on OpenAI's servers.
-    kinds: dict[str, Callable[[Fields], dict[str, Any]]]
-    kinds = {"function": partial(read_tool, schema="parameters"), "custom": read_custom_tool}
-    tools = []
-    for shown, _, one in listed_tools(fields):
-        if (kind := one.text("type")) in kinds:
-            tools.append(kinds[kind](one))
-            tools[-1]["function"]["name"] = shown
-    return with_tools(messages, tools, fields)
-
-
-def _names_of(fields: Fields) -> dict[str, tuple[str, str]]:
-    """Return namespace and name of the tools in namespaces, by the name for the model."""
-    return {shown: (space, one.text("name")) for shown, space, one in listed_tools(fields) if space}
-
-
-def _read_items(items: list[Fields], names: Mapping[tuple[str, str], str]) -> Iterator[Message]:
-    """Yield the messages of input items; attach reasoning to the message or call after it."""
-    reasoning = ""
-    for item in items:
-        match item.text("type", "message"):
-            case "message":
-                role = item.text("role")
-                if role not in ("system", "developer", "user", "assistant"):
-                    refuse(item.at("role"), item.raw("role"), "system, developer, user or assistant")
-                kind = {"user": Role.USER, "assistant": Role.ASSISTANT}.get(role, Role.SYSTEM)
-                yield Message(kind, content_text(item), reasoning if kind is Role.ASSISTANT else "")
-                reasoning = ""
-            case "reasoning":
-                parts = [*item.objects("content"), *item.objects("summary")]
-                reasoning = "".join(part.text("text") for part in parts[: len(item.array("content")) or None])
-            case "function_call" | "custom_tool_call" as kind:
-                name, id_ = item.text("name"), item.text("call_id") or new_call_id()
-                name = names.get((item.text("namespace"), name), name)
-                is_custom = kind == "custom_tool_call"
-                arguments = custom_arguments(item) if is_custom else arguments_of(item, "arguments")
-                yield Message(Role.ASSISTANT, "", reasoning, (ToolCall(name, arguments, id_),))
-                reasoning = ""
-            case "function_call_output" | "custom_tool_call_output":
-                yield Message(Role.USER, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
-            case "agent_message":
-                # Codex passes a text from one of its agents to another.
-                yield Message(Role.USER, result_text(item))
-            case kind if not kind.endswith(_SKIPPED_SUFFIXES):
-                refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
 
 class ResponseFormat(Format):
@@ -143,10 +87,8 @@ class ResponseFormat(Format):
     It repeats some fields of the request.
     """
 
-    def __init__(self, names: Names, fields: Fields) -> None:
-        super().__init__(names)
-        self._fields = fields
-        self._names_of = _names_of(fields)
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        super().__init__(names, fields, index, asked)
         self._n_events = 0
         self._items: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None
@@ -156,126 +98,97 @@ class ResponseFormat(Format):
 
     def begin(self, prompt: PrefillProgress | None) -> list[str]:
         response = self._response()
-        return [
-            self._event("response.created", response=response),
-            self._event("response.in_progress", response=response),
-        ]
+        return [self._event(f"response.{name}", response=response) for name in ("created", "in_progress")]
 
     def keep_alive(self) -> str:
-        # Codex closes a stream without events for five minutes; comments do not count.
-        return self._event("response.in_progress", response=self._response())
+        # Codex closes a stream without events for five minutes; comments do not count. Its tools are long.
+        return self._event("response.in_progress", response={**self._response(), "instructions": None, "tools": []})
 
     def part(self, part: Part) -> list[str]:
         match part:
             case Delta(text, reasoning, probabilities):
                 self._fresh += map(as_logprob, probabilities)
-                return self._delta(text, reasoning=reasoning) if text else []
-            case CallPart():
-                return self._call(part)
-            case End():
-                return self._end(part)
+                kind = "reasoning" if reasoning else "message"
+                begins = text and (self._open is None or self._open["type"] != kind)
+                return [*(self._begin(self._text_item(kind)) if begins else []), *self._add(text)]
+            case CallPart(_, call, begins, ends):
+                out = [*(self._begin(self._call_item(call)) if begins else []), *self._add(call.arguments)]
+                return [*out, *(self._close() if ends else [])]
+            case End(reason):
+                out = self._close("incomplete" if reason == "length" else "completed")
+                response = self._response(part)
+                return [*out, self._event(f"response.{response['status']}", response=response)]
 
-    def _delta(self, text: str, *, reasoning: bool) -> list[str]:
-        kind = "reasoning" if reasoning else "message"
-        out = []
-        if self._open is None or self._open["type"] != kind:
-            out += self._close()
-            self._open, self._text, self._logprobs = self._new_item(kind), "", []
-            out.append(self._of_item("response.output_item.added", item=self._open))
-            if not reasoning:
-                out.append(self._of_part("response.content_part.added", part=_text_part("")))
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        self.part(Delta(answer.reasoning.strip(), reasoning=True))
+        self.part(Delta(answer.text, probabilities=tuple(answer.probabilities)))
+        for n, call in enumerate(answer.calls):
+            is_cut = answer.is_call_cut and n == len(answer.calls) - 1
+            self.part(CallPart(n, call, begins=True, ends=not is_cut))
+        self.part(answer.end)
+        return self._response(answer.end)
+
+    def _begin(self, item: dict[str, Any]) -> list[str]:
+        """Return the events that end the open item and begin another one."""
+        out = self._close()
+        self._open, self._text, self._logprobs = item, "", []
+        out.append(self._event("response.output_item.added", output_index=len(self._items), item=item))
+        if item["type"] == "message":
+            out.append(self._of_item("response.content_part.added", item, part=_text_part("")))
+        return out
+
+    def _add(self, text: str) -> list[str]:
+        item = self._open
+        if item is None or not text:
+            return []
         self._text += text
-        fresh, self._fresh = self._fresh, []
-        if reasoning:
-            return [*out, self._of_part("response.reasoning_text.delta", delta=text)]
-        self._logprobs += fresh
-        return [*out, self._of_part("response.output_text.delta", delta=text, logprobs=fresh)]
+        more = {}
+        if item["type"] == "message":
+            more, self._fresh = {"logprobs": self._fresh}, []
+            self._logprobs += more["logprobs"]
+        return [self._of_item(f"response.{_TEXT_EVENTS[item['type']]}.delta", item, delta=text, **more)]
 
     def _close(self, status: str = "completed") -> list[str]:
         """Return the events that end the open item."""
         item, self._open = self._open, None
         if item is None:
             return []
-        text = self._text
-        if item["type"] == "message":
-            self._logprobs, self._fresh = [*self._logprobs, *self._fresh], []
-        done = {**self._finished(item, text), "status": status}
-        out = []
-        if item["type"] == "reasoning":
-            out.append(self._of_part("response.reasoning_text.done", done, text=text))
-        elif item["type"] == "message":
-            out.append(self._of_part("response.output_text.done", done, text=text, logprobs=self._logprobs))
-            out.append(self._of_part("response.content_part.done", done, part=done["content"][0]))
+        kind, text = item["type"], self._text
+        done = {**item, "status": status}
+        named: dict[str, Any] = {"text": text}
+        if kind in _CALL_TEXTS:
+            done[_CALL_TEXTS[kind]] = text
+            named = {"name": done["name"], _CALL_TEXTS[kind]: text}
+        elif kind == "reasoning":
+            done["content"] = [{"type": "reasoning_text", "text": text}]
         else:
-            event, key = _CALL_EVENTS[item["type"]]
-            named = {"item_id": done["id"], "name": done["name"], key: text}
-            out.append(self._of_item(f"response.{event}.done", **named))
-        out.append(self._of_item("response.output_item.done", item=done))
+            self._logprobs, self._fresh = [*self._logprobs, *self._fresh], []
+            done["content"] = [_text_part(text, self._logprobs)]
+            named["logprobs"] = self._logprobs
+        out = [self._of_item(f"response.{_TEXT_EVENTS[kind]}.done", done, **named)]
+        if kind == "message":
+            out.append(self._of_item("response.content_part.done", done, part=done["content"][0]))
+        out.append(self._event("response.output_item.done", output_index=len(self._items), item=done))
         self._items.append(done)
         return out
 
-    def _call(self, part: CallPart) -> list[str]:
-        out = []
-        if part.begins:
-            out += self._close()
-            self._open, self._text = self._call_item(part.call), ""
-            out.append(self._of_item("response.output_item.added", item=self._open))
-        if self._open is not None and (text := part.call.arguments):
-            self._text += text
-            event, _ = _CALL_EVENTS[self._open["type"]]
-            out.append(self._of_item(f"response.{event}.delta", item_id=self._open["id"], delta=text))
-        return [*out, *(self._close() if part.ends else [])]
-
-    def _end(self, end: End) -> list[str]:
-        out = self._close("incomplete" if end.reason == "length" else "completed")
-        response = self._response(end)
-        return [*out, self._event(f"response.{response['status']}", response=response)]
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        self._logprobs = list(map(as_logprob, answer.probabilities))
-        for kind, text in (("reasoning", answer.reasoning.strip()), ("message", answer.text)):
-            if text:
-                self._items.append(self._finished(self._new_item(kind), text))
-        for call in answer.calls:
-            self._items.append(self._finished(self._call_item(call), call.arguments))
-        if answer.end.reason == "length" and self._items and (answer.is_call_cut or not answer.calls):
-            self._items[-1]["status"] = "incomplete"
-        return self._response(answer.end)
-
-    def _new_item(self, kind: str) -> dict[str, Any]:
-        prefix, n = {"reasoning": "rs", "message": "msg"}[kind], len(self._items)
-        item: dict[str, Any] = {"id": f"{prefix}_{self._names.token}_{n}", "type": kind, "status": "in_progress"}
-        return {**item, "content": [], **({"summary": []} if kind == "reasoning" else {"role": "assistant"})}
+    def _text_item(self, kind: str) -> dict[str, Any]:
+        is_reasoning = kind == "reasoning"
+        id_ = f"{'rs' if is_reasoning else 'msg'}_{self._names.token}_{len(self._items)}"
+        more: dict[str, Any] = {"summary": []} if is_reasoning else {"role": "assistant"}
+        return {"id": id_, "type": kind, "status": "in_progress", "content": [], **more}
 
     def _call_item(self, call: ToolCall) -> dict[str, Any]:
-        kind = "custom_tool_call" if call.name in custom_names(self._fields) else "function_call"
-        named = {"call_id": call.id, "name": call.name, _CALL_EVENTS[kind][1]: ""}
-        if call.name in self._names_of:
-            named["namespace"], named["name"] = self._names_of[call.name]
+        tool = self._tools[call.name]
+        kind = "custom_tool_call" if "custom" in tool else "function_call"
+        named = {"call_id": call.id, "name": call.name, _CALL_TEXTS[kind]: ""}
+        if "namespace" in tool:
+            named["namespace"], named["name"] = tool["namespace"]
         return {"id": f"fc_{self._names.token}_{len(self._items)}", "type": kind, "status": "in_progress", **named}
 
-    def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
-        if item["type"] in _CALL_EVENTS:
-            return {**item, "status": "completed", _CALL_EVENTS[item["type"]][1]: text}
-        is_reasoning = item["type"] == "reasoning"
-        part = {"type": "reasoning_text", "text": text} if is_reasoning else _text_part(text, self._logprobs)
-        return {**item, "status": "completed", "content": [part]}
-
     def _response(self, end: End | None = None) -> dict[str, Any]:
-        fields = self._fields
-        status, usage = "in_progress", None
-        if end is not None:
-            status = "incomplete" if end.reason == "length" else "completed"
-            usage = {
-                "input_tokens": end.prompt_tokens,
-                "input_tokens_details": {"cached_tokens": end.stats.cache_n},
-                "output_tokens": end.stats.predicted_n,
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": end.prompt_tokens + end.stats.predicted_n,
-            }
-        echoed = {
-            name: value if (value := fields.raw(name)) is not None else _ECHOED_FIELDS[name] for name in _ECHOED_FIELDS
-        }
+        given = ((name, self._fields.raw(name), default) for name, default in _ECHOED_FIELDS.items())
+        status = "in_progress" if end is None else "incomplete" if end.reason == "length" else "completed"
         return {
             "id": self._names.id,
             "object": "response",
@@ -285,19 +198,16 @@ class ResponseFormat(Format):
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "model": self._names.model,
             "output": list(self._items),
-            "tools": [{"strict": None, **one} for one in fields.array("tools")],
-            "usage": usage,
-            **echoed,
+            "tools": [{"strict": None, **one} for one in self._fields.array("tools")],
+            "usage": _usage(end) if end is not None else None,
+            **{name: default if value is None else value for name, value, default in given},
             **_FIXED_FIELDS,
         }
 
-    def _of_item(self, kind: str, **more: Any) -> str:
-        return self._event(kind, output_index=len(self._items), **more)
-
-    def _of_part(self, kind: str, item: dict[str, Any] | None = None, **more: Any) -> str:
-        shown = item or self._open
-        assert shown is not None
-        return self._event(kind, item_id=shown["id"], output_index=len(self._items), content_index=0, **more)
+    def _of_item(self, kind: str, item: dict[str, Any], **more: Any) -> str:
+        """Return an event about the text of an item."""
+        at = {"item_id": item["id"], "output_index": len(self._items)}
+        return self._event(kind, **at, **({} if item["type"] in _CALL_TEXTS else {"content_index": 0}), **more)
 
     def _event(self, kind: str, **more: Any) -> str:
         self._n_events += 1
@@ -306,3 +216,13 @@ class ResponseFormat(Format):
 
 def _text_part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
+
+
+def _usage(end: End) -> dict[str, Any]:
+    return {
+        "input_tokens": end.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": end.stats.cache_n, "cache_write_tokens": 0},
+        "output_tokens": end.stats.predicted_n,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": end.prompt_tokens + end.stats.predicted_n,
+    }

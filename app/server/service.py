@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.server.access import Access
-from app.server.chat import Report
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error
 from app.server.fields import Fields, read_body
+from app.server.format import Report
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded

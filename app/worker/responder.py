@@ -21,6 +21,7 @@ from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.ngram import NgramDrafter
 from app.engine.repetition import RepetitionDetector
 from app.engine.sources import Source
+from app.engine.stats import GenerationStats
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
@@ -54,6 +55,11 @@ def answer(
     prompt = prompt_of(pair, request)
     if request.text is None:
         refuse_overflow(pair, request, len(prompt.tokens))
+    if not prompt.tokens:
+        # As in llama-server, the answer to an empty prompt is empty.
+        plan = AnswerPlan.of(request.drafting, (), None)
+        yield Finished(request_id, FinishReason.LENGTH, "", "", GenerationStats(), plan)
+        return
     # A grammar that the client wrote is for the whole answer, unless a call is required.
     if request.tools and (request.must_call or not request.guidance.grammar):
         guidance = pair.call_guidance(

@@ -8,16 +8,19 @@ Usage, in an environment with `pip install litellm openai anthropic`:
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
+from urllib.request import Request, urlopen
 
 ASKED = [{"role": "user", "content": "Name a color."}]
 LONG = [{"role": "user", "content": "word " * 20_000}]
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOL = {"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}
+FUNCTION: dict[str, Any] = {"name": "weather", "parameters": PARAMETERS}
+TOOL = {"type": "function", "function": FUNCTION}
 Check = Callable[[str], object]
 CHECKS: dict[str, Check] = {}
 """Each takes the server's address and returns whether the client got what it needs."""
@@ -119,6 +122,69 @@ for provider, path in {"openai": "/v1", "hosted_vllm": "/v1", "anthropic": ""}.i
     CHECKS[f"litellm_names_the_overflow_of_{provider}"] = partial(
         litellm_names_the_overflow, model=f"{provider}/x", path=path
     )
+
+
+CUSTOM = {"type": "custom", "custom": {"name": "patch"}}
+CHAT = {"messages": ASKED, "max_tokens": 60, "logprobs": True, "top_logprobs": 1}
+RESPONSE = {"input": "Name a color.", "max_output_tokens": 60, "include": ["message.output_text.logprobs"]}
+ANTHROPIC_TOOL = {"name": "weather", "input_schema": PARAMETERS}
+TYPED: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "openai_types_of_a_chat": ("chat/completions", CHAT, "types.chat.ChatCompletion", "types.chat.ChatCompletionChunk"),
+    "openai_types_of_a_call": (
+        "chat/completions",
+        {**CHAT, "tools": [TOOL, CUSTOM], "stream_options": {"include_usage": True}},
+        "types.chat.ChatCompletion",
+        "types.chat.ChatCompletionChunk",
+    ),
+    "openai_types_of_a_completion": (
+        "completions",
+        {"prompt": "One, two,", "max_tokens": 4, "logprobs": 1},
+        "types.Completion",
+        "types.Completion",
+    ),
+    "openai_types_of_a_response": (
+        "responses",
+        {
+            **RESPONSE,
+            "tools": [{"type": "function", "strict": False, **FUNCTION}, {"type": "custom", "name": "patch"}],
+        },
+        "types.responses.Response",
+        "types.responses.ResponseStreamEvent",
+    ),
+    "anthropic_types_of_a_message": (
+        "messages",
+        {"messages": ASKED, "max_tokens": 60, "tools": [ANTHROPIC_TOOL], "thinking": {"type": "enabled"}},
+        "types.Message",
+        "types.RawMessageStreamEvent",
+    ),
+}
+"""Routes, bodies, and the types of an SDK for the whole answer and the events of a stream."""
+
+
+def types_fit(url: str, *, name: str) -> object:
+    """Check that an answer and its stream have all fields that the types of an SDK require."""
+    path, body, *types = TYPED[name]
+    package, pydantic = import_module(name.split("_")[0]), import_module("pydantic")
+    for is_stream, type_ in zip((False, True), types, strict=True):
+        kind: Any = package
+        for part in type_.split("."):
+            kind = getattr(kind, part)
+        data = json.dumps({**body, "stream": is_stream}).encode()
+        with urlopen(Request(f"{url}/v1/{path}", data, {"Content-Type": "application/json"})) as response:
+            text = response.read().decode()
+        events = [line[6:] for line in text.splitlines() if line.startswith("data: {")] if is_stream else [text]
+        for event in events:
+            try:
+                pydantic.TypeAdapter(kind).validate_json(event)
+            except pydantic.ValidationError as error:
+                # The types do not know every value that OpenAI itself sends, such as null for a reason to end.
+                if missing := [one for one in error.errors() if one["type"] == "missing"]:
+                    raise ValueError(f"{event} lacks {missing}") from None
+    return len(events) > 1
+
+
+for name in TYPED:
+    CHECKS[name] = partial(types_fit, name=name)
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import llguidance
 import pytest
 
 from app.core.errors import UsageError
-from app.engine.text.call_format import Argument, CallFormat, Values
+from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.types import Guidance, SamplingParams
 from app.llama import matcher
@@ -21,6 +21,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from tests.engine.text import reading
 from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
@@ -47,36 +48,8 @@ def by_name(name: str) -> CallFormat:
     return next(form for form in FORMATS if form.name == name)
 
 
-def value(argument: Argument, one: Any) -> str:
-    """Return an argument in the notation of a format."""
-    if isinstance(one, str):
-        if argument.values is Values.PYTHON and not argument.end:
-            one = one.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-        begin, end = argument.quotes[0] if argument.quotes else ("", "")
-        return f"{begin}{one}{end}"
-    if argument.values is Values.BARE and isinstance(one, dict):
-        return f"{{{','.join(f'{key}:{value(argument, inner)}' for key, inner in one.items())}}}"
-    if argument.values is Values.BARE and isinstance(one, list):
-        return f"[{','.join(value(argument, inner) for inner in one)}]"
-    return json.dumps(one)
-
-
 def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
-    """Return calls as the row of a format says."""
-    texts = []
-    for name, arguments in calls:
-        text, argument = json.dumps(arguments), form.argument
-        if argument is not None:
-            kinds = {str: "string", bool: "boolean", int: "integer", dict: "object"}
-            text = argument.between.join(
-                f"{argument.begin}{value(argument, one)}{argument.end}".replace("$KEY", key)
-                .replace("$TYPE", kinds[type(one)])
-                .replace("$TEXT", "true" if isinstance(one, str) else "false")
-                for key, one in arguments.items()
-            )
-        call = form.call.replace("$NAME", name).replace("$JSON", json.dumps(name)).replace("$ID", "12")
-        texts.append(call.replace("$ARGUMENTS", text))
-    return form.calls.replace("$CALLS", form.between.join(texts))
+    return reading.written(form, calls, escapes=True, marks=True)
 
 
 def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: Any) -> bool:
@@ -122,6 +95,81 @@ def test_an_answer_has_one_call_if_asked(form: CallFormat) -> None:
     assert takes(form, written(form, call), must_call=True, one_call=True)
     assert not takes(form, written(form, call, call), must_call=True, one_call=True)
     assert takes(form, written(form, call, call), must_call=True)
+
+
+BARE_CALL = json.dumps({"name": "look_up", "arguments": ARGUMENTS})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        (BARE_CALL, True),
+        (json.dumps(json.loads(BARE_CALL), indent=2), True),
+        (BARE_CALL.replace("3", '"three"'), False),
+        (BARE_CALL.replace("look_up", "look_at"), False),
+        ('{"name": "Rome", "size": 2}', True),
+        ('{"name": 2}', False),
+    ],
+)
+def test_a_call_without_marks_is_possible_beside_an_answer_in_json(text: str, is_right: bool) -> None:
+    schema = {"type": "object", "properties": {"name": TEXT, "size": NUMBER}, "required": ["name"]}
+    assert takes(HERMES, text, answer=schema_rule(schema)) is is_right
+
+
+LINES = 'start: "BEGIN" LF line+ "END"\nline: "+" /(.*)/ LF -> text\n%import common.LF\n'
+PATCH = 'BEGIN\n+a "b" \\ </parameter>\n+<b>{}\nEND'
+
+
+def custom(syntax: str, definition: str) -> dict[str, Any]:
+    value = {"type": "string", **({"pattern": f"^(?:{definition})$"} if syntax == "regex" else {})}
+    return {**tool("patch", ("input",), input=value), "custom": {syntax: definition}}
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("must_call", [True, False], ids=["required", "optional"])
+def test_a_custom_tool_follows_its_grammar(form: CallFormat, must_call: bool) -> None:
+    if not (must_call or begins(form)):
+        return
+    argument = form.argument
+    # The others hold the text as a string with escapes, which a grammar of the text cannot describe.
+    is_raw = argument is not None and (bool(argument.end) or argument.values is Values.BARE)
+    for text, is_right in ((PATCH, True), (PATCH.replace("+<b>", "<b>"), False), ("", False)):
+        call = written(form, ("patch", {"input": text}))
+        assert takes(form, call, [custom("lark", LINES)], must_call=must_call) is (is_right or not is_raw), text
+    for text, is_right in (("2026-11", True), ("2026-1", False), ("2026-11x", False)):
+        call = written(form, ("patch", {"input": text}))
+        assert takes(form, call, [custom("regex", r"\d{4}-\d\d")], must_call=must_call) is is_right, text
+
+
+def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_called() -> None:
+    wrong = [custom("lark", "start: missing")]
+    call = written(by_name("qwen-xml"), ("patch", {"input": "x"}))
+    assert takes(by_name("qwen-xml"), call, wrong)
+    with pytest.raises(UsageError, match=r'the tool "patch".* cannot be enforced'):
+        takes(by_name("qwen-xml"), call, wrong, must_call=True)
+
+
+LIMITED = {"pattern": "^a/[^b]+$", "maxLength": 6}
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_text_follows_its_keywords_in_every_format(form: CallFormat) -> None:
+    tools = [tool("f", ("x",), x={"type": "string", **LIMITED}, kind={"const": "k"})]
+    for arguments, is_right in (
+        ({"x": "a/c"}, True),
+        ({"x": "a/b"}, False),
+        ({"x": "a/ccccccc"}, False),
+        ({"x": "a/c", "kind": "k"}, True),
+        ({"x": "a/c", "kind": "j"}, False),
+    ):
+        assert takes(form, written(form, ("f", arguments)), tools, must_call=True) is is_right, arguments
+
+
+def test_a_keyword_that_cannot_be_enforced_is_an_error_of_a_strict_tool() -> None:
+    lax = tool("f", x={"type": "array", "uniqueItems": True})
+    assert takes(HERMES, written(HERMES, ("f", {"x": [1, 1]})), [lax])
+    with pytest.raises(UsageError, match=r'the tool "f" cannot be enforced: "uniqueItems" at properties\.x'):
+        takes(HERMES, "Hi", [{**lax, "strict": True}])
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)

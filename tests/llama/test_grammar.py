@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -93,11 +94,18 @@ def test_forbidden_tokens_are_not_verified(pair: NativePair) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["not a grammar", 'a ::= "x"', "root ::= missing", "root ::= root", 'root ::= "a"{1000000}', "root ::= ("],
+    ("text", "reason"),
+    [
+        ("not a grammar", "expecting ::= at"),
+        ('a ::= "x"', ""),
+        ("root ::= missing", "Undefined rule identifier 'missing'"),
+        ("root ::= root", ""),
+        ('root ::= "a"{1000000}', "number of repetitions"),
+        ("root ::= (", "expecting ')' at"),
+    ],
 )
-def test_a_wrong_grammar_is_an_error(pair: NativePair, text: str) -> None:
-    with pytest.raises(UsageError, match="grammar"):
+def test_a_wrong_grammar_is_an_error_with_a_reason(pair: NativePair, text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=f"The grammar is invalid: .*{re.escape(reason)}"):
         Grammar(pair._model, text)
 
 

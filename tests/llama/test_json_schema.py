@@ -14,9 +14,10 @@ import pytest
 from app.core.errors import UsageError
 from app.engine.types import Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
-from app.llama.json_schema import rust_patterns, schema_rule
+from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from app.llama.text_patterns import rust_patterns
 
 pytestmark = pytest.mark.native
 BIG = 10**15 - 1
@@ -167,11 +168,21 @@ def test_what_cannot_be_enforced_is_named_with_its_place(schema: Any, place: str
         schema_rule(schema, 'The tool "f"')
 
 
-def test_a_strict_schema_has_no_ignored_keyword() -> None:
-    schema = in_property({"type": "integer", "not": {"const": 3}})
-    assert schema_rule(schema)
-    with pytest.raises(UsageError, match=re.escape('"not" at properties.list.items')):
+@pytest.mark.parametrize("keyword", ["not", "contains", "propertyNames", "uniqueItems", "minimun"])
+def test_a_keyword_that_does_not_hold_is_an_error_or_logged_once(
+    keyword: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = in_property({keyword: {"const": 3}, "x-order": 1, "deprecated": True})
+    place = f'"{keyword}" at properties.list.items'
+    with pytest.raises(UsageError, match=re.escape(place)):
         schema_rule(schema, strict=True)
+    for _ in range(2):
+        assert schema_rule(schema, f"The schema with {keyword}")
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"The schema with {keyword} is enforced only in part: {place}: ")
+
+
+def test_a_strict_schema_may_have_keywords_that_restrict_nothing() -> None:
     assert schema_rule({"oneOf": [{"type": "string"}, {"minLength": 3}], "format": "path"}, strict=True)
 
 

@@ -88,11 +88,6 @@ def test_texts_and_ids_are_joined_and_bos_precedes_a_text_only(tiny: Callable[..
     loaded.close()
 
 
-def test_an_empty_prompt_is_refused(model: Model) -> None:
-    with pytest.raises(UsageError, match="empty"):
-        plain_tokens(model, TextPrompt(("",)), 512)
-
-
 def test_tokens_become_the_text_they_came_from(model: Model) -> None:
     for text in ("Hello, world", "<|im_start|>user\nnaïve 東京<|im_end|>", "  x = 1\n\n"):
         assert model.detokenize(model.tokenize(text, parse_special=True)) == text

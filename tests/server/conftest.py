@@ -27,7 +27,6 @@ from app.worker.events import Event, Loaded
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
-KEY = "secret"
 GREEDY = SamplingParams(temperature=0)
 
 

@@ -184,6 +184,18 @@ def test_the_input_of_a_custom_tool_that_is_no_json_is_returned_as_it_is(serve: 
     assert item["input"] == '{"input": "say "hi" to all"}}\n'
 
 
+def test_the_input_of_a_custom_tool_that_breaks_its_grammar_is_logged(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    form = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"+'}
+    asked = {"input": PROMPT, "tools": [{"type": "custom", "name": "p", "format": form}]}
+    for text, n_warnings in (("aaa", 0), ("aab", 1)):
+        server = serve(WritingPair(f'<tool_call>\n{{"name": "p", "arguments": {{"input": "{text}"}}}}\n</tool_call>'))
+        assert server.post("/v1/responses", asked)[1]["output"][0]["input"] == text
+        assert len(caplog.records) == n_warnings
+    assert caplog.records[0].getMessage() == "the input of the custom tool 'p' does not match its grammar"
+
+
 PATCH = '*** Begin Patch\n"a" \\ b\n*** End Patch\n' + "line\n" * 10
 CUSTOM_CHAT = {**BODY, "tools": [{"type": "custom", "custom": {"name": "apply_patch"}}]}
 CUSTOM_RESPONSES = {"input": PROMPT, "tools": [{"type": "custom", "name": "apply_patch"}]}

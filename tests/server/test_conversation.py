@@ -142,38 +142,9 @@ def test_the_choice_of_tools(read: Any, choice: object, n_tools: int, must: bool
     assert (len(request.tools), request.must_call) == (n_tools, must)
 
 
-@pytest.mark.parametrize("choice", ["always", 0, ["auto"]])
-def test_a_wrong_choice_is_an_error(choice: object) -> None:
-    with pytest.raises(RequestError, match="auto, none, required or a function"):
-        chat(USER, tools=[TOOL], tool_choice=choice)
-
-
-def test_a_choice_without_tools_is_told_in_the_words_of_its_api() -> None:
-    asked = {**ANTHROPIC, "tools": [], "tool_choice": {"type": "any"}}
-    with pytest.raises(RequestError, match="tool_choice is any, but"):
-        read_anthropic(Fields(asked), SETTINGS)
-    with pytest.raises(RequestError, match="tool_choice is required, but"):
-        chat(USER, tool_choice="required")
-
-
-@pytest.mark.parametrize("kind", ["bash_20250124", "text_editor_20250728", "computer_20250124", "memory_20250818"])
-def test_tools_of_anthropic_that_a_client_runs_are_refused(kind: str) -> None:
-    tools = [*ANTHROPIC["tools"], {"type": kind, "name": "x"}]
-    with pytest.raises(RequestError, match=rf'tools\[1\].type is "{kind}"'):
-        read_anthropic(Fields({**ANTHROPIC, "tools": tools}), SETTINGS)
-
-
 def test_tools_that_anthropic_runs_are_left_out_beside_others() -> None:
-    search = {"type": "web_search_20250305", "name": "web_search"}
-    asked = read_anthropic(Fields({**ANTHROPIC, "tools": [search, *ANTHROPIC["tools"]]}), SETTINGS)
+    asked = read_anthropic(Fields({**ANTHROPIC, "tools": [SEARCH, *ANTHROPIC["tools"]]}), SETTINGS)
     assert names_of(asked) == ("weather",)
-    with pytest.raises(RequestError, match="this server runs no tools"):
-        read_anthropic(Fields({**ANTHROPIC, "tools": [search]}), SETTINGS)
-
-
-def test_an_unknown_tool_cannot_be_chosen() -> None:
-    with pytest.raises(RequestError, match="not one of the tools"):
-        chat(USER, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "other"}})
 
 
 def test_a_grammar_rules_the_whole_answer() -> None:
@@ -262,12 +233,6 @@ def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[s
     assert read(Fields({**body, **more}), SETTINGS).one_call is True
 
 
-@pytest.mark.parametrize("tools", [[{}], [{"type": "function"}]])
-def test_a_tool_without_a_function_is_refused(tools: list[Any]) -> None:
-    with pytest.raises(RequestError, match=r"tools\[0\].function"):
-        read_chat(Fields({**CHAT, "tools": tools}), SETTINGS)
-
-
 def test_a_named_tool_is_called_once() -> None:
     named = {"type": "function", "function": {"name": TOOL["function"]["name"]}}  # type: ignore[index]
     asked = read_chat(Fields({**CHAT, "tools": [TOOL], "tool_choice": named}), SETTINGS)
@@ -285,6 +250,30 @@ def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:
     body = {**(CHAT if is_chat else RESPONSE), "tools": shown, "tool_choice": choice}
     request = read(Fields(body), SETTINGS)
     assert (names_of(request), request.must_call) == (("c", "a"), mode == "required")
+
+
+FIELDS = (
+    *("tools", "tool_choice", "stop", "stop_sequences", "seed", "n", "temperature", "top_k", "logprobs", "logit_bias"),
+    *("top_logprobs", "response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "thinking"),
+    *("text", "stream_options", "suffix", "echo", "best_of", "speculative", "parallel_tool_calls", "ignore_eos"),
+    *("chat_template_kwargs", "output_config", "instructions", "system", "metadata", "include", "strict", "format"),
+    *("description", "tool_calls", "tool_call_id", "id", "call_id", "reasoning_content", "title", "cache_control"),
+)
+
+
+@pytest.mark.parametrize(("read", "body"), [(read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)])
+def test_null_stands_for_a_field_that_is_absent(read: Any, body: dict[str, Any]) -> None:
+    schemas = {"parameters", "input_schema", "input", "arguments"}
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, list):
+            return [filled(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        inner = {key: one if key in schemas and isinstance(one, dict) else filled(one) for key, one in value.items()}
+        return {**dict.fromkeys(FIELDS), **inner}
+
+    assert read(Fields(filled(body)), SETTINGS) == read(Fields(body), SETTINGS)
 
 
 PATCH = {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: X"}}
@@ -305,11 +294,19 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
     parameters = request.tools[0]["function"]["parameters"]
     assert parameters["required"] == ["input"]
     assert "lark grammar: start: X" in parameters["properties"]["input"]["description"]
+    assert request.tools[0]["custom"] == {"lark": "start: X"}
     call = ToolCall("patch", '{"input": "*** \\"Begin\\""}', "c1")
     assert request.messages[1:] == (
         Message(Role.ASSISTANT, "", tool_calls=(call,)),
         Message(Role.USER, "Done", tool_call_id="c1"),
     )
+
+
+def test_a_regular_expression_of_a_custom_tool_is_a_pattern_of_the_whole_text() -> None:
+    form = {"type": "grammar", "syntax": "regex", "definition": r"^\d+|a\$$"}
+    for tool in ({**PATCH, "format": form}, {"type": "custom", "custom": {"name": "p", "format": {"grammar": form}}}):
+        (read,) = read_response(Fields({"input": "Go.", "tools": [tool]}), SETTINGS).tools
+        assert read["function"]["parameters"]["properties"]["input"]["pattern"] == r"^(?:\d+|a\$)$"
 
 
 def test_tools_in_namespaces_keep_their_names_apart() -> None:
@@ -380,11 +377,6 @@ def test_a_text_file_of_the_user_is_read() -> None:
         chat({"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AA=="}}]})
 
 
-def test_contradicting_prompts_of_an_answer_are_refused() -> None:
-    with pytest.raises(RequestError, match="not both"):
-        chat(USER, add_generation_prompt=True, continue_final_message=True)
-
-
 def test_the_limits_of_an_answer() -> None:
     assert chat(USER, max_tokens=0).max_tokens == 0
     assert chat(USER, ignore_eos=True).guidance.ignores_end is True
@@ -397,9 +389,50 @@ def test_several_answers_have_seeds_of_their_own() -> None:
     assert [request.sampling.seed for request in requests] == [0xFFFFFFFE, 0, 1]
 
 
-def test_what_text_completions_cannot_do_is_refused() -> None:
-    for wrong in ({"best_of": 2}, {"echo": True, "logprobs": 1}):
-        with pytest.raises(RequestError):
-            read_completions(Fields({"prompt": "a", **wrong}), SETTINGS)
+def test_a_text_with_a_suffix_is_filled_in() -> None:
     (request,) = read_completions(Fields({"prompt": "a", "suffix": "b", "best_of": 1}), SETTINGS)
     assert request.text == Infill("a", "b")
+
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+OTHER = {"type": "function", "function": {"name": "other"}}
+EBNF = {**PATCH, "format": {"type": "grammar", "syntax": "ebnf", "definition": "x"}}
+CHOICES = "it must be auto, none, required or a function"
+NO_SCHEMA = "tools[0].input_schema is null; it must be a JSON schema."
+REFUSED: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
+    *((read_chat, CHAT, {"tool_choice": choice}, CHOICES) for choice in ("always", 0, ["auto"])),
+    (read_chat, CHAT, {"tool_choice": OTHER}, 'names "other", which is not one of the tools'),
+    (read_chat, CHAT, {"tools": [], "tool_choice": "required"}, "tool_choice is required, but there are no tools"),
+    *((read_chat, CHAT, {"tools": [tool]}, "tools[0].function is null") for tool in ({}, {"type": "function"})),
+    (read_chat, CHAT, {"add_generation_prompt": True, "continue_final_message": True}, "not both"),
+    (read_response, RESPONSE, {"tools": [EBNF]}, 'tools[0].format.syntax is "ebnf"; it must be lark or regex.'),
+    (read_completions, {"prompt": "a"}, {"best_of": 2}, "best_of is 2; it must be 1."),
+    (read_completions, {"prompt": "a"}, {"echo": True, "logprobs": 1}, "Leave out echo or logprobs"),
+    (read_anthropic, ANTHROPIC, {"tools": [], "tool_choice": {"type": "any"}}, "tool_choice is any, but there"),
+    (read_anthropic, ANTHROPIC, {"tool_choice": {"type": "sometimes"}}, "it must be auto, any, tool or none."),
+    (read_anthropic, ANTHROPIC, {"tool_choice": "auto"}, 'tool_choice is "auto"; it must be an object.'),
+    *(
+        (read_anthropic, ANTHROPIC, {"tools": [{"name": "f", **more}]}, NO_SCHEMA)
+        for more in ({}, {"input_schema": None})
+    ),
+    (read_anthropic, ANTHROPIC, {"tools": [SEARCH]}, "this server runs no tools"),
+    *(
+        (read_anthropic, ANTHROPIC, {"tools": [*ANTHROPIC["tools"], {"type": kind}]}, f'tools[1].type is "{kind}"')
+        for kind in ("bash_20250124", "text_editor_20250728", "computer_20250124", "memory_20250818")
+    ),
+    (
+        read_anthropic,
+        ANTHROPIC,
+        {"messages": [ANTHROPIC["messages"][0], ANTHROPIC["messages"][2]]},
+        'messages[1].content[0].tool_use_id is "call00001"; it must be the id of a tool_use block before it.',
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "body", "more", "message"), REFUSED)
+def test_a_request_that_cannot_be_answered_is_refused(
+    read: Any, body: dict[str, Any], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RequestError) as error:
+        read(Fields({**body, **more}), SETTINGS)
+    assert message in error.value.sentences

@@ -19,18 +19,25 @@ from tests.server.test_app import until
 from tests.server.test_conversation import ANTHROPIC, CHAT, RESPONSE
 
 N_REQUESTS = int(os.environ.get("TANDEM_FUZZ", "600"))
-BODIES: dict[str, dict[str, Any]] = {
-    "/v1/chat/completions": CHAT,
-    "/v1/completions": {"prompt": "hello"},
-    "/completion": {"prompt": "hello", "n_predict": 3},
-    "/infill": {"input_prefix": "a", "input_suffix": "b", "input_extra": [{"text": "c"}], "n_predict": 3},
-    "/tokenize": {"content": "hello"},
-    "/detokenize": {"tokens": [1, 2]},
-    "/apply-template": CHAT,
-    "/v1/responses": RESPONSE,
-    "/v1/messages": ANTHROPIC,
-    "/v1/messages/count_tokens": ANTHROPIC,
-}
+CUSTOM = {"syntax": "lark", "definition": 'start: "a" /[b-d]+/ -> x'}
+PATCH = {"type": "custom", "name": "patch", "format": {"type": "grammar", **CUSTOM}}
+BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/v1/chat/completions", CHAT),
+    (
+        "/v1/chat/completions",
+        {**CHAT, "tools": [{"type": "custom", "custom": {**PATCH, "format": {"grammar": CUSTOM}}}]},
+    ),
+    ("/v1/completions", {"prompt": "hello"}),
+    ("/completion", {"prompt": "hello", "n_predict": 3}),
+    ("/infill", {"input_prefix": "a", "input_suffix": "b", "input_extra": [{"text": "c"}], "n_predict": 3}),
+    ("/tokenize", {"content": "hello"}),
+    ("/detokenize", {"tokens": [1, 2]}),
+    ("/apply-template", CHAT),
+    ("/v1/responses", RESPONSE),
+    ("/v1/responses", {**RESPONSE, "tools": [PATCH, {"type": "namespace", "name": "s", "tools": RESPONSE["tools"]}]}),
+    ("/v1/messages", ANTHROPIC),
+    ("/v1/messages/count_tokens", ANTHROPIC),
+)
 FIELDS = (
     *("messages", "prompt", "input", "system", "tools", "tool_choice", "stream", "stream_options", "stop", "seed", "n"),
     *("max_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "logprobs", "top_logprobs", "logit_bias"),
@@ -39,10 +46,27 @@ FIELDS = (
     *("speculative", "speculative.n_max", "cache_prompt", "t_max_predict_ms", "parallel_tool_calls", "custom"),
     *("text", "instructions", "content", "role", "type", "function", "name", "parameters", "tool_calls", "tandem"),
     *("tool_call_id", "arguments", "input_schema", "format", "schema", "stop_sequences", "metadata", "mirostat"),
+    *("strict", "syntax", "definition", "tool_use_id", "call_id", "namespace"),
 )
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2.5, 1e308, -(1 << 70), "", "a", "required", "text", "user", "assistant", "tool"),
-    *("function", "json_object", "\ud800", "\0", "a" * 500, [], [None], [[]], {}, {"type": "text"}, ["a", "b"]),
+    *(
+        "regex",
+        "lark",
+        "start: (",
+        "a{3,}|[^b]$",
+        "function",
+        "json_object",
+        "\ud800",
+        "\0",
+        "a" * 500,
+        [],
+        [None],
+        [[]],
+        {},
+        {"type": "text"},
+        ["a", "b"],
+    ),
     *({"a": {"b": [1, {"c": None}]}}, [{"role": "user", "content": "hi"}], {"0": 1}, [[1, False]], {"type": "tool"}),
 )
 SCHEMAS: tuple[Any, ...] = (
@@ -94,8 +118,8 @@ def mutated(value: Any, random: Random) -> Any:
 
 def send_random(connection: HTTPConnection, random: Random) -> int:
     """Send a random request; check that it is answered or explained, and return the status."""
-    path = random.choice(list(BODIES))
-    body = mutated({**BODIES[path], **SHORT}, random)
+    path, asked = random.choice(BODIES)
+    body = mutated({**asked, **SHORT}, random)
     if isinstance(body, dict) and random.random() < 0.9:
         # A longer answer finds little more and takes most of the time.
         body |= SHORT

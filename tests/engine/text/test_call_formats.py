@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS, format_of, is_call_mark
-from tests.engine.text.reading import tool, written
-from tests.templates import every_template, rendered, source_of
+from tests.engine.text.reading import read, tool, written
+from tests.engine.text.test_call_reader import MARKS
+from tests.templates import NAMES, every_template, rendered, source_of
 
 TOOLS = [
     tool("look_up", {"ref": {"type": "string", "description": "a"}}),
@@ -68,33 +72,33 @@ def test_a_template_has_the_format_of_its_family(name: str) -> None:
     assert [format_of(source_of(name)).name] == (families or ["hermes"])
 
 
+def called(name: str, calls: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Return a question and a turn with calls, as a template takes them."""
+    as_text = name.startswith("meetkai-functionary-medium-v3.2")
+    shown = ((called, json.dumps(one) if as_text else one) for called, one in calls)
+    written = [
+        {"id": f"abcdefgh{n}", "type": "function", "function": {"name": called, "arguments": one}}
+        for n, (called, one) in enumerate(shown)
+    ]
+    return [{"role": "user", "content": "QQ"}, {"role": "assistant", "content": "", "tool_calls": written}]
+
+
+SINGLE = ("meta-llama", "openai-gpt-oss", "GigaChat", "muse")
+"""Templates that write one call in a turn, or each in a message of its own."""
+# firefunction reads the tools as a text.
+SHOWN: dict[str, Any] = {"functions": "", "datetime": "", "safe": ""}
+
+
 @every_template
 def test_a_row_is_what_the_template_writes(name: str) -> None:
     if name.startswith(WRITE_NO_CALLS):
         pytest.skip("this template writes no calls of earlier turns")
     form = format_of(source_of(name))
-    one_at_a_time = ("meta-llama", "openai-gpt-oss", "GigaChat", "muse")
-    calls = CALLS[: 1 if name.startswith(one_at_a_time) else 2]
-    # firefunction reads the tools as a text.
-    shown: dict[str, Any] = {"tools": TOOLS, "functions": "", "datetime": "", "safe": ""}
-    as_text = name.startswith(("meetkai-functionary-medium-v3.2",))
-    messages: list[dict[str, Any]] = [
-        {"role": "user", "content": "Look."},
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [
-                {
-                    "id": f"abcdefgh{n}",
-                    "type": "function",
-                    "function": {"name": called, "arguments": json.dumps(one) if as_text else one},
-                }
-                for n, (called, one) in enumerate(calls)
-            ],
-        },
-        *({"role": "tool", "tool_call_id": f"abcdefgh{n}", "name": c[0], "content": "R"} for n, c in enumerate(calls)),
-    ]
-    text = rendered(source_of(name), messages, **shown)
+    calls = CALLS[: 1 if name.startswith(SINGLE) else 2]
+    results = (
+        {"role": "tool", "tool_call_id": f"abcdefgh{n}", "name": c[0], "content": "R"} for n, c in enumerate(calls)
+    )
+    text = rendered(source_of(name), [*called(name, calls), *results], tools=TOOLS, **SHOWN)
     expected = re.sub("abcdefgh[01]", "[A-Za-z0-9]+", re.escape("".join(written(form, calls).split())))
     assert re.search(expected, re.sub(r"\s", "", re.sub(r', "id": "\w+"', "", text))), text
 
@@ -116,3 +120,33 @@ def test_marks_are_the_texts_of_the_table() -> None:
     assert is_call_mark('<|"|>')
     assert not is_call_mark("<|im_end|>")
     assert not is_call_mark("<think>")
+
+
+KINDS = {"path": "string", "content": "string", "n": "integer", "flag": "boolean", "tags": "array", "more": "object"}
+FILE_TOOLS = [
+    tool("write_file", {key: {"type": kind, "description": "a"} for key, kind in KINDS.items()}),
+    TOOLS[0],
+]
+ONE_OF_EACH = [
+    next((name for name in NAMES if name.startswith(starts) and not name.startswith(WRITE_NO_CALLS)), None)
+    for starts in (*FAMILIES.values(), ("Qwen-Qwen3",))
+]
+TEXTS = st.lists(st.sampled_from(MARKS), max_size=5).map("".join)
+ARGUMENTS = st.fixed_dictionaries(
+    {"path": TEXTS, "content": TEXTS, "n": st.integers(-9, 10**9), "flag": st.booleans()},
+    optional={"tags": st.lists(TEXTS, min_size=1, max_size=2), "more": st.fixed_dictionaries({"k": TEXTS})},
+)
+
+
+@pytest.mark.skipif(not NAMES, reason="the real templates are not beside this checkout")
+@pytest.mark.parametrize("name", sorted(filter(None, ONE_OF_EACH)))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(arguments=ARGUMENTS, ref=TEXTS)
+def test_arguments_come_back_as_a_template_writes_them(name: str, arguments: dict[str, Any], ref: str) -> None:
+    source = source_of(name)
+    if name.startswith("CohereForAI-c4ai-command-r-plus"):
+        pytest.skip("this template fails with objects in a schema")
+    calls = [("write_file", arguments), ("look_up", {"ref": ref})][: 1 if name.startswith(SINGLE) else 2]
+    prompt = rendered(source, called(name, calls), tools=FILE_TOOLS, add_generation_prompt=False, **SHOWN)
+    answer = prompt[prompt.index(format_of(source).trigger or "{", prompt.index("QQ")) :]
+    assert read(answer, FILE_TOOLS, 7).values == calls

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.engine.text import tool_calls
 from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_reader import CallReader
+from app.engine.text.tool_calls import ToolCall
 from tests.engine.text.reading import Reading, read, tool, written
 
 F = tool("f", {"a": {"type": "string"}, "n": {"type": "integer"}})
@@ -374,3 +376,9 @@ def test_a_call_without_an_end_mark_ends_with_the_answer() -> None:
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x"').values == [("f", {"a": "x"})]
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x"', cut=True).is_cut
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x" y').calls == [("f", '{"a": "x" y')]
+
+
+def test_calls_in_the_format_of_the_instructions_are_read_again() -> None:
+    found = both(tool_calls.written([ToolCall("f", '{"a": "x", "n": 3}')]))
+    assert (found.text, found.calls) == ("", [("f", '{"a": "x", "n": 3}')])
+    assert '"f"' in tool_calls.instructions([F])

@@ -1,0 +1,173 @@
+"""Read the tools of a request and the choice among them, in every API.
+
+A tool becomes a function of OpenAI's chat API. Beside "type" and "function" it may have:
+
+strict     true if a keyword of its schema that cannot be enforced is an error
+custom     the grammar of the text that a custom tool takes, by its syntax; {} for any text
+namespace  the tool's namespace and its own name
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from app.server.errors import RequestError
+from app.server.fields import Fields, refuse
+
+_TOOL_CHOICES = {
+    "auto": "auto",
+    "none": "none",
+    **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
+}
+"""Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
+_LONGEST_ESCAPE = len("\\u0000")
+_ANCHORS = re.compile(r"\A\^|(?<!\\)\$\Z")
+_INPUT = "input"
+"""Parameter that holds the text for a custom tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools that an answer may call, whether it must, and whether once at most."""
+
+    listed: tuple[Mapping[str, Any], ...] = ()
+    must_call: bool = False
+    one_call: bool = False
+
+
+def read_tools(fields: Fields) -> list[dict[str, Any]]:
+    """Return the tools of a request in OpenAI's APIs, except those that run on OpenAI's servers."""
+    tools = []
+    for shown, space, one in _listed(fields):
+        function, custom = one.object("function"), one.object("custom")
+        match one.text("type", "function"):
+            case "function":
+                if function is None and "name" not in one:
+                    refuse(one.at("function"), None, "a function with a name")
+                tool = read_tool(function or one)
+            case "custom":
+                tool = _read_custom_tool(custom or one)
+            case _:
+                continue
+        if space:
+            tool["namespace"] = (space, tool["function"]["name"])
+            tool["function"]["name"] = shown
+        tools.append(tool)
+    return tools
+
+
+def _listed(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
+    """Yield name for the model, namespace or an empty text, and tool.
+
+    A tool of a namespace has its own name, or, if that is taken, the namespace's in front of it.
+    """
+    taken: set[str] = set()
+    tools = fields.objects("tools")
+    groups = [("", [one for one in tools if one.text("type") != "namespace"])]
+    groups += [(one.text("name"), one.objects("tools")) for one in tools if one.text("type") == "namespace"]
+    for space, members in groups:
+        for one in members:
+            name = one.text("name")
+            shown = f"{space}__{name}" if space and name in taken else name
+            taken.add(shown)
+            yield shown, space, one
+
+
+def read_tool(fields: Fields, schema: str = "parameters") -> dict[str, Any]:
+    """Return a tool that is a function; `schema` names the field with the schema of its parameters."""
+    if not (name := fields.text("name")):
+        refuse(fields.at("name"), fields.raw("name"), "the name of a function")
+    parameters = fields.raw(schema) if fields.object(schema) is not None else {"type": "object", "properties": {}}
+    function = {"name": name, "description": fields.text("description"), "parameters": parameters}
+    return {"type": "function", "function": function, **({"strict": True} if fields.flag("strict") else {})}
+
+
+def _read_custom_tool(fields: Fields) -> dict[str, Any]:
+    """Return a tool that takes any text, as a function with one parameter."""
+    form = fields.object("format") or Fields({})
+    # OpenAI's chat API nests the grammar once more.
+    form = form.object("grammar") or form
+    syntax, definition = form.text("syntax", "lark"), form.text("definition")
+    if syntax not in ("lark", "regex"):
+        refuse(form.at("syntax"), syntax, "lark or regex")
+    value = {"type": "string"}
+    if definition:
+        value["description"] = f"It must match this {syntax} grammar: {definition}"
+    if definition and syntax == "regex":
+        value["pattern"] = f"^(?:{_ANCHORS.sub('', definition)})$"
+    tool = read_tool(Fields({"name": fields.raw("name"), "description": fields.raw("description")}))
+    tool["function"]["parameters"] = {"type": "object", "properties": {_INPUT: value}, "required": [_INPUT]}
+    return {**tool, "custom": {syntax: definition} if definition else {}}
+
+
+def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
+    """Return the tools that `tool_choice` allows, in OpenAI's or Anthropic's format."""
+    choice, names = fields.raw("tool_choice"), [""]
+    # Anthropic's word, which its clients send in an object.
+    must_call_word = "any" if isinstance(choice, dict) and choice.get("type") == "any" else "required"
+    one_call = "parallel_tool_calls" in fields and not fields.flag("parallel_tool_calls")
+    if isinstance(choice, dict):
+        wanted = Fields.of(choice, "tool_choice")
+        one_call = one_call or wanted.flag("disable_parallel_tool_use")
+        kind = wanted.text("type", "function")
+        # Other types of tools run on the servers of their providers.
+        choice = _TOOL_CHOICES.get(kind, "auto")
+        names = [_named(wanted)] if choice == "required" else [""]
+        # A tool that is named is called once.
+        one_call = one_call or bool(names[0])
+        if kind == "allowed_tools":
+            allowed = wanted.object(kind) or wanted
+            choice = allowed.text("mode", "auto")
+            names = [name for one in allowed.objects("tools") if (name := _named(one))]
+    if choice not in (None, "auto", "none", "required"):
+        refuse("tool_choice", choice, f"auto, none, {must_call_word} or a function")
+    known = {one["function"]["name"]: one for one in tools}
+    for name in filter(None, names):
+        if name not in known:
+            raise RequestError(f'tool_choice names "{name}", which is not one of the tools.', param="tool_choice")
+    if choice == "none" or "" not in names:
+        tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
+    if choice == "required" and not tools:
+        raise RequestError(f"tool_choice is {must_call_word}, but there are no tools.", param="tool_choice")
+    return Tools(tuple(tools), choice == "required", one_call)
+
+
+def _named(tool: Fields) -> str:
+    """Return the name of a tool in a choice, in any API."""
+    return (tool.object("function") or tool.object("custom") or tool).text("name")
+
+
+def arguments_of(fields: Fields, name: str) -> str:
+    """Return the arguments of a call as the text of a JSON object."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            # What a model wrote and nobody could parse comes back with the conversation.
+            parsed = value
+        return value or "{}" if isinstance(parsed, dict) else custom_arguments(parsed)
+    return json.dumps(value if isinstance(value, dict) else {}, ensure_ascii=False)
+
+
+def custom_arguments(text: object) -> str:
+    """Return the arguments of a call of a custom tool, whose input is a text."""
+    return json.dumps({_INPUT: text}, ensure_ascii=False)
+
+
+def custom_input(arguments: str, *, is_cut: bool) -> str:
+    """Return the input in the arguments of a call of a custom tool, and arguments that cannot be read as they are.
+
+    Of a cut call, return as much of the input as there is.
+    """
+    escapes, ends = (range(_LONGEST_ESCAPE), ("", '"}', "}")) if is_cut else (range(1), ("",))
+    for text in (arguments[: len(arguments) - n] + end for n in escapes for end in ends):
+        with suppress(ValueError, KeyError, TypeError):
+            value = json.loads(text, strict=False)[_INPUT]
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if is_cut else arguments
