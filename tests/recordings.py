@@ -19,7 +19,7 @@ _NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One recorded answer of a target, with a draft at every position.
+    """A recorded answer of a target, with a draft at every position.
 
     Attributes:
         name: Kind and number of the prompt.

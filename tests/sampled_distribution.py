@@ -103,7 +103,7 @@ def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
 
 
 def chi_square_p(statistic: float, freedom: int) -> float:
-    """Return the probability that chi-square with so many degrees of freedom is at least `statistic`.
+    """Return the probability that chi-square with these degrees of freedom is at least `statistic`.
 
     Abramowitz and Stegun, 26.4.4 and 26.4.5: with h = statistic / 2, for even freedom
     exp(-h) * sum(h^i / i!, i < freedom / 2), for odd erfc(sqrt(h)) + exp(-h) * sum(h^(i - 1/2) / gamma(i + 1/2)).

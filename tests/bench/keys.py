@@ -108,7 +108,8 @@ def _stream(kind: str, length: str, store: str) -> None:
     from app.conversations.store import Store
     from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
-    from tests.ui.fakes import no_loader, tuning_of
+    from tests.fake_engine import no_loader
+    from tests.ui.fakes import tuning_of
     from tests.ui.models.fake_pairs import FakePairs
 
     TandemApp(

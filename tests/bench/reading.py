@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.worker.events import Step
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.fakes import STATS
+from tests.fake_engine import STATS
+from tests.ui.driver import Chat, open_chat
 from tests.ui.pictures import ANSWER
 
 _MARKS = (1_000, 10_000, 50_000, 200_000)

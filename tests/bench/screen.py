@@ -184,8 +184,9 @@ def _stream(result: Path, rate: int) -> None:
     from app.conversations.store import Store
     from app.ui.app import TandemApp
     from app.ui.terminal.driver import install_driver
-    from tests.ui.conversations_driver import fill
-    from tests.ui.fakes import no_loader, tuning_of
+    from tests.fake_engine import no_loader
+    from tests.ui.driver import fill
+    from tests.ui.fakes import tuning_of
     from tests.ui.models.fake_pairs import FakePairs
 
     def ended(share: float) -> None:

@@ -13,7 +13,7 @@ from app.engine.types import DraftingStatus, FinishReason
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Finished, Loaded, Step
 from app.worker.request import AnswerRequest
-from tests.ui.fakes import PAIR
+from tests.fake_engine import PAIR
 
 TOKENS_PER_SECOND = 200
 _PER_STEP = 4

@@ -13,7 +13,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.worker.events import AnswerPlan, Finished
 from tests.cli.json_keys import TIMINGS
-from tests.ui.fakes import PAIR
+from tests.fake_engine import PAIR
 
 LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)

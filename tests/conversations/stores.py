@@ -26,7 +26,7 @@ def exchange(store: Store, prompt: str, answer: str) -> tuple[int, Node, Node]:
 
 
 def fill_disk(store: Store) -> None:
-    """Make SQLite report a full disk for whatever needs another page."""
+    """Make SQLite report a full disk for every write that needs another page."""
     ((pages,),) = store.database.rows("PRAGMA page_count")
     store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -327,10 +326,3 @@ def test_the_samples_of_others_are_read() -> None:
     assert path_of(branches) == [("user", "Name a river."), ("assistant", "The Rhine.")]
     with pytest.raises(AppError, match="no conversation"):
         read_file(samples / "D3_empty.json")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "x.json")
-    with pytest.raises(AppError, match="pipe"):
-        read_file(tmp_path / "x.json")

@@ -259,7 +259,7 @@ def test_invalid_json_is_refused(tmp_path: Path, data: bytes, reason: str) -> No
         "# Tandem\n\nA readme.",
         '<!-- tandem:message {"role": "user"} -->\n## You\nHi',
         "<!-- tandem:text -->",
-        # What is tried in two ways at each of so many spaces never ends.
+        # A pattern that can match each of these spaces in two ways would never end.
         f"# {' ' * 200_000}two words",
         f"# {'-' * 200_000}two words",
     ],

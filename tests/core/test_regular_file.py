@@ -1,4 +1,4 @@
-"""Pipes, devices and folders in place of Tandem's files: no one waits for them, and they stay."""
+"""Pipes, devices and folders in place of Tandem's files are neither waited for nor replaced."""
 
 from __future__ import annotations
 

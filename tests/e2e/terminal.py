@@ -6,15 +6,19 @@ import os
 import shlex
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
+
+from app.core.paths import conversations_file
 
 MARKS = [
     pytest.mark.terminal,
@@ -101,3 +105,12 @@ class Terminal:
 
     def close(self) -> None:
         self._tmux("kill-server")
+
+
+def has_stored_text(_: str) -> bool:
+    """Return whether a part of the answer is on disk, where it survives."""
+    # The program makes the file with the first prompt.
+    file = f"file:{conversations_file()}?mode=ro"
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, uri=True)) as database:
+        return bool(database.execute("SELECT count(*) FROM journal").fetchone()[0])
+    return False

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
 
 import pytest
 
-from app.core.paths import conversations_file
-from tests.e2e.terminal import MARKS, Terminal
+from tests.e2e.terminal import MARKS, Terminal, has_stored_text
 
 pytestmark = MARKS
 
@@ -20,18 +17,9 @@ def _in_the_middle(start: Callable[..., Terminal]) -> Terminal:
     terminal = start("--temp", "0", "--no-draft")
     terminal.type("Write a very long story about a lighthouse.")
     terminal.press("Enter")
-    terminal.until(_has_stored_text)
+    terminal.until(has_stored_text)
     assert terminal.modes == "101"
     return terminal
-
-
-def _has_stored_text(_: str) -> bool:
-    """Return whether a part of the answer is on disk, where it survives."""
-    # The program makes the file with the first prompt.
-    file = f"file:{conversations_file()}?mode=ro"
-    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, uri=True)) as database:
-        return bool(database.execute("SELECT count(*) FROM journal").fetchone()[0])
-    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])

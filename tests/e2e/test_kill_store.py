@@ -48,7 +48,7 @@ for n in range(before + 1, 1_000_001):
 
 
 def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
-    """Run the writer until it has committed so many pieces, and kill it; returns the last piece that it reported."""
+    """Kill the writer after this number of committed pieces, and return the last piece that it reported."""
     with subprocess.Popen([sys.executable, "-c", script, str(file)], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
@@ -58,34 +58,6 @@ def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
         rest = writer.stdout.read().split("\n")
     # The last line may be cut by the kill.
     return max([after, *(int(line) for line in rest[:-1])])
-
-
-def test_after_a_kill_the_answer_is_there_marked_and_continues(tmp_path: Path) -> None:
-    file = tmp_path / "conversations.db"
-    for round_ in range(1, 4):
-        committed = kill_a_writer(file, after=round_ * 7)
-        store = Store(file)
-        assert store.notice == ""
-        conversation = store.load(store.summaries()[0].id)
-        asked, answer = conversation.tree.path
-
-        numbers = [int(word) for word in answer.text.split()]
-        assert numbers == list(range(1, len(numbers) + 1))
-        assert len(numbers) >= committed
-        assert (answer.state, answer.reasoning) == (State.CUT, "Well")
-        assert (asked.text, conversation.unsent_text, conversation.settings) == (
-            "Count to a million.",
-            "unsent",
-            {"system": "Be brief."},
-        )
-        assert len(store.search("well")) == round_
-        journal = store.resume(answer.id)
-        journal.add("enough")
-        assert journal.finish(State.COMPLETE).text == answer.text + "enough"
-        assert len(store.search("million")) == len(store.search("enough")) == round_
-        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
-        store.close()
-        assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
 
 
 def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> None:

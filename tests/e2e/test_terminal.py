@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from app.conversations.tree import State
 from app.core.paths import conversations_file
 from app.ui.text import MARK
-from tests.e2e.terminal import MARKS, Terminal
+from tests.e2e.terminal import MARKS, Terminal, has_stored_text
 
 pytestmark = MARKS
 
@@ -79,9 +78,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     terminal = start("--temp", "0")
     terminal.type("Write a very long story about a lighthouse, with many chapters.")
     terminal.press("Enter")
-    terminal.until(lambda s: re.search(r"\d tok/s", s))
-    # Shown text is on disk within a second.
-    time.sleep(1.5)
+    terminal.until(has_stored_text)
     terminal.kill()
 
     again = start("--temp", "0")
@@ -105,24 +102,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     assert again.exit_code() == 0
 
 
-def test_quitting_while_loading(start: Callable[..., Terminal]) -> None:
-    terminal = start()
-    terminal.until(lambda s: "loading" in s)
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
-
-
-def test_a_missing_model_is_explained_and_the_prompt_kept(start: Callable[..., Terminal]) -> None:
-    terminal = start("--target", "/nowhere/big.gguf")
-    terminal.type("hello")
-    terminal.until(lambda s: "no model loaded" in s)
-    screen = terminal.until(lambda s: "/nowhere/big.gguf" in s)
-    assert "hello" in screen
-    terminal.press("C-c", "C-c")
-    assert terminal.exit_code() == 0
-
-
-def test_it_starts_whatever_the_persons_shell_and_folders_are_called(
+def test_it_starts_with_any_shell_and_any_folder_name(
     start: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own := tmp_path / "it's mine").mkdir()

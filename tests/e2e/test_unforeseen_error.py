@@ -18,7 +18,7 @@ _PROGRAM = """
 import app.cli.chat
 from app.cli import main
 from app.ui.sidebar.panel import ReadoutPanel
-from tests.ui.fakes import FakeEngine
+from tests.fake_engine import FakeEngine
 
 class Engine(FakeEngine):
     def load(self, loader):

@@ -30,20 +30,6 @@ def _process(folder: Path) -> int:
     return int((folder / "process").read_text())
 
 
-def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: Path) -> None:
-    terminal = start("--temp", "0", "--max-tokens", "20")
-    terminal.until(lambda s: " ready " in s)
-    terminal.type(f'@"{notes.parent}/zeb')
-    terminal.until(lambda s: "zebra notes.md" in s)
-    terminal.press("Tab")
-    terminal.type("What is the zebra called?")
-    terminal.press("Enter")
-    terminal.until(lambda s: "116 B" in s and "Answer" in s)
-    terminal.until(lambda s: " tok/s" in s)
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
-
-
 def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = start("--temp", "0")
     terminal.until(lambda s: " ready " in s)

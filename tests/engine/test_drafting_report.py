@@ -25,7 +25,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished
-from tests.ui.fakes import PAIR, STATS
+from tests.fake_engine import PAIR, STATS
 from tests.ui.sidebar.driver import shown
 
 WON = DraftingStatus(Source.MODEL, "it is right", "winning", 3.14, measured=True)

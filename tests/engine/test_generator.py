@@ -21,13 +21,6 @@ from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, always, mixing
 
 
 class TestLossless:
-    @pytest.mark.parametrize("n_max", [0, 1, 2, 3, 7, 15])
-    @pytest.mark.parametrize("draft_seed", [1, 2])
-    def test_the_answer_does_not_depend_on_the_draft(self, n_max: int, draft_seed: int) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(draft_seed)), DraftParams(n_max, 0, 0.0))
-
-        assert bench.run(max_tokens=50) == undrafted(mixing(1), max_tokens=50)
-
     @given(
         agree=st.lists(st.booleans(), min_size=40, max_size=40),
         n_max=st.integers(1, 8),
@@ -104,13 +97,6 @@ class TestSteps:
                         kept = min(event.n_accepted, len(event.draft) - 1)
                         assert len(bench.draft_cache) == n_before + kept
                 n_before += len(event.tokens)
-
-    def test_an_unlikely_first_token_is_not_drafted(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(lambda _: {3: 0.5, 4: 0.3, 5: 0.2}), DraftParams(4, 0, 0.6))
-        bench.run(max_tokens=5)
-
-        assert bench.last.stats.draft_n == 0
-        assert all(len(step.draft) == 0 for step in bench.steps)
 
     def test_drafting_stops_before_the_first_candidate_below_p_min(self) -> None:
         def fading(sequence: Sequence[int]) -> dict[int, float]:

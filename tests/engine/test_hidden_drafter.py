@@ -1,4 +1,4 @@
-"""Which tokens and hidden rows draft layers read: exactly those that a fresh read of the text would."""
+"""Draft layers read exactly the tokens and hidden rows that a fresh read of the text would."""
 
 from __future__ import annotations
 

@@ -1,14 +1,17 @@
-"""N-gram drafting: the longest match is continued, other matches vote, and tokens can be rereused again."""
+"""N-gram drafting: the longest match is continued, and other matches vote."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.engine.ngram import MAX_CANDIDATES, MAX_MATCH, NOTHING, NgramIndex
+from app.engine.ngram import MAX_CANDIDATES, MAX_MATCH, NgramIndex
 from app.engine.types import MIN_MATCH
 
 TOKENS = st.lists(st.integers(0, 3), max_size=60)
+COUNT = (1, 2, 3, 4, 5, 9, 1, 2, 3)
+LOOP = (1, 2, 3, 1, 2, 3, 1, 2, 3)
 
 
 def index(*tokens: int) -> NgramIndex:
@@ -17,45 +20,38 @@ def index(*tokens: int) -> NgramIndex:
     return out
 
 
-def test_the_tokens_after_the_match_are_proposed() -> None:
-    found = index(1, 2, 3, 4, 5, 9, 1, 2, 3).continuation((), 4)
-
-    assert (found.tokens, found.match_length) == ((4, 5, 9, 1), 3)
-
-
-def test_a_continuation_has_at_most_limit_tokens() -> None:
-    assert index(1, 2, 3, 4, 5, 9, 1, 2, 3).continuation((), 2).tokens == (4, 5)
+def with_others(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
+    out = NgramIndex()
+    out.set_other_texts(others)
+    out.follow(own)
+    return out
 
 
-def test_one_token_is_no_match() -> None:
-    assert index(2, 4, 9, 1, 2).continuation((), 4).tokens == ()
-
-
-def test_a_match_shorter_than_min_match_is_ignored() -> None:
-    strict = NgramIndex(min_match=3)
-    strict.grow((1, 2, 4, 9, 1, 2))
-
-    assert strict.continuation((), 4).tokens == ()
-
-
-def test_the_longest_match_wins_over_the_latest() -> None:
-    found = index(7, 1, 2, 3, 4, 8, 1, 2, 3, 5, 7, 1, 2, 3).continuation((), 1)
-
-    assert (found.tokens, found.match_length) == ((4,), 4)
-
-
-def test_a_draft_extends_the_match() -> None:
-    found = index(1, 2, 3, 4, 5, 6, 9, 1, 2).continuation((3, 4), 2)
-
-    assert (found.tokens, found.match_length) == ((5, 6), 4)
-
-
-def test_a_repetition_is_continued_periodically() -> None:
-    again = index(1, 2, 3, 1, 2, 3, 1, 2, 3)
-
-    assert again.continuation((), 8).tokens == (1, 2, 3, 1, 2, 3, 1, 2)
-    assert again.continuation((1, 2), 5).tokens == (3, 1, 2, 3, 1)
-    assert index(1, 2, 3, 1, 2, 3).continuation((), 5).tokens == (1, 2, 3, 1, 2)
+@pytest.mark.parametrize(
+    ("texts", "draft", "limit", "tokens", "match_length"),
+    [
+        pytest.param([COUNT], (), 4, (4, 5, 9, 1), 3, id="tokens after the match"),
+        pytest.param([COUNT], (), 2, (4, 5), 3, id="limit"),
+        pytest.param([COUNT], (), 0, (), 0, id="no room"),
+        pytest.param([COUNT], (), -1, (), 0, id="less than no room"),
+        pytest.param([(2, 4, 9, 1, 2)], (), 4, (), 0, id="one token is no match"),
+        pytest.param([(7, 1, 2, 3, 4, 8, 1, 2, 3, 5, 7, 1, 2, 3)], (), 1, (4,), 4, id="longest before latest"),
+        pytest.param([(1, 2, 3, 4, 5, 6, 9, 1, 2)], (3, 4), 2, (5, 6), 4, id="a draft extends the match"),
+        pytest.param([LOOP], (), 8, (1, 2, 3, 1, 2, 3, 1, 2), 6, id="repetition"),
+        pytest.param([LOOP], (1, 2), 5, (3, 1, 2, 3, 1), 8, id="repetition in a draft"),
+        pytest.param([LOOP[:6]], (), 5, (1, 2, 3, 1, 2), 3, id="short repetition"),
+        pytest.param([(9, 9, 1, 2), (7, 1, 2, 3, 4, 5)], (), 8, (3, 4, 5), 2, id="another text up to its end"),
+        pytest.param([(5, 6, 1, 2), (1, 2, 1, 2)], (), 8, (1, 2), 2, id="repetition in another text"),
+        pytest.param([(8, 3, 4), (1, 2, 3), (4, 5, 6)], (), 8, (), 0, id="other texts are not joined"),
+        pytest.param([(1, 2, 3), (3, 4, 5)], (), 8, (), 0, id="texts are not joined"),
+        pytest.param([(1, 2), (1, 2, 3)], (), 4, (3,), 2, id="a text of two tokens"),
+    ],
+)
+def test_a_match_is_continued(
+    texts: list[tuple[int, ...]], draft: tuple[int, ...], limit: int, tokens: tuple[int, ...], match_length: int
+) -> None:
+    found = with_others(*texts).continuation(draft, limit)
+    assert (found.tokens, found.match_length) == (tokens, match_length)
 
 
 def test_a_match_counts_at_most_max_match_tokens() -> None:
@@ -124,25 +120,6 @@ def test_another_min_match_empties_the_index() -> None:
     assert reused.continuation((), 4).tokens == ()
 
 
-def with_others(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
-    out = NgramIndex()
-    out.set_other_texts(others)
-    out.follow(own)
-    return out
-
-
-def test_another_text_is_continued_up_to_its_end() -> None:
-    found = with_others((9, 9, 1, 2), (7, 1, 2, 3, 4, 5)).continuation((), 8)
-
-    assert (found.tokens, found.match_length) == ((3, 4, 5), 2)
-    assert with_others((5, 6, 1, 2), (1, 2, 1, 2)).continuation((), 8).tokens == (1, 2)
-
-
-def test_other_texts_are_not_joined() -> None:
-    assert with_others((8, 3, 4), (1, 2, 3), (4, 5, 6)).continuation((), 8).tokens == ()
-    assert with_others((1, 2, 3), (3, 4, 5)).continuation((), 8).tokens == ()
-
-
 def test_of_equal_matches_the_own_text_wins_and_others_vote() -> None:
     found = with_others((1, 2, 3, 9, 1, 2), (1, 2, 3, 4), (1, 2, 6)).continuation((), 2)
 
@@ -159,17 +136,5 @@ def test_new_other_texts_replace_the_old_ones() -> None:
     assert other.continuation((5, 6), 8).tokens == (7,)
 
 
-def test_without_room_nothing_is_proposed() -> None:
-    again = index(1, 2, 3, 9, 1, 2, 4, 9, 1, 2)
-
-    assert [again.continuation((), limit) for limit in (0, -1)] == [NOTHING] * 2
-
-
 def test_a_match_that_reaches_the_end_of_its_text_does_not_vote_against() -> None:
     assert with_others((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).support == (2 + 2, 3)
-
-
-def test_a_text_of_two_tokens_is_matched_as_a_whole() -> None:
-    found = with_others((1, 2), (1, 2, 3)).continuation((), 4)
-
-    assert (found.tokens, found.match_length) == ((3,), 2)

@@ -38,7 +38,7 @@ class FakeStore:
 
 
 class Conversations:
-    """One cache of a fake model that reads prompts through a prompt cache."""
+    """A cache of a fake model that reads prompts through a prompt cache."""
 
     def __init__(self, budget_bytes: int, store: FakeStore | None = None, *, can_truncate: bool = True) -> None:
         self.model = FakeModel(always(1), n_ctx=4096)

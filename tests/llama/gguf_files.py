@@ -1,4 +1,4 @@
-"""Writes small GGUF files, right ones and wrong ones."""
+"""Write small GGUF files, valid and invalid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _scalar(kind: int, value: Any) -> bytes:
 
 
 def pair(key: str | bytes, value: Any) -> bytes:
-    """One key with its value; plain Python values get the type that model files use."""
+    """Return a key with its value; plain Python values get the type that model files use."""
     match value:
         case Array(kind, values):
             body = struct.pack("<IIQ", ARRAY, kind, len(values)) + b"".join(_scalar(kind, v) for v in values)
@@ -63,7 +63,7 @@ def header(
     n_tensors: int = 0,
     n_values: int | None = None,
 ) -> bytes:
-    """A header; `values` may be bytes already, then `n_values` says how many they claim to be."""
+    """Return a header; for `values` in bytes, `n_values` is the number of values that the header claims."""
     if not isinstance(values, bytes):
         n_values = len(values) if n_values is None else n_values
         values = b"".join(pair(key, value) for key, value in values.items())

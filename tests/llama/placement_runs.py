@@ -1,4 +1,4 @@
-"""Load a pair where flags place it, and compare its text with that of no draft; run in a process of its own.
+"""Load a pair where flags place it, and compare its text with and without drafts, in a process of its own.
 
 `python -m tests.llama.placement_runs KIND FOLDER`, with a JSON list of lists of flags on standard input, prints one
 JSON object per list. A driver reads its environment once in a process, and a wrong placement aborts it.

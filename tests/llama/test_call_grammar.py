@@ -282,7 +282,7 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
-# With a model's own tokens
+# Tokens of a model
 
 
 @pytest.fixture(scope="module")

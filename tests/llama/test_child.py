@@ -1,4 +1,4 @@
-"""Ask llama.cpp in a child process: the program survives whatever happens to the child."""
+"""Ask llama.cpp in a child process: the program survives every end of the child."""
 
 from __future__ import annotations
 

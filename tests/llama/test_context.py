@@ -109,7 +109,7 @@ def test_a_batch_with_outputs_is_synchronized(
 def test_an_error_while_synchronizing_fails_the_batch(
     context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Metal, which computes after the call has returned without an error."""
+    """Metal computes after the call has returned without an error."""
     context.decode(tokens, 1)
 
     def fail(handle: Any) -> None:
@@ -176,7 +176,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
             pass
     other.join(60)
 
-    # The first batch stays; the one that was cut leaves nothing behind, or everything if it ended just before.
+    # The first batch stays. The cancelled batch leaves no token, or all of them if it ended just before.
     assert context.n_past == len(cache.tokens)
     assert context.n_chunk <= len(cache) < 2000
     assert list(cache.tokens) == prompt[: len(cache)]

@@ -31,7 +31,7 @@ UNKNOWN, USER_DEFINED, BYTE = 2, 4, 6
 
 @pytest.fixture(scope="module")
 def pair(demo_target: Path) -> Iterator[NativePair]:
-    # One thread, so that a batch of another length does not share the work in another way.
+    # With one thread, a batch of another length divides the work in the same way.
     params = PairParams(demo_target, None, n_threads=1, n_ctx=512)
     loaded = NativePair(params, CancelFlag(), lambda what, share: True)
     yield loaded
@@ -61,11 +61,11 @@ def test_a_continued_answer_equals_an_uninterrupted_one(pair: NativePair, n_toke
     rest, shown = ask(pair, LENGTH - n_tokens, Prefill(first.text))
     assert rest.text == first.text + shown
     assert rest.text == whole.text
-    # The answer's own tokens were still there, but for the last one, which no one had read.
+    # The tokens of the answer were still cached, except the last one, which was never evaluated.
     assert rest.stats.prompt_n == 1
 
 
-def test_the_turn_is_left_open_whatever_the_template_does_to_answers(tmp_path: Path) -> None:
+def test_the_turn_stays_open_if_the_template_changes_answers(tmp_path: Path) -> None:
     template = (
         "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content.split('</think>')[-1].strip() }}<|end|>"
         "{% else %}{{ m.content.strip() }}{% endif %}{% endfor %}{% if add_generation_prompt %}>{% endif %}"

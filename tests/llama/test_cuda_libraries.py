@@ -60,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_libraries_are_found_in_the_packages(machine: Machine, files: tuple[str, ...]) -> None:
     machine.compile(*files)
 
-    # Everything is loaded, so what the stub lacks are the functions.
+    # The stub is loaded and lacks only the functions.
     assert "undefined symbol: llama" in machine.import_error()
 
 

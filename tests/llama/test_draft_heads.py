@@ -394,7 +394,7 @@ def test_automatic_drafting_measures_and_stays_lossless(new_pair: NewPair) -> No
 
 
 def test_a_block_begins_with_the_last_token(tmp_path: Path) -> None:
-    """The first token of a block is computed at the first mask, whatever follows: attention decides, not its row."""
+    """The first token of a block is computed at the first mask: attention decides, not its row."""
     pair = load(write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf"))
     answer(pair, NoDrafting(), n_tokens=1)
     drafter_of(pair).draft([*PROMPT, 5], 3, take)
@@ -459,7 +459,7 @@ def test_a_dspark_block_predicts_its_acceptance(tmp_path: Path, anchor: bool, ca
     assert list(made.confidences) == pytest.approx([float(row[0]) for row in head._block])
     assert len({round(p, 3) for p in made.confidences}) > 1
     assert all(0 < p < 1 for p in made.confidences)
-    # In a causal block, a shorter draft is the beginning of a longer one.
+    # A shorter draft of a causal block is the beginning of a longer one.
     longer = head.logits(BLOCK - n + 1).copy()
     head.rollback(len(PROMPT))
     head.block(len(PROMPT), 5, 2)

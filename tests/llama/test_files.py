@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadError
+from app.core.errors import AppError, ModelFileError, ModelLoadError
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
@@ -42,15 +42,6 @@ def refused(path: Path) -> AppError:
     return error
 
 
-def test_the_tiny_model_runs(tmp_path: Path) -> None:
-    model = load(write_model(tmp_path / "tiny.gguf"))
-    context = Context(model, PARAMS)
-    context.decode(model.tokenize("hello", parse_special=False), 1)
-    assert context.logits(0).shape == (len(vocabulary()),)
-    assert model.piece(int(context.logits(0).argmax())) is not None
-    model.close()
-
-
 def test_a_real_model_cut_anywhere_is_an_error(demo_target: Path, tmp_path: Path) -> None:
     path = shutil.copyfile(demo_target, tmp_path / "cut.gguf")
     size = path.stat().st_size
@@ -62,13 +53,6 @@ def test_a_real_model_cut_anywhere_is_an_error(demo_target: Path, tmp_path: Path
         with path.open("r+b") as file:
             file.truncate(length)
         refused(path)
-
-
-@pytest.mark.parametrize("data", [b"", b"hello", b"GGUF", b"GGUF" + bytes(range(256)) * 8, bytes(4096)])
-def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "m.gguf"
-    path.write_bytes(data)
-    refused(path)
 
 
 @pytest.mark.parametrize(
@@ -144,30 +128,6 @@ def test_a_byte_vocabulary_encodes_every_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("architecture", ["t5", "t5encoder", "bert", "llada"])
 def test_encoders_and_other_kinds_of_models_are_refused(tmp_path: Path, architecture: str) -> None:
     refused(write_model(tmp_path / "m.gguf", general__architecture=architecture))
-
-
-def test_a_load_can_be_cancelled(demo_draft: Path) -> None:
-    told: list[float] = []
-
-    def stop(share: float) -> bool:
-        told.append(share)
-        return False
-
-    with pytest.raises(Interrupted):
-        Model(open_model_file(demo_draft), on_progress=stop)
-    assert len(told) == 1
-
-
-def test_progress_goes_from_0_to_1(demo_draft: Path) -> None:
-    told: list[float] = []
-
-    def watch(share: float) -> bool:
-        told.append(share)
-        return True
-
-    Model(open_model_file(demo_draft), on_progress=watch).close()
-    assert told == sorted(told)
-    assert told[-1] == 1.0
 
 
 def test_a_file_removed_after_its_check_is_an_error(tmp_path: Path) -> None:

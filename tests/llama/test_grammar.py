@@ -134,7 +134,7 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
 
 
 @pytest.mark.parametrize("guidance", [Guidance(), Guidance(schema={"type": "object"})])
-def test_a_required_call_is_written_whatever_schema_an_answer_has(pair: NativePair, guidance: Guidance) -> None:
+def test_a_required_call_is_written_with_any_schema_of_an_answer(pair: NativePair, guidance: Guidance) -> None:
     finished, _ = answered(pair, asked(guidance, tools=(TOOL,), must_call=True, one_call=True))
     found = read(finished.text, (TOOL,))
     ((name, arguments),) = found.values

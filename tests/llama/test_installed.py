@@ -70,7 +70,7 @@ def test_another_build_has_another_identity_and_the_same_one_keeps_it(folder: Pa
     assert in_another_process() == first
 
     (folder / "libllama.so").write_text("longer")
-    # What is installed under a process is not what it measures.
+    # An installation that changed under a running process is not the one that it measures.
     assert installed.build_identity() == first
     longer = in_another_process()
     assert longer != first

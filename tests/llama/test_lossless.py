@@ -8,22 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from app.compare import PLAIN
 from app.compare.difference import ROUNDING, explain
-from app.compare.job import CompareJob, Raced
 from app.compare.race import WARM_UP, Round, Run, Side, race
 from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
 from app.engine import generator
 from app.engine.generator import Observe, Verification, verify
-from app.engine.interfaces import Controls
 from app.engine.types import Draft, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.worker.events import Finished, JobEnded
 from app.worker.request import AnswerRequest
-from app.worker.responder import answer
 from tests.compare.runs import finish
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
@@ -40,7 +35,7 @@ def never() -> bool:
 
 @pytest.fixture(scope="module")
 def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
-    # One thread: two that wait for each other on busy cores are a hundred times slower.
+    # Two threads that wait for each other on busy cores are a hundred times slower than one.
     loaded = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
@@ -88,30 +83,6 @@ def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: tuple[Rou
     assert found.moved is not None
     # A batch moves real logits by no more than rounding does, on some processors not at all.
     assert found.moved < ROUNDING
-
-
-def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
-    said = (Message(Role.USER, "Name a color."), Message(Role.ASSISTANT, "Blue."))
-    request = replace(REQUEST, messages=(*said, Message(Role.USER, "Name two more, and say why you like them.")))
-    sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
-    pair.target.rollback(0)
-    *_, ended = CompareJob(request, sides, rounds=2).run(pair, 1, Controls())
-
-    assert isinstance(ended, JobEnded)
-    raced = ended.result
-    assert isinstance(raced, Raced)
-    assert len(raced.rounds) == 2
-    runs = [run for round_ in raced.rounds for run in round_.values()]
-    held = {run.stats.cache_n for run in runs}
-    assert len(held) == 1, "everybody must begin from the same tokens"
-    assert 0 < held.pop() < len(runs[0].prompt) - 4
-    assert {run.tokens for run in runs if run.contender == PLAIN} == {raced.rounds[0][PLAIN].tokens}
-    found = raced.differences["everything"]
-    assert found is None or found.near_tie
-
-    *_, finished = answer(pair, 2, replace(request, max_tokens=2))
-    assert isinstance(finished, Finished)
-    assert finished.stats.prompt_n == 1, "the chat's next prompt finds what it shares with the comparison"
 
 
 ANSWERS = 300

@@ -1,4 +1,4 @@
-"""Texts are tokenized in parts that end after words, and facts from a header equal those of llama.cpp."""
+"""Texts are tokenized in parts that end after words, and header facts equal llama.cpp's."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: st
     target, heads = needs(params)
     assert heads is not None
 
-    # What llama.cpp logs when it creates both contexts.
+    # llama.cpp logs the sizes when it creates both contexts.
     script = f"""
 import ctypes
 from pathlib import Path

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading
 from app.cli.chat import Opener
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.hardware.devices import Device
 from app.hardware.offers import Offer
 from app.llama.cancel import CancelFlag
-from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.settings.layers import Layer
 from app.ui.models.fit_options import NoRoomError
@@ -28,14 +26,12 @@ Give = Callable[..., None]
 
 
 @pytest.fixture
-def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
-    """Return a function that gives this machine a GPU and RAM of so many GB."""
+def give(rooms: Callable[..., None]) -> Give:
+    """Return a function that gives this machine a GPU and RAM of these sizes in GB."""
 
     def give(main: float, card: float = 0.0) -> None:
         devices = (Device("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
-        found = (*devices, Device("cpu", "cpu", "CPU", int(main * GB)))
-        for module in (fit_pair, loading):
-            monkeypatch.setattr(module, "memory_rooms", lambda: found)
+        rooms(*devices, Device("cpu", "cpu", "CPU", int(main * GB)))
 
     return give
 
@@ -56,8 +52,8 @@ def refusal(options: Options) -> DoesNotFitError:
 
 
 @pytest.mark.parametrize(("main", "card"), [(0.5, 0.0), (8, 1.05)])
-def test_every_offer_leads_to_a_pair_that_fits(rooms: Give, args: argparse.Namespace, main: float, card: float) -> None:
-    rooms(main, card)
+def test_every_offer_leads_to_a_pair_that_fits(give: Give, args: argparse.Namespace, main: float, card: float) -> None:
+    give(main, card)
     options = read_options(args)
     offers = [offer for offer in refusal(options).offers if offer.settings or offer.pair]
 
@@ -70,8 +66,8 @@ def test_every_offer_leads_to_a_pair_that_fits(rooms: Give, args: argparse.Names
             refusal(taken)
 
 
-def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namespace) -> None:
-    rooms(0.5)
+def test_an_offer_taken_in_the_chat_is_loaded(give: Give, args: argparse.Namespace) -> None:
+    give(0.5)
     chat = opener(read_options(args))
     first = chat.again()
     with pytest.raises(DoesNotFitError) as caught:
@@ -85,7 +81,7 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
     assert way.apply is not None
     choice = way.apply()
     assert choice.title == first.title
-    # What was taken stays for whatever is loaded next.
+    # The accepted offer applies to every later load.
     assert chat.live.resolved()["model.ctx"] is not None
     pair = choice.loader(CancelFlag(), lambda *_: True)
     assert pair.info.n_ctx < 8192

@@ -18,7 +18,6 @@ from app.hardware.devices import Device
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
-from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
@@ -101,24 +100,12 @@ def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new
     assert context.n_past == 0
 
 
-@pytest.fixture
-def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Device, ...]]:
-    """A function that gives this machine these devices."""
-
-    def give(*devices: Device) -> tuple[Device, ...]:
-        for module in (fit_pair, loading):
-            monkeypatch.setattr(module, "memory_rooms", lambda: devices)
-        return devices
-
-    return give
-
-
 CARD, MAIN = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("cpu", "cpu", "CPU", 32 * GB)
 
 
 @pytest.mark.parametrize("device", ["cuda0", ""])
 def test_a_load_that_ran_out_comes_with_offers(
-    rooms: Callable[..., Any],
+    rooms: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     demo_target: Path,
     demo_draft: Path,
@@ -143,7 +130,7 @@ def test_a_load_that_ran_out_comes_with_offers(
 
 
 def test_a_device_that_is_gone_and_shares_of_other_devices_are_usage_errors(
-    rooms: Callable[..., Any], demo_target: Path
+    rooms: Callable[..., None], demo_target: Path
 ) -> None:
     rooms(CARD, MAIN)
     options = read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))

@@ -64,7 +64,7 @@ def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
     _watch_free(monkeypatch, "llama_model_free", order.append)
     model = Model(open_model_file(demo_draft))
     contexts = [Context(model, ContextParams(**RIGHT)) for _ in range(2)]
-    # One that no one holds any more.
+    # A context without a reference.
     Context(model, ContextParams(**RIGHT))
     contexts[0].close()
     gc.collect()

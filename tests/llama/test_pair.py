@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,8 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.loading import read_ahead
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.llama.stored_measurements import fingerprint
 from app.settings.table import MAX_CONTEXT
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -244,13 +241,3 @@ def test_a_trained_context_beyond_31_bits_is_capped_before_anything_is_allocated
     pair = load(path, None, n_ctx=1024)
     assert (pair.info.n_ctx, pair.info.target.n_ctx_train) == (1024, MAX_CONTEXT)
     pair.close()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-def test_a_named_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "model.gguf")
-    with pytest.raises(OSError, match="pipe"):
-        fingerprint(tmp_path / "model.gguf")
-    assert read_ahead(tmp_path / "model.gguf", lambda share: True)
-    with pytest.raises(ModelFileError, match="regular file"):
-        load(tmp_path / "model.gguf", None)

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import loading as cli_loading
 from app.cli import main
-from app.cli.offers import in_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import loading, stored_measurements
@@ -20,17 +18,14 @@ from app.llama import pair as pairs
 from app.llama.cancel import CancelFlag
 from app.llama.child import SafeFiles
 from app.llama.context import Context
-from app.llama.fitting import fit_pair
-from app.llama.fitting.fit_pair import DoesNotFitError, fitted
+from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
 from app.llama.loading import find, label, place
 from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
-from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory
-from app.models.source import LocalModel
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -54,7 +49,7 @@ def pointers(raw: Any) -> list[int | None]:
     return found
 
 
-# What llama.cpp is given
+# Parameters for llama.cpp
 
 
 @pytest.mark.parametrize(
@@ -157,7 +152,7 @@ def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_d
     names = [pair_identity(params) for params in kinds]
     assert len(set(names)) == len(kinds)
     assert pair_identity(base) == pair_identity(replace(base, n_ctx=256))
-    # Of a draft that is not loaded nothing counts.
+    # Settings of a draft that is not loaded do not count.
     alone = replace(base, draft=None)
     assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
 
@@ -185,18 +180,7 @@ def test_statistics_of_another_machine_are_not_used(
     assert thread_file(alone, (1, 2)) == here[-1], "what was measured here holds again"
 
 
-# From what the machine has to a load
-
-
-@pytest.fixture
-def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that gives this machine other devices."""
-
-    def give(*devices: Device) -> None:
-        for module in (fit_pair, cli_loading):
-            monkeypatch.setattr(module, "memory_rooms", lambda: devices)
-
-    return give
+# Memory of the machine
 
 
 def card(name: str, gigabytes: float) -> Device:
@@ -245,28 +229,6 @@ def test_llama_cpp_estimates_memory_only_if_it_is_tight(
     rooms(memory(0.4))
     fitted(wanted, ())
     assert asked == [demo_target]
-
-
-def test_a_pair_that_does_not_fit_is_refused_with_flags(
-    rooms: Callable[..., None], demo_target: Path, demo_draft: Path
-) -> None:
-    rooms(memory(0.42))
-    small = Pair("small", "A small one", LocalModel(demo_draft), None)
-
-    with pytest.raises(DoesNotFitError, match=r"does not fit: it needs .* in RAM") as caught:
-        fitted(PairParams(demo_target, demo_draft, 1, 8192), (small,))
-
-    error = caught.value
-    fixes = in_flags(error).hint
-    assert "--ctx 2048: a context of 2,048 tokens, frees about 0.3 GB" in fixes
-    assert "--kv-type q8_0" in fixes
-    assert "--no-draft" in fixes
-    assert "--fit off" in fixes
-    # Taking one leads to a load.
-    taken = next(offer for offer in error.offers if "model.ctx" in offer.settings)
-    assert taken.suffices
-    assert taken.settings == {"model.ctx": 2048}
-    fitted(PairParams(demo_target, demo_draft, 1, 2048), ())
 
 
 def test_the_command_line_shows_the_refusal_and_loads_nothing(

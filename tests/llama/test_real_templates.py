@@ -83,7 +83,7 @@ REFUSALS = {
     "'functions' is undefined": "tools are text for this template",
     "generator is not JSON": "generators are lists, as in llama.cpp",
 }
-"""What plain Jinja refuses, and what happens instead."""
+"""Templates that plain Jinja refuses, with the result in Tandem."""
 BLOCKS = ("mistralai-Ministral", "reasoning")
 """This template takes reasoning as a part of the content."""
 
@@ -140,7 +140,7 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
             assert prompt == plain, what
             continue
         assert isinstance(plain, str) or any(reason in str(plain) for reason in REFUSALS), plain
-        # The prompt has what was said all the same, in its order.
+        # The prompt still has all messages in their order.
         at = 0
         for text in (message.content.strip() for message in messages if message.role is not Role.ASSISTANT):
             at = prompt.find(text, at)

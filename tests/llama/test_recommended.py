@@ -57,7 +57,7 @@ def test_a_real_answer_is_drawn_as_its_file_recommends(demo_target: Path, tmp_pa
     assert recommended(read_header(model).metadata)["sampling.top_k"] == 1
     greedy, drawn = answer(demo_target, "--temp", "0"), answer(model, "--seed", "3")
 
-    # With one candidate left, whatever is drawn is the most probable token.
+    # With one candidate left, the most probable token is drawn.
     assert drawn["text"] == greedy["text"]
     assert (drawn["seed"], greedy["seed"]) == (3, None)
     assert drawn["notices"] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import socket
 import subprocess
@@ -24,9 +23,10 @@ from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import query_server
 from app.llama import devices
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Step
+from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
+from tests.worker.harness import Listener
 
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
@@ -79,7 +79,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     if not LIBRARY.is_dir():
         pytest.skip(f"{LIBRARY} is absent; set TANDEM_TEST_RPC_LIBRARY to the libraries of a build with GGML_RPC")
-    # For the processes that are started from here; this one has its library.
+    # Child processes use this library; this process has loaded its own.
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(LIBRARY))
     made = Server()
     yield made
@@ -101,13 +101,13 @@ def run(*flags: str) -> dict[str, object]:
     return answer
 
 
-class Chat:
+class Chat(Listener):
     """An engine in a child process, and its events."""
 
     def __init__(self, *flags: str) -> None:
+        super().__init__()
         options = read_options(parse_args(["--threads", "1", *flags]))
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        engine = make_engine(options.process, self._events.put)
+        engine = make_engine(options.process, self.events.put)
         assert isinstance(engine, IsolatedEngine)
         self.engine = engine
         self.engine.load(PairLoader(options))
@@ -118,27 +118,21 @@ class Chat:
 
     def answer_under_way(self) -> int:
         """Ask for one once the pair is loaded, and read its beginning."""
-        assert isinstance(self.until(Loaded, Failed), Loaded)
+        assert isinstance(self.until(Loaded, Failed)[-1], Loaded)
         number = self.answer()
         for _ in range(3):
-            assert isinstance(self.until(Step, Failed), Step)
+            assert isinstance(self.until(Step, Failed)[-1], Step)
         return number
-
-    def until(self, *kinds: type[Event]) -> Event:
-        """The next event of one of these kinds."""
-        while not isinstance(event := self._events.get(timeout=120), kinds):
-            pass
-        return event
 
     def failed(self) -> Failed:
         """Return the error of the request."""
-        event = self.until(Failed, Finished, Loaded)
+        event = self.until(Failed, Finished, Loaded)[-1]
         assert isinstance(event, Failed)
         return event
 
     def goes_on(self, number: int) -> None:
         """See that an answer is written."""
-        step = self.until(Step, Failed)
+        step = self.until(Step, Failed)[-1]
         assert isinstance(step, Step)
         assert step.request == number
 
@@ -161,7 +155,7 @@ def remote_chat(server: Server) -> Iterator[Begin]:
 
 
 def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> None:
-    loaded = remote_chat().until(Loaded, Failed)
+    loaded = remote_chat().until(Loaded, Failed)[-1]
 
     assert isinstance(loaded, Loaded)
     assert loaded.pair.device == "RPC0, draft on CPU"
@@ -235,11 +229,11 @@ class TestFreeze:
         server.freeze()
         chat.engine.stop_s = 0.5
         chat.engine.cancel()
-        cut = chat.until(Finished, Failed)
+        cut = chat.until(Finished, Failed)[-1]
         server.thaw()
         server.answers()
         later = chat.answer()
-        seen = chat.until(LoadProgress, Step, Failed)
+        seen = chat.until(LoadProgress, Step, Failed)[-1]
 
         assert isinstance(cut, Finished)
         assert (cut.request, cut.reason) == (number, FinishReason.CANCELLED)

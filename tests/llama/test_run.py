@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -143,48 +142,10 @@ class TestWrongInput:
         assert "Traceback" not in captured.err
         return captured.err
 
-    def test_a_missing_file(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-        assert "There is no file" in self.fails(capsys, 1, "run", "--target", tmp_path / "no.gguf", "Hi")
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            ("run",),
-            ("run", "  "),
-            ("run", "Hi", "--prompt-file", "x"),
-            ("run", "--pair", "demo", "--target", "x", "Hi"),
-            ("run", "--draft", "x", "Hi"),
-            ("run", "--no-draft", "--draft-n-max", "3", "Hi"),
-            ("run", "--no-draft", "--drafting", "auto", "Hi"),
-            ("run", "--drafting", "auto", "--draft-p-min", "0.5", "Hi"),
-            ("run", "--drafting", "off", "--draft-p-min", "0.5", "Hi"),
-            ("run", "--target", "x", "--drafting", "fixed", "Hi"),
-            ("tune", "--no-draft"),
-            ("tune", "--draft-n-max", "3"),
-            ("run", "--draft-n-max", "63", "Hi"),
-            ("run", "--draft-p-min", "2", "Hi"),
-            ("run", "--temp", "nan", "Hi"),
-            ("run", "--ctx", "0", "Hi"),
-            ("run", "--threads", "-1", "Hi"),
-            ("run", "--max-tokens", "0", "Hi"),
-        ],
-    )
-    def test_wrong_usage(
-        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
-    ) -> None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-        self.fails(capsys, 2, *arguments)
-
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
         assert "tokens and the context holds 256" in said
         assert "Shorten it, or ask for a longer context: --ctx 2048." in said
-
-    def test_a_prompt_file_that_is_not_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-        binary = tmp_path / "b"
-        binary.write_bytes(b"\xff\xfe\x00")
-
-        assert "is not text" in self.fails(capsys, 1, "run", "--prompt-file", binary)
 
 
 @pytest.mark.real_pair

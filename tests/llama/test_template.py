@@ -1,4 +1,4 @@
-"""A chat template comes out of an untrusted file: whatever it does ends in a prompt or in one clear sentence."""
+"""A chat template comes from an untrusted file: it gives a prompt or one clear error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def failure(source: str) -> TemplateError:
     return caught.value
 
 
-# What templates do
+# Renderings
 
 
 def test_without_a_template_the_prompt_is_chatml() -> None:
@@ -176,7 +176,7 @@ def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
         template.render(TALK)
 
 
-# What a file may put into a sentence
+# Errors of templates
 
 
 def test_error_texts_of_a_file_are_one_printable_line() -> None:

@@ -47,7 +47,7 @@ def model(path: Path, template: str) -> PromptBuilder:
         (CHANNELS, AS_TRAINED, Prefill("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
         (CHANNELS, OFF, Prefill("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
         (CHANNELS, AS_TRAINED, Prefill("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
-        # What was thought already is gone on with, whatever is wished now.
+        # Reasoning that began earlier continues with any setting.
         (CHANNELS, OFF, Prefill("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
         (
             CHANNELS,
@@ -56,12 +56,12 @@ def model(path: Path, template: str) -> PromptBuilder:
             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>b",
             AnswerPart.ANSWER,
         ),
-        # A template with a switch does it by itself; one that opens the thinking in any case is helped.
+        # A template with a switch renders it; for a template that always opens the reasoning, Tandem closes it.
         (SWITCHED, ON, None, "<think>\n", AnswerPart.THINKING),
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
         (SWITCHED, OFF, Prefill("", "hm"), "<think>\nhm", AnswerPart.THINKING),
         ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
-        # Others are left alone: no one knows whether they think.
+        # Other templates are not changed, because their models may not reason.
         ("{{ messages[0].content }}>", OFF, None, "", AnswerPart.START),
         ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", AnswerPart.START),
     ],
@@ -84,12 +84,12 @@ def test_the_prompt_ends_where_it_was_asked_to(
         ("{{ messages[0].content }}{{ reasoning_effort }}", ThinkingSupport(switchable=False, effort=True)),
         # Its answers can be prefill behind its thinking.
         (CHANNELS, ThinkingSupport(switchable=True, effort=False, effort_on=False)),
-        # As Hunyuan 3, which takes two of them.
+        # Hunyuan 3 takes two of them.
         (
             "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
             ThinkingSupport(switchable=False, effort=True),
         ),
-        # As DeepSeek V4.
+        # DeepSeek V4
         (
             "{{ messages[0].content }}{{ 'Much.' if thinking and reasoning_effort == 'max' }}",
             ThinkingSupport(switchable=False, effort=False, effort_on=True),
@@ -107,7 +107,7 @@ def test_a_call_may_have_a_channel_of_its_own(tmp_path: Path) -> None:
     assert builder.build(ASKED, None, OFF, [tool]).tokens == builder.build(ASKED, None, AS_TRAINED, [tool]).tokens
 
 
-def test_marks_are_single_tokens_and_no_one_forges_them(tmp_path: Path) -> None:
+def test_marks_are_single_tokens_and_cannot_be_forged(tmp_path: Path) -> None:
     builder = model(tmp_path, CHANNELS)
     ids = builder._model.control_tokens
     prompt = builder.build(ASKED, Prefill("<|channel|>", "<|end|>"))

@@ -12,7 +12,7 @@ import pytest
 from app.cli import main
 from app.cli import tune as command
 from tests.llama.gguf_files import I32, Array
-from tests.llama.tiny_heads import write_dflash, write_gemma4, write_gemma4_mtp, write_mtp
+from tests.llama.tiny_heads import write_dflash, write_mtp
 
 pytestmark = pytest.mark.native
 Quickly = Callable[..., subprocess.CompletedProcess[str]]
@@ -102,27 +102,6 @@ def test_the_mtp_layer_of_the_target_is_one_of_the_drafts(
     done = quickly(*known)
     assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("MTP")] == [["MTP", "layer"]]
-
-
-def test_mtp_layers_in_a_file_of_their_own_are_measured(
-    quickly: Quickly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "_DRAFT_BUDGET_NS", 200_000_000)
-    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 4)
-    target, mtp = write_gemma4(tmp_path / "target.gguf"), write_gemma4_mtp(tmp_path / "mtp.gguf")
-    block = write_dflash(tmp_path / "block.gguf")
-
-    done = quickly("--target", str(target), "--draft", str(mtp), "--draft", str(block), "--json")
-
-    assert done.returncode == 0, done.stderr
-    assert {row["draft"] for row in json.loads(done.stdout)["drafts"]} == {str(mtp), str(block)}
-
-
-def test_a_target_with_an_mtp_layer_shows_its_break_even(quickly: Quickly, tmp_path: Path) -> None:
-    done = quickly("--target", str(write_mtp(tmp_path / "target.gguf")))
-    assert done.returncode == 0, done.stderr
-    assert any(" MTP " in line for line in done.stdout.splitlines())
-    assert "A drafted token costs" in done.stdout
 
 
 def test_a_draft_that_does_not_fit_is_left_out(

@@ -53,7 +53,7 @@ _TIE = 2.0
 """Most that a logit of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
 
 _DRAFTING = ("--draft-n-max", "3", "--draft-p-min", "0")
-"""Drafts whatever the draft model is unsure of too: otherwise five tokens may well be without a draft."""
+"""Draft unlikely tokens too: otherwise five tokens may have no draft."""
 _SHARING = ("dflash", "dflash2", "dspark", "gemma4", "gemma4-window")
 """Kinds of drafts that must be on the devices of their target."""
 _OTHERS = ("model", "eagle3", "dspark-reduced", "mtp-alone", "mtp-hybrid", "mtp-dense", "chain-step35")
@@ -268,10 +268,10 @@ def test_the_tokens_are_those_of_the_cpu_but_for_near_ties(vulkan: Device, demo_
     (said,) = run("-m", "tests.llama.near_tie", str(demo_target), vulkan.name, "8")
 
     assert len(said["device"]) == 8
-    # Where the two choose differently, the CPU nearly chose the same.
+    # Different choices are near ties of the CPU.
     assert max(said["margins"]) < _TIE
     assert said["largest"] < _TIE
-    # Not the CPU under another name: that would agree to the last bit.
+    # The CPU under another name would agree to the last bit.
     assert said["largest"] > 0
 
 

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.llama.gguf_files import BOOL, I32, STRING, Array, header, text
-from tests.llama.tiny_model import ALIGNMENT, EMBEDDING, FORWARD, NORMAL, values, vocabulary
+from tests.llama.gguf_files import BOOL, I32, STRING, Array
+from tests.llama.tiny_model import (
+    EMBEDDING,
+    F32,
+    FORWARD,
+    NORMAL,
+    Shapes,
+    architecture_values,
+    in_layers,
+    vocabulary,
+    write_tensors,
+)
 
 N_VOCAB = len(vocabulary())
 BLOCK, MASK = 8, 1
 _D2T_TYPE = 27
-_F32, _Q8_0 = 0, 8
+_Q8_0 = 8
 _BLOCK_VALUES = 32
 """Values of a Q8_0 block: a scale and a byte each."""
 _PRECISE = re.compile("ffn_gate_inp|conv_base")
 """Matrices that are never quantized."""
-Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,10 @@ class Size:
             "ffn_down.weight": (self.forward, self.width),
         }
 
+    @property
+    def normed_layer(self) -> Shapes:
+        return {**self.pre, **self.attention(), **self.normed, **self.feed_forward}
+
     def attention(self, n_inputs: int = 1, n_queries: int = 1) -> Shapes:
         return {
             "attn_q.weight": (n_inputs * self.width, n_queries * self.width),
@@ -87,10 +99,10 @@ def write_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     return _write(path, "llama", {}, size, size.model, [layer] * 4 * size.n_repeats, **changes)
 
 
-def write_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write a Qwen3.5 hybrid with an MTP layer."""
+def write_mtp(path: Path, size: Size = TINY, /, *, mtp: bool = True, **changes: Any) -> Path:
+    """Write a Qwen3.5 hybrid, by default with an MTP layer."""
     own: dict[str, Any] = {
-        "nextn_predict_layers": 1,
+        "nextn_predict_layers": 1 if mtp else None,
         "full_attention_interval": 2,
         "rope.dimension_sections": Array(I32, [size.head // 4, size.head // 8, size.head // 8, 0]),
         "ssm.conv_kernel": 4,
@@ -112,7 +124,7 @@ def write_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     }
     both: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,), **size.feed_forward}
     attention = {**both, **size.attention(1, 2), **size.normed}
-    layers = [{**both, **recurrence}, attention] * size.n_repeats + [{**attention, **_nextn(size)}]
+    layers = [{**both, **recurrence}, attention] * size.n_repeats + [{**attention, **_nextn(size)}] * mtp
     return _write(path, "qwen35", own, size, size.model, layers, **changes)
 
 
@@ -267,8 +279,7 @@ def write_dflash(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a DFlash block of two layers, which shares embeddings and output with its target."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
     changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
-    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
-    return _write(path, "dflash", own, size, _block(size), layers, **changes)
+    return _write(path, "dflash", own, size, _block(size), [size.normed_layer] * 2, **changes)
 
 
 def write_dspark(
@@ -281,8 +292,7 @@ def write_dspark(
     shapes = {**_block(size), "markov_w1.weight": (rank, size.n_vocab), "markov_w2.weight": (rank, n_vocab)}
     shapes |= {"output.weight": (size.width, n_vocab)} if d2t is not None else {}
     shapes |= {"conf_proj.weight": (size.width + rank, 1), "conf_proj.bias": (1,)} if confidence else {}
-    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward}] * 2
-    return _write(path, "dflash", own, size, shapes, layers, d2t=d2t, **changes)
+    return _write(path, "dflash", own, size, shapes, [size.normed_layer] * 2, d2t=d2t, **changes)
 
 
 def _block(size: Size) -> Shapes:
@@ -320,8 +330,7 @@ def write_dflash2(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
         "selector_successor.weight": (rank, size.n_vocab),
         "selector_hidden.weight": (size.width, rank),
     }
-    layers = [{**size.pre, **size.attention(), **size.normed, **size.feed_forward, **convolutions}] * 2
-    return _write(path, "dflash", own, size, shapes, layers, **changes)
+    return _write(path, "dflash", own, size, shapes, [{**size.normed_layer, **convolutions}] * 2, **changes)
 
 
 def _write(
@@ -354,42 +363,27 @@ def _write(
         "rope.dimension_count": size.head,
     }
     template = "<|start|>{{ messages[-1].content }}<|end|>"
-    metadata = {key: value for key, value in values().items() if not key.startswith("llama.")}
-    metadata |= {"general.architecture": architecture, "tokenizer.chat_template": template}
+    metadata = architecture_values(architecture, {**general, **own}) | {"tokenizer.chat_template": template}
     if more := [f"t{n}" for n in range(size.n_vocab - N_VOCAB)]:
         metadata["tokenizer.ggml.tokens"] = Array(STRING, vocabulary() + more)
         types = metadata["tokenizer.ggml.token_type"].values
         metadata["tokenizer.ggml.token_type"] = Array(I32, types + [NORMAL] * len(more))
-    metadata |= {f"{architecture}.{key}": value for key, value in {**general, **own}.items()}
     metadata |= {key.replace("__", "."): value for key, value in changes.items()}
     metadata = {key: value for key, value in metadata.items() if value is not None}
-    all_shapes = {
-        **shapes,
-        **{f"blk.{n}.{name}": shape for n, layer in enumerate(layers) for name, shape in layer.items()},
-    }
-    rng = np.random.default_rng(seed)
-    infos, n_bytes = b"", 0
-    tensors: list[bytes] = []
-    for name, shape in {**all_shapes, **({"d2t": (len(d2t),)} if d2t is not None else {})}.items():
-        kind, content = _F32, b""
+
+    def encode(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> tuple[int, bytes]:
         scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
         if name == "d2t":
-            kind, content = _D2T_TYPE, np.array(d2t, "<i8").tobytes()
-        elif size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and not _PRECISE.search(name):
-            kind, content = _Q8_0, _quantized(rng, int(np.prod(shape)), scale)
-        else:
-            numbers = scale * rng.normal(size=int(np.prod(shape)))
-            numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
-            is_plain = name.endswith(("norm.weight", "rope_freqs.weight", "output_scale.weight"))
-            content = (np.ones_like(numbers) if is_plain else numbers).astype("<f4").tobytes()
-        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, n_bytes)
-        tensors.append(content + b"\0" * (-len(content) % ALIGNMENT))
-        n_bytes += len(tensors[-1])
-    head = header(metadata, n_tensors=len(tensors)) + infos
-    with path.open("wb") as file:
-        file.write(head + b"\0" * (-len(head) % ALIGNMENT))
-        file.writelines(tensors)
-    return path
+            return _D2T_TYPE, np.array(d2t, "<i8").tobytes()
+        if size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and not _PRECISE.search(name):
+            return _Q8_0, _quantized(rng, int(np.prod(shape)), scale)
+        numbers = scale * rng.normal(size=int(np.prod(shape)))
+        numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers
+        is_plain = name.endswith(("norm.weight", "rope_freqs.weight", "output_scale.weight"))
+        return F32, (np.ones_like(numbers) if is_plain else numbers).astype("<f4").tobytes()
+
+    table: Shapes = {"d2t": (len(d2t),)} if d2t is not None else {}
+    return write_tensors(path, metadata, {**shapes, **in_layers(layers), **table}, seed, encode)
 
 
 def _quantized(rng: np.random.Generator, n: int, scale: float) -> bytes:

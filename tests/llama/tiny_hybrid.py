@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.llama.gguf_files import I32, Array
-from tests.llama.tiny_model import EMBEDDING, FORWARD, values, vocabulary, write_tensors
+from tests.llama.tiny_heads import Size, write_mtp
+from tests.llama.tiny_model import EMBEDDING, FORWARD, architecture_values, in_layers, vocabulary, write_tensors
 
 _HEAD, _HEADS = 32, 1
 """A head of 32 values, so that a q8_0 cache fits."""
-_STATE, _STATES = 16, 2
-_INNER, _WIDE = _STATES * _STATE, 2 * EMBEDDING
+_STATE, _WIDE = 16, 2 * EMBEDDING
 _CONV = 4
 WINDOW = 32
 _FEED_FORWARD = {
@@ -50,34 +50,9 @@ _RECURRENCE: dict[str, tuple[int, ...]] = {
 
 
 def write_qwen35(path: Path, seed: int = 0) -> Path:
-    """Gated delta rule, then attention."""
-    own: dict[str, Any] = {
-        "full_attention_interval": 2,
-        "attention.head_count_kv": _HEADS,
-        "attention.key_length": _HEAD,
-        "attention.value_length": _HEAD,
-        "rope.dimension_count": _HEAD,
-        "rope.dimension_sections": Array(I32, [8, 4, 4, 0]),
-        "ssm.conv_kernel": _CONV,
-        "ssm.inner_size": _INNER,
-        "ssm.state_size": _STATE,
-        "ssm.time_step_rank": _STATES,
-        "ssm.group_count": 1,
-    }
-    recurrence = {
-        "attn_qkv.weight": (EMBEDDING, 2 * _STATE + _INNER),
-        "attn_gate.weight": (EMBEDDING, _INNER),
-        "ssm_conv1d.weight": (_CONV, 2 * _STATE + _INNER),
-        "ssm_dt.bias": (_STATES,),
-        "ssm_a": (_STATES,),
-        "ssm_beta.weight": (EMBEDDING, _STATES),
-        "ssm_alpha.weight": (EMBEDDING, _STATES),
-        "ssm_norm.weight": (_STATE,),
-        "ssm_out.weight": (_INNER, EMBEDDING),
-    }
-    attention = {"attn_q.weight": (EMBEDDING, 2 * _HEADS * _HEAD), **_ATTENTION, **_NORMED}
-    both = {"attn_norm.weight": (EMBEDDING,), "post_attention_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
-    return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}], seed)
+    """Write a Qwen3.5: a gated delta rule, then attention."""
+    size = Size(n_heads=_HEADS, head=_HEAD)
+    return write_mtp(path, size, mtp=False, seed=seed, qwen35__context_length=512, tokenizer__chat_template=None)
 
 
 def write_lfm2(path: Path, seed: int = 0, *, window: int = 0) -> Path:
@@ -137,8 +112,6 @@ def _write(
     layers: list[dict[str, tuple[int, ...]]],
     seed: int = 0,
 ) -> Path:
-    metadata = {key: value for key, value in values().items() if not key.startswith("llama.")}
-    metadata["general.architecture"] = architecture
     general = {
         "context_length": 512,
         "embedding_length": EMBEDDING,
@@ -147,11 +120,5 @@ def _write(
         "attention.head_count": _HEADS,
         "attention.layer_norm_rms_epsilon": 1e-5,
     }
-    metadata.update({f"{architecture}.{key}": value for key, value in {**general, **own}.items()})
-    shapes: dict[str, tuple[int, ...]] = {
-        "token_embd.weight": (EMBEDDING, len(vocabulary())),
-        f"{norm}.weight": (EMBEDDING,),
-    }
-    for number, layer in enumerate(layers):
-        shapes.update({f"blk.{number}.{name}": shape for name, shape in layer.items()})
-    return write_tensors(path, metadata, shapes, seed)
+    shapes = {"token_embd.weight": (EMBEDDING, len(vocabulary())), f"{norm}.weight": (EMBEDDING,), **in_layers(layers)}
+    return write_tensors(path, architecture_values(architecture, {**general, **own}), shapes, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.llama.gguf_files import I32, STRING, Array, header, text, tiny
 
 EMBEDDING, FORWARD = 32, 64
 ALIGNMENT = 32
-_F32 = 0
+F32 = 0
 CONTROL, NORMAL = 3, 1
 SPECIALS = ["<|end|>", "<|start|>"]
 
@@ -61,24 +62,50 @@ def write_model(path: Path, **changes: Any) -> Path:
         "ffn_up": (EMBEDDING, FORWARD),
         "ffn_down": (FORWARD, EMBEDDING),
     }
-    shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
-    shapes.update({f"blk.0.{name}.weight": shape for name, shape in layer.items()})
+    shapes: Shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
+    shapes |= in_layers([{f"{name}.weight": shape for name, shape in layer.items()}])
     return write_tensors(path, metadata, shapes, seed)
 
 
-def write_tensors(path: Path, metadata: dict[str, Any], shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Path:
-    """Write a model of these tensors, all of them random."""
+Shapes = dict[str, tuple[int, ...]]
+Encoder = Callable[[np.random.Generator, str, tuple[int, ...]], tuple[int, bytes]]
+"""Returns the GGML type and the content of a tensor."""
+
+
+def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> tuple[int, bytes]:
+    numbers = rng.normal(size=int(np.prod(shape)))
+    # The logarithm of what a recurrent state keeps; a state that grows is soon infinite.
+    return F32, (-np.abs(numbers) if name.endswith("ssm_a") else numbers).astype("<f4").tobytes()
+
+
+def write_tensors(
+    path: Path, metadata: dict[str, Any], shapes: Shapes, seed: int = 0, encode: Encoder = random_tensor
+) -> Path:
+    """Write a model of these tensors; by default, all of them are random."""
     rng = np.random.default_rng(seed)
-    infos, data = b"", b""
+    infos, n_bytes, tensors = b"", 0, list[bytes]()
     for name, shape in shapes.items():
-        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _F32, len(data))
-        numbers = rng.normal(size=int(np.prod(shape)))
-        # The logarithm of what a running state keeps: one that grows is infinite soon.
-        data += (-np.abs(numbers) if name.endswith("ssm_a") else numbers).astype("<f4").tobytes()
-        data += b"\0" * (-len(data) % ALIGNMENT)
+        kind, content = encode(rng, name, shape)
+        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, n_bytes)
+        tensors.append(content + b"\0" * (-len(content) % ALIGNMENT))
+        n_bytes += len(tensors[-1])
     head = header(metadata, n_tensors=len(shapes)) + infos
-    path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + data)
+    with path.open("wb") as file:
+        file.write(head + b"\0" * (-len(head) % ALIGNMENT))
+        file.writelines(tensors)
     return path
+
+
+def architecture_values(architecture: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of another architecture: the same tokenizer, and `own` with its prefix."""
+    shared = {key: value for key, value in values().items() if not key.startswith("llama.")}
+    named = {f"{architecture}.{key}": value for key, value in own.items()}
+    return {**shared, "general.architecture": architecture, **named}
+
+
+def in_layers(layers: Sequence[Mapping[str, tuple[int, ...]]]) -> Shapes:
+    """Return the shapes of all layers under their full names."""
+    return {f"blk.{n}.{name}": shape for n, layer in enumerate(layers) for name, shape in layer.items()}
 
 
 def write_aborting_model(path: Path) -> Path:
@@ -102,6 +129,6 @@ def write_mixture(path: Path, n_layers: int = 2, n_experts: int = 4) -> Path:
         "ffn_down_exps": (FORWARD, EMBEDDING, n_experts),
     }
     n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
-    shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
-    shapes.update({f"blk.{i}.{name}.weight": shape for i in range(n_layers) for name, shape in layer.items()})
+    shapes: Shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
+    shapes |= in_layers([{f"{name}.weight": shape for name, shape in layer.items()}] * n_layers)
     return write_tensors(path, metadata, shapes)

@@ -74,7 +74,7 @@ def refused(path: Path, match: str) -> ModelFileError:
     return error
 
 
-# What is right
+# Valid headers
 
 
 def test_a_header_is_read() -> None:
@@ -104,7 +104,7 @@ def test_values_of_another_type_are_ignored() -> None:
     assert (odd.architecture, odd.tokens, odd.token_types) == ("", [], [])
 
 
-# What is wrong
+# Invalid headers
 
 
 @given(st.integers(0, len(VALID) - 1))

@@ -1,4 +1,4 @@
-"""One name for a model, wherever it is named."""
+"""Names of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that commands about pairs can be copied, whatever names and paths they contain."""
+"""Commands about pairs can be copied with any names and paths."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,60 +9,19 @@ from pathlib import Path
 from app.conversations.store import Store
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
-from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.models.pair_info import ModelInfo, PairInfo
 from app.session.conversation import Conversation
 from app.session.session import Session
 from app.session.turn import Outcome
 from app.settings.layers import Layer
-from app.worker.engine_worker import Job, Loader, Progress
-from app.worker.events import AnswerPlan, Failed, Finished, Loaded
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.events import Failed, Finished, Loaded
+from tests import fake_engine
+from tests.fake_engine import FIXED, PLAN, STATS, FakeEngine
 from tests.settings.in_memory import in_memory
 
-STATS = GenerationStats(prompt_n=10, predicted_n=21, draft_n=20, draft_n_accepted=15, predicted_ns=2_000_000_000)
-PAIR = PairInfo(ModelInfo("Big", "Big-Q4_K_M.gguf", "Q4_K - Medium", 1, 1), None, n_ctx=4096, device="CPU")
-FIXED: Layer = {"draft.mode": "fixed"}
+PAIR = replace(fake_engine.PAIR, draft=None, n_ctx=4096)
 BROKEN = AppError("It broke.", "Fix it.")
-
-
-class ScriptedEngine:
-    """Satisfies `app.session.answering.Engine` and records the commands."""
-
-    def __init__(self) -> None:
-        self.loads: list[Loader] = []
-        self.requests: list[AnswerRequest] = []
-        self.jobs: list[Job] = []
-        self.cancelled = 0
-        self.drafts: list[bool] = []
-
-    def load(self, loader: Loader) -> None:
-        self.loads.append(loader)
-
-    def answer(self, request: AnswerRequest) -> int:
-        self.requests.append(request)
-        return len(self.requests)
-
-    def run(self, job: Job) -> int:
-        self.jobs.append(job)
-        return 1000 + len(self.jobs)
-
-    def cancel(self, number: int | None = None) -> None:
-        self.cancelled += 1
-
-    def inspect(self, on: bool) -> None: ...
-
-    def draft(self, on: bool) -> None:
-        self.drafts.append(on)
-
-    def close(self, timeout: float | None = None) -> bool:
-        return True
-
-
-def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
-    raise AssertionError("nothing is loaded here")
 
 
 class ScriptedSession:
@@ -78,7 +36,7 @@ class ScriptedSession:
         flags: Layer = FIXED,
     ) -> None:
         self.file = file
-        self.engine = ScriptedEngine()
+        self.engine = FakeEngine()
         self.said: list[str] = []
         opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.live = in_memory({"answer.titles": False, **flags})
@@ -127,13 +85,13 @@ class ScriptedSession:
         nodes: list[Node] = [node for node in self.conversation.tree.nodes.values() if node.text == text]
         return nodes[-1].id
 
-    # What the engine says
+    # Events of the engine
 
     def says(self, text: str, *, thinking: bool = False) -> None:
         self.session.add([Segment(text, None, thinking)])
 
     def finishes(self, text: str = "", reason: FinishReason = FinishReason.STOP, repeats: int = 0) -> Outcome:
-        event = Finished(len(self.engine.requests), reason, text, "", STATS, AnswerPlan("auto", "model", None, None))
+        event = Finished(len(self.engine.requests), reason, text, "", STATS, PLAN)
         outcome = self.session.handle(replace(event, repeats=repeats, at_limit=repeats > 0))
         assert outcome is not None
         return outcome

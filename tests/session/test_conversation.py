@@ -38,7 +38,11 @@ def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
     chat.finishes("Because.")
     assert chat.path() == [("Why?", "", State.COMPLETE), ("Because.", "hm", State.COMPLETE)]
     stats = chat.other.load(1).tree.nodes[2].stats
-    assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (10.0, 0.75, "Big Q4_K_M")
+    assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (
+        pytest.approx(106.7, abs=0.1),
+        0.78,
+        "Qwen2.5-Coder-32B-Instruct Q4_K_M",
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 
 from app.session.session import Session
 from tests.conversations.stores import kill as kill_store
-from tests.session.scripted import ScriptedEngine, ScriptedSession
+from tests.fake_engine import FakeEngine
+from tests.session.scripted import ScriptedSession
 from tests.settings.in_memory import in_memory
 
 
@@ -104,7 +105,7 @@ def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedS
 
 
 def test_without_a_store_conversations_stay_in_memory() -> None:
-    session = Session(ScriptedEngine(), "A pair", in_memory())
+    session = Session(FakeEngine(), "A pair", in_memory())
     assert not session.library.has_history
     session.library.open_store()
     session.new_conversation("typed")

@@ -14,7 +14,8 @@ from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import TitleJob
 from app.worker.token_jobs import TokenCount
-from tests.session.scripted import BROKEN, FIXED, PAIR, ScriptedSession, no_loader
+from tests.fake_engine import FIXED, no_loader
+from tests.session.scripted import BROKEN, PAIR, ScriptedSession
 
 Step = Callable[[ScriptedSession], object]
 
@@ -212,3 +213,10 @@ def test_nothing_is_counted_during_an_answer(chat: ScriptedSession) -> None:
     chat.session.send("a")
     chat.session.count("b")
     assert not chat.engine.jobs
+
+
+def test_invalid_settings_of_an_opened_conversation_are_reported(chat: ScriptedSession) -> None:
+    chat.session.open_conversation(chat.store.create({"sampling": {"temp": "hot", "top_k": 3}}))
+    (told,) = chat.said
+    assert told.startswith('This conversation\'s settings: sampling.temp is "hot"; it must be a number')
+    assert chat.session.settings.sampling.top_k == 3

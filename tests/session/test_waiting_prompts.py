@@ -15,7 +15,8 @@ from app.session.snapshot import Phase
 from app.worker.events import Failed, JobEnded, Loaded
 from app.worker.measuring import MeasureJob
 from tests.conversations.stores import kill
-from tests.session.scripted import BROKEN, PAIR, ScriptedSession, no_loader
+from tests.fake_engine import MEASURING, no_loader
+from tests.session.scripted import BROKEN, PAIR, ScriptedSession
 
 
 def asked(chat: ScriptedSession) -> list[str]:
@@ -248,19 +249,19 @@ def test_a_title_made_from_the_prompt_follows_its_branch(chat: ScriptedSession) 
 def test_the_pair_is_measured_while_nothing_is_asked(tmp_path: Path) -> None:
     chat = ScriptedSession(tmp_path / "conversations.db", flags={"draft.mode": "auto"}, loaded=False)
     chat.session.handle(Loaded(replace(PAIR, draft=PAIR.target)))
-    assert chat.engine.jobs == [MeasureJob(AutoDraft())]
+    assert chat.engine.measurements == [MeasureJob(AutoDraft())]
     assert chat.session.expects_events
     # Another program's request interrupts it.
-    chat.session.handle(JobEnded(1001, result=False))
-    assert len(chat.engine.jobs) == 2
-    chat.session.handle(JobEnded(1002, result=True))
+    chat.session.handle(JobEnded(MEASURING, result=False))
+    assert len(chat.engine.measurements) == 2
+    chat.session.handle(JobEnded(MEASURING, result=True))
     assert not chat.session.expects_events
     chat.session.send("a")
     chat.finishes("1")
-    assert len(chat.engine.jobs) == 3
+    assert len(chat.engine.measurements) == 3
     chat.session.close()
 
 
 def test_without_automatic_drafting_nothing_is_measured(chat: ScriptedSession) -> None:
     chat.exchange("a", "1")
-    assert not chat.engine.jobs
+    assert not chat.engine.measurements

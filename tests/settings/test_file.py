@@ -210,7 +210,7 @@ def test_a_link_stays_one_and_its_mode_too(file: SettingsFile, tmp_path: Path) -
 
 
 @given(TABLE)
-def test_whatever_stands_in_a_file_is_sentences(table: dict[str, object]) -> None:
+def test_any_content_of_a_file_gives_sentences(table: dict[str, object]) -> None:
     presets, in_presets = check_presets(table.pop("presets", {}))
     keys, in_keys = check_keys(table.pop("keys", {}))
     values, problems = check(table)

@@ -148,7 +148,7 @@ def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None
     assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
 
 
-# What the model file recommends
+# Recommendations of the model file
 
 FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2}
 

@@ -17,7 +17,8 @@ from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.worker.events import Loaded
-from tests.session.scripted import PAIR, ScriptedEngine
+from tests.fake_engine import FakeEngine
+from tests.session.scripted import PAIR
 from tests.settings.in_memory import in_memory
 
 OWN = Message(Role.SYSTEM, "Own.")
@@ -29,7 +30,7 @@ def ask(live: LiveSettings, *before: Message) -> Message:
         number, parent = store.create(live.document), None
         for message in before:
             parent = store.add(number, message.role, message.content, parent=parent).id
-        session = Session(ScriptedEngine(), "A pair", live, lambda: store)
+        session = Session(FakeEngine(), "A pair", live, lambda: store)
         session.library.open_store()
         session.open_conversation(number)
         session.handle(Loaded(PAIR))
@@ -54,7 +55,7 @@ def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_fla
     assert first(flagged).content == "Flag."
 
 
-def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:
+def test_automatic_drafting_is_compared_with_its_settings_in_every_mode() -> None:
     lookup = AutoDraft(model=False, min_match=5)
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})

@@ -27,10 +27,11 @@ from app.settings.live import Scope
 from app.worker.events import Finished, Loaded, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.fake_engine import FakeEngine
 from tests.fakes import FakeModel, script
 from tests.llama.gguf_files import F64, I32, I64, U64, Array, Typed, header, tiny
 from tests.pairs import FakePair
-from tests.session.scripted import PAIR, ScriptedEngine
+from tests.session.scripted import PAIR
 from tests.settings.in_memory import in_memory
 
 TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
@@ -65,7 +66,7 @@ def test_mistrals_take_it_as_a_part_of_the_message() -> None:
         (Thinking(enabled=False), "False,False,disabled,0,-,-"),
         (Thinking(effort="low"), "-,-,-,-,low,low"),
         (Thinking(enabled=True, effort="high"), "True,True,enabled,-,high,high"),
-        # No one thinks hard who does not think.
+        # An effort has no effect without reasoning.
         (Thinking(enabled=False, effort="high"), "False,False,disabled,0,-,-"),
     ],
 )
@@ -74,7 +75,7 @@ def test_templates_are_asked_under_every_name_that_they_have(asked: Thinking, sa
     assert render(",".join(f"{{{{ {name} if {name} is defined else '-' }}}}" for name in names), asked) == said
 
 
-# From the settings to the models
+# Settings and models
 
 
 def test_the_settings_say_whether_to_think_and_how_hard() -> None:
@@ -84,7 +85,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.reasoning_effort", "medium")
     assert thinking(live.resolved()) == Thinking(enabled=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
-    session = Session(ScriptedEngine(), "A pair", live)
+    session = Session(FakeEngine(), "A pair", live)
     session.handle(Loaded(PAIR))
     assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
 
@@ -146,7 +147,7 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
             Thinking(effort="low"),
             ["This model has no reasoning effort: --reaso"],
         ),
-        # As DeepSeek V4, which uses it only with thinking on.
+        # DeepSeek V4 uses it only with reasoning on.
         (
             ThinkingSupport(effort=False),
             Thinking(effort="low"),
@@ -250,7 +251,7 @@ def test_an_invalid_value_costs_only_itself(key: str, value: Any) -> None:
     assert found == {f"sampling.{name}": value for name, value in kept.items()}
 
 
-# Whatever may stand there
+# Arbitrary values
 
 RAW = st.one_of(
     st.none(),

@@ -182,7 +182,7 @@ def test_a_name_is_found_by_all_its_spellings() -> None:
     assert nearest("zzz") == ""
 
 
-# Who has the say
+# Precedence
 
 
 def test_the_order_of_precedence() -> None:

@@ -14,8 +14,7 @@ from textual.pilot import Pilot
 
 from app.ui.terminal import copying
 from app.ui.transcript import window
-from tests.ui.conversations_driver import NOW
-from tests.ui.driver import Driver
+from tests.ui.driver import NOW, Driver
 from tests.ui.pictures import SnapCompare
 
 SVGImageExtension.file_extension = "svg"

@@ -1,25 +1,60 @@
-"""Drive a running program: read the screen and wait for it."""
+"""Drive a running program as its user does: keys in, screen text out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
+from textual import events
 from textual.pilot import Pilot
 
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import State
+from app.core.errors import AppError, ContextOverflowError
+from app.engine.types import FinishReason
+from app.session.library import StoreOpener
+from app.session.snapshot import Phase
+from app.settings.layers import Layer
+from app.settings.live import LiveSettings
+from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
+from app.ui.screens.chat import ChatScreen
+from app.ui.sidebar.status_line import StatusLine
+from app.ui.transcript.message import AnswerMessage
+from tests.fake_engine import FIXED, FakeEngine
+from tests.ui.fakes import fake_app
+
+WIDE = (150, 30)
+"""A window with room for everything beside the conversation."""
+NOW = 1_700_000_000.0
+"""The time at which pictures are taken; see `even_clock`."""
 _PAUSES = 200
-_LOOKS = 3
-"""So many equal looks in a row, with all messages handled in between, are a screen that stands still."""
+_EQUAL_FRAMES = 3
+"""After this many equal frames, with all messages handled in between, the screen stands still."""
+FULL = ContextOverflowError(
+    "With this prompt the conversation has 272 tokens and the context holds 256.",
+    "Start a new conversation, or ask for a longer context (--ctx).",
+)
+BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
+REFUSAL = ["Answer", f"┃ {FULL.message}"]
+"""The rows below a prompt that was refused with FULL, before the ways out."""
+WAYS_OUT = [
+    "┃ Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e), or set",
+    "┃ a longer context (f4, ctx).",
+]
 
 
 class Driver:
-    """What every driver of a screen can do."""
+    """Read any screen and wait for it."""
 
     def __init__(self, pilot: Pilot[None]) -> None:
         self.pilot = pilot
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until something is so; fails after a bounded number of looks."""
+        """Wait for a condition; fail after a bounded number of pauses."""
         for _ in range(_PAUSES):
             await self.pilot.pause(0.01)
             if condition():
@@ -46,14 +81,14 @@ class Driver:
             screen = self.pilot.app.screen
             now = screen, screen._compositor.render_strips(screen.size)
             equal = equal + 1 if now == shown else 0
-            if equal == _LOOKS:
+            if equal == _EQUAL_FRAMES:
                 return
             shown = now
         raise AssertionError(f"never stood still; the screen shows:\n{self.text}")
 
     @property
     def rows(self) -> list[str]:
-        """Return the text of the terminal, row by row."""
+        """The text of the terminal, row by row."""
         width, height = self.pilot.app.size
         screen = self.pilot.app.screen
         strips = screen._compositor.render_strips(screen.size)
@@ -63,3 +98,219 @@ class Driver:
     @property
     def text(self) -> str:
         return "\n".join(self.rows)
+
+    async def press(self, *keys: str, shows: str | None = None) -> None:
+        """Press keys, and wait for a text if one is given."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+        if shows is not None:
+            await self.shows(shows)
+
+
+class Chat(Driver):
+    """A running chat over a fake engine."""
+
+    def __init__(self, pilot: Pilot[None], screen: ChatScreen, engine: FakeEngine) -> None:
+        super().__init__(pilot)
+        self.screen = screen
+        self.engine = engine
+
+    async def type(self, text: str) -> None:
+        """Type quickly, as a paste into the terminal would."""
+        before = self.prompt
+        for character in text:
+            self.pilot.app.post_message(events.Key("space" if character == " " else character, character))
+        await self.until(lambda: self.prompt == before + text)
+
+    async def send(self, text: str) -> None:
+        """Type a prompt, press Enter, and wait until the engine was asked."""
+        asked = len(self.engine.requests)
+        await self.type(text)
+        await self.pilot.press("enter")
+        await self.until(lambda: len(self.engine.requests) > asked)
+
+    async def enter(self, line: str, shown: str) -> None:
+        """Type a line, press Enter, and wait for what it shows."""
+        await self.type(line)
+        await self.press("enter", shows=shown)
+
+    async def next_request(self, *keys: str) -> None:
+        """Press keys that ask the engine for something."""
+        count = len(self.engine.requests)
+        await self.press(*keys)
+        await self.until(lambda: len(self.engine.requests) > count)
+
+    async def answer(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+        """Let the engine write the rest of an answer and end it."""
+        self.engine.goes_on(text, reason)
+        await self.ready()
+        await self.pilot.pause()
+
+    async def refuse(self, error: AppError = FULL) -> None:
+        """Let the running answer fail."""
+        self.engine.fails(error)
+        await self.ready()
+
+    async def exchange(self, prompt: str, answer: str, reason: FinishReason = FinishReason.STOP) -> None:
+        await self.send(prompt)
+        await self.answer(answer, reason)
+
+    async def click(self, word: str) -> None:
+        """Click on a word wherever it first stands on the screen."""
+        y = next(y for y, line in enumerate(self.rows) if re.search(rf"\b{word}\b", line))
+        await self.pilot.click(offset=(self.rows[y].index(word), y))
+
+    async def look_away(self) -> None:
+        """Bring another window in front of the terminal."""
+        self.pilot.app.post_message(events.AppBlur())
+        await self.until(lambda: not self.pilot.app.app_focus)
+        await self.pilot.pause()
+
+    async def come_back(self) -> None:
+        """Bring the terminal to the front again."""
+        self.pilot.app.post_message(events.AppFocus())
+        await self.until(lambda: self.pilot.app.app_focus)
+        await self.pilot.pause()
+
+    async def load(self) -> None:
+        self.engine.loaded()
+        await self.ready()
+
+    async def ready(self) -> None:
+        """Wait for the end of the load or of the running answer."""
+        await self.until(lambda: self.screen.session.phase is Phase.READY)
+
+    async def list_conversations(self) -> ConversationsScreen:
+        await self.press("ctrl+o")
+        if self.screen.sidebar.has_focus_within:
+            await self.pilot.press("ctrl+o")
+        await self.until(lambda: isinstance(self.pilot.app.screen, ConversationsScreen))
+        await self.pilot.pause()
+        screen = self.pilot.app.screen
+        assert isinstance(screen, ConversationsScreen)
+        return screen
+
+    async def in_front(self) -> None:
+        """Wait until the chat is the screen in front."""
+        await self.until(lambda: isinstance(self.pilot.app.screen, ChatScreen))
+
+    async def picker(self) -> ConversationPicker:
+        """Return the list of conversations beside the chat, once it is there."""
+        await self.until(lambda: self.screen.sidebar.query(ConversationPicker))
+        await self.pilot.pause()
+        return self.screen.sidebar.query_one(ConversationPicker)
+
+    @property
+    def prompt(self) -> str:
+        return self.screen.prompt.text
+
+    @property
+    def answers(self) -> list[AnswerMessage]:
+        return [answer for answer in self.screen.query(AnswerMessage) if answer.display]
+
+    @property
+    def status(self) -> str:
+        line = self.screen.query_one(StatusLine)
+        return line.lines(*line.size)[0].plain
+
+    @property
+    def said(self) -> list[str]:
+        """The rows of the conversation, without panes and empty rows."""
+        left, top, width, height = self.screen.messages.region
+        rows = [row[left : left + width - 1].strip() for row in self.rows[top : top + height]]
+        return [row for row in rows if row]
+
+    @property
+    def n_messages(self) -> int:
+        """Number of messages in the open conversation, mounted or not."""
+        return sum(item.node is not None for item in self.screen.messages.items)
+
+    @property
+    def asked(self) -> list[str]:
+        """The messages of the last request."""
+        return [message.content for message in self.engine.requests[-1].messages]
+
+    @property
+    def chosen(self) -> str:
+        """The text of the chosen message, or ""."""
+        message_view = self.screen.messages.chosen
+        return message_view.text if message_view is not None else ""
+
+    def has_chosen(self, text: str) -> bool:
+        return self.chosen == text
+
+
+@asynccontextmanager
+async def open_chat(
+    flags: Layer = FIXED,
+    *,
+    loaded: bool = True,
+    size: tuple[int, int] = (80, 24),
+    closes: bool = True,
+    store: StoreOpener | None = None,
+    live: LiveSettings | None = None,
+    continues: bool = False,
+) -> AsyncIterator[Chat]:
+    """Run the chat over a fake engine."""
+    app, engine = fake_app(flags, closes=closes, store=store, live=live, continues=continues)
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ChatScreen)
+        chat = Chat(pilot, screen, engine)
+        await chat.until(lambda: engine.loads)
+        if loaded:
+            await chat.load()
+        yield chat
+
+
+# Conversations on disk
+
+
+@asynccontextmanager
+async def kept_chat(
+    file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40), continues: bool = False
+) -> AsyncIterator[Chat]:
+    """Open a chat with a store; optionally open its first conversation."""
+    async with open_chat(store=lambda: Store(file), size=size, loaded=loaded, continues=continues) as chat:
+        if again:
+            await chat.screen.open_conversation(1)
+        yield chat
+
+
+async def is_shown_again(file: Path, before: list[str]) -> None:
+    """Check that another start shows the same rows."""
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: chat.said == before)
+
+
+def fill(file: Path, *titles: str) -> None:
+    """Store a conversation of one exchange for each title."""
+    store = Store(file)
+    for title in titles:
+        number = store.create()
+        asked = store.add(number, Role.USER, title, parent=None)
+        store.add(number, Role.ASSISTANT, f"The answer about {title} is long.", parent=asked.id)
+    store.close()
+
+
+def texts(file: Path, conversation: int = 1) -> list[str]:
+    """Return the texts of the stored active branch."""
+    store = Store(file)
+    path = store.load(conversation).tree.path
+    store.close()
+    return [node.text for node in path]
+
+
+def everything(file: Path) -> list[tuple[str, State]]:
+    """Return text and state of all messages of the first conversation."""
+    store = Store(file)
+    nodes = store.load(1).tree.nodes.values()
+    store.close()
+    return [(node.text, node.state) for node in nodes]
+
+
+def title_of(picker: ConversationPicker) -> str:
+    """Return the title of the chosen conversation, or ""."""
+    row = picker.conversations.row
+    return row.summary.title if row is not None else ""

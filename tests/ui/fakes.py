@@ -1,150 +1,18 @@
-"""A scripted engine without models."""
+"""The application over a fake engine."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
-from app.core.errors import AppError
-from app.engine.sources import Source
-from app.engine.stats import GenerationStats
-from app.engine.text.segments import Segment
-from app.engine.types import DraftingStatus, DraftParams, FinishReason
-from app.models.pair_info import ModelInfo, PairInfo
 from app.session.library import StoreOpener
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
-from app.worker.engine_worker import Job, Loader, Progress
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
-from app.worker.measuring import MeasureJob
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.events import Event
+from tests.fake_engine import FIXED, FakeEngine, no_loader
 from tests.settings.in_memory import in_memory
-
-FIXED: Layer = {"draft.mode": "fixed"}
-TARGET = ModelInfo(
-    "Qwen2.5-Coder-32B-Instruct", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K_M", 19_900_000_000, 152064, 32768
-)
-DRAFT = ModelInfo(
-    "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768
-)
-PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
-STATS = GenerationStats(
-    prompt_n=1700,
-    predicted_n=448,
-    draft_n=500,
-    draft_n_accepted=390,
-    draft_n_model=500,
-    verify_steps=76,
-    predicted_ns=4_189_300_000,
-)
-"""106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
-
-
-MEASURING = 5000
-"""The number of the job that measures the pair; nothing else has it."""
-
-
-class FakeEngine:
-    """Satisfies `app.session.answering.Engine`. `load` and `answer` only take note; the test sends the events."""
-
-    def __init__(self, emit: Callable[[Event], None], *, closes: bool = True) -> None:
-        self.emit = emit
-        self.loads = 0
-        self.requests: list[AnswerRequest] = []
-        self.jobs: list[Job] = []
-        self.cancelled = 0
-        self.inspected = False
-        self.drafts = True
-        self._closes = closes
-        self._text = self._thoughts = ""
-
-    def load(self, loader: Loader) -> None:
-        self.loads += 1
-
-    def answer(self, request: AnswerRequest) -> int:
-        self.requests.append(request)
-        self._text = request.prefill.text if request.prefill is not None else ""
-        self._thoughts = request.prefill.reasoning if request.prefill is not None else ""
-        return len(self.requests)
-
-    def run(self, job: Job) -> int:
-        if isinstance(job, MeasureJob):
-            return MEASURING
-        self.jobs.append(job)
-        return self.job_number
-
-    def cancel(self, number: int | None = None) -> None:
-        self.cancelled += 1
-
-    def inspect(self, on: bool) -> None:
-        self.inspected = on
-
-    def draft(self, on: bool) -> None:
-        self.drafts = on
-
-    def close(self, timeout: float | None = None) -> bool:
-        return self._closes
-
-    @property
-    def job_number(self) -> int:
-        """The number of the last job; no answer has it."""
-        return 1000 + len(self.jobs)
-
-    # What a test makes it say
-
-    def load_progress(self, what: str, share: float) -> None:
-        self.emit(LoadProgress(what, share))
-
-    def loaded(self, pair: PairInfo = PAIR) -> None:
-        self.emit(Loaded(pair))
-
-    def reads(self, done: int, total: int, left_s: float | None = 8.0, *, drafting: bool = False) -> None:
-        self.emit(PromptProgress(len(self.requests), drafting, done, total, left_s))
-
-    def says(
-        self,
-        text: str,
-        *,
-        thinking: bool = False,
-        stats: GenerationStats = STATS,
-        drafting: DraftingStatus | None = None,
-        request: int | None = None,
-    ) -> None:
-        if thinking:
-            self._thoughts += text
-        else:
-            self._text += text
-        segments = (Segment(text, Source.MODEL, reasoning=thinking),)
-        self.emit(Step(request or len(self.requests), segments, stats, drafting))
-
-    def finishes(
-        self,
-        reason: FinishReason = FinishReason.STOP,
-        stats: GenerationStats = STATS,
-        request: int | None = None,
-        repeats: int = 0,
-    ) -> None:
-        plan = AnswerPlan("fixed", "model", DraftParams(), None)
-        number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, self._thoughts, stats, plan, repeats=repeats))
-
-    def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
-        """Emit the rest of an answer and end it."""
-        if text:
-            self.says(text)
-        self.finishes(reason)
-
-    def fails(self, error: AppError) -> None:
-        self.emit(Failed(len(self.requests), error))
-
-    def fails_to_load(self, error: AppError) -> None:
-        self.emit(Failed(None, error))
-
-
-def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
-    raise AssertionError("the fake engine loads nothing")
+from tests.ui.models.fake_pairs import FakePairs
 
 
 def tuning_of(live: LiveSettings | None = None) -> Tuning:
@@ -159,16 +27,19 @@ def fake_app(
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
     continues: bool = False,
+    tuning: Tuning | None = None,
+    pairs: FakePairs | None = None,
+    title: str = "A pair",
+    first_run: bool = False,
 ) -> tuple[TandemApp, FakeEngine]:
-    """The real application over a fake engine, with `live` settings or those of the flags."""
-    from tests.ui.models.fake_pairs import FakePairs
-
+    """Return the real application over a fake engine, with `live` settings or those of the flags."""
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    tuning = tuning_of(live or in_memory({"answer.titles": False, **flags}))
-    app = TandemApp(factory, no_loader, "A pair", tuning, FakePairs(), store=store, continues=continues)
+    tuning = tuning or tuning_of(live or in_memory({"answer.titles": False, **flags}))
+    pairs = pairs or FakePairs()
+    app = TandemApp(factory, no_loader, title, tuning, pairs, first_run, store=store, continues=continues)
     return app, engines[0]

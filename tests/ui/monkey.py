@@ -20,7 +20,7 @@ from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.types import DraftParams, FinishReason
+from app.engine.types import FinishReason
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
@@ -29,13 +29,14 @@ from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
 from app.worker.request import AnswerRequest
-from tests.ui.fakes import PAIR, STATS, no_loader, tuning_of
+from tests.fake_engine import PAIR, PLAN, STATS, FakeEngine, no_loader
+from tests.ui.fakes import tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 
 Move = tuple[str, object]
-"""What happens, and with what: a key, a text, a size, a place of the mouse, or an event of the engine."""
+"""An action and its value: a key, a text, a size, a place of the mouse, or an event of the engine."""
 
 _TEXTS = (
     "hello",
@@ -99,13 +100,12 @@ class _Asked:
     text: list[str] = field(default_factory=list)
 
 
-class MonkeyEngine:
-    """Satisfies `app.session.answering.Engine`; does what it is asked for in order, when a session lets it."""
+class MonkeyEngine(FakeEngine):
+    """Execute the commands in order, each when a session lets it go on."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
-        self.emit = emit
+        super().__init__(emit)
         self.waiting: deque[_Asked] = deque()
-        self.answers = 0
         self._number = 0
         self._has_pair = False
 
@@ -113,7 +113,7 @@ class MonkeyEngine:
         self.waiting.append(_Asked(None))
 
     def answer(self, request: AnswerRequest) -> int:
-        self.answers += 1
+        self.requests.append(request)
         return self._ask(_Asked(0, text=[request.prefill.text] if request.prefill is not None else []))
 
     def run(self, job: Job) -> int:
@@ -122,13 +122,6 @@ class MonkeyEngine:
     def cancel(self, number: int | None = None) -> None:
         for asked in self.waiting:
             asked.stopped = True
-
-    def inspect(self, on: bool) -> None: ...
-
-    def draft(self, on: bool) -> None: ...
-
-    def close(self, timeout: float | None = None) -> bool:
-        return True
 
     def _ask(self, asked: _Asked) -> int:
         self._number += 1
@@ -167,12 +160,11 @@ class MonkeyEngine:
         else:
             reason = FinishReason.LENGTH if what == "cut" else FinishReason.STOP
             reason = FinishReason.CANCELLED if now.stopped else reason
-            plan = AnswerPlan("fixed", "model", DraftParams(), None)
-            self.emit(Finished(number, reason, "".join(now.text), "", STATS, plan))
+            self.emit(Finished(number, reason, "".join(now.text), "", STATS, PLAN))
 
 
 class Monkey:
-    """One run of the program."""
+    """A run of the program."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "conversations.db"
@@ -201,7 +193,7 @@ class Monkey:
                 if what == "wait":
                     await self.rest()
                 kinds = [type(screen) for screen in self.app.screen_stack]
-                assert len(kinds) == len(set(kinds)), f"a screen stands twice: {kinds}"
+                assert len(kinds) == len(set(kinds)), f"a screen is open twice: {kinds}"
             await self._come_back()
             await self._ask("probe", "the probe is answered")
             self._type("unsent")
@@ -249,11 +241,11 @@ class Monkey:
     async def _ask(self, prompt: str, answer: str) -> None:
         self.chat.prompt.action_dismiss()
         self.chat.prompt.clear()
-        asked = self.engine.answers
+        asked = len(self.engine.requests)
         self._type(prompt)
         self._do("key", "enter")
         await self.rest()
-        assert self.engine.answers == asked + 1, f"the prompt was not sent: {self.chat.prompt.text!r}"
+        assert len(self.engine.requests) == asked + 1, f"the prompt was not sent: {self.chat.prompt.text!r}"
         self.engine.go_on("say", answer)
         self.engine.go_on("end")
         await self._until_ready()

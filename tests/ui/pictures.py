@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from textual.app import App
 from textual.pilot import Pilot
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
-from tests.ui.chat_driver import Chat
+from tests.ui.driver import Chat
+from tests.ui.fakes import fake_app
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 THEMES = ["tandem-dark", "tandem-light"]
@@ -52,6 +53,29 @@ class SnapCompare(Protocol):
         terminal_size: tuple[int, int],
         run_before: Callable[[Pilot[None]], Awaitable[None]],
     ) -> bool: ...
+
+
+def chat_picture(
+    compare: SnapCompare,
+    scene: Callable[[Chat], Awaitable[object]],
+    size: tuple[int, int],
+    theme: str = THEMES[0],
+    *,
+    loaded: bool = True,
+    **how: Any,
+) -> bool:
+    """Compare the picture of a chat after a scene; `how` are the arguments of `fake_app`."""
+    app, engine = fake_app(**how)
+    app.theme = theme
+
+    async def run_before(pilot: Pilot[None]) -> None:
+        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
+        await chat.until(lambda: engine.loads)
+        if loaded:
+            await chat.load()
+        await scene(chat)
+
+    return compare(app, terminal_size=size, run_before=run_before)
 
 
 async def goes_faster(

@@ -16,7 +16,7 @@ from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
 from app.ui.reading.code_blocks import code_blocks
 from tests.settings.in_memory import in_memory
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,7 @@ async def test_the_list_opens_filters_and_closes() -> None:
 
 async def test_a_wrong_command_is_given_back() -> None:
     async with open_chat() as chat:
-        await chat.pilot.press(*"/nwe", "enter")
-        await chat.shows("There is no command /nwe; /help lists them.")
+        await chat.enter("/nwe", "There is no command /nwe; /help lists them.")
         assert chat.prompt == "/nwe"
         assert chat.engine.requests == []
 
@@ -151,8 +150,7 @@ async def test_stop_works_while_an_answer_is_written() -> None:
 
 async def test_help_lists_every_command() -> None:
     async with open_chat(size=(100, 140)) as chat:
-        await chat.pilot.press(*"/help", "enter")
-        await chat.shows("/quit")
+        await chat.enter("/help", "/quit")
         for command in COMMANDS.all:
             assert command.usage in chat.text
 
@@ -187,17 +185,13 @@ async def test_a_line_that_no_command_matches_says_where_all_are_listed() -> Non
 async def test_title_and_system_stay_with_the_conversation() -> None:
     store = Store()
     async with open_chat(store=lambda: store, live=in_memory()) as chat:
-        await chat.type("/rename Trip")
-        await chat.pilot.press("enter")
-        await chat.shows("send a prompt first")
+        await chat.enter("/rename Trip", "send a prompt first")
         await chat.pilot.press("ctrl+u")
         await chat.type("/system Be brief.")
         await chat.pilot.press("enter")
         await chat.exchange("hello", "hi")
         assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be brief.")
-        await chat.type("/rename Trip")
-        await chat.pilot.press("enter")
-        await chat.shows('Renamed to "Trip"')
+        await chat.enter("/rename Trip", 'Renamed to "Trip"')
         number = chat.screen.library.conversation
         assert number is not None
         assert store.load(number).settings == {"answer": {"system": "Be brief."}}
@@ -215,9 +209,7 @@ async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
     async with open_chat(live=in_memory()) as chat:
 
         async def told(command: str, sentence: str) -> None:
-            await chat.type(command)
-            await chat.pilot.press("enter")
-            await chat.shows(sentence)
+            await chat.enter(command, sentence)
 
         await told("/system", "System prompt: enter sets it here.")
         await told("Be brief.", "from the next prompt on.")
@@ -232,32 +224,22 @@ async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
 async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_chat(store=Store) as chat:
-        await chat.type("/export it")
-        await chat.pilot.press("enter")
-        await chat.shows("nothing to export")
+        await chat.enter("/export it", "nothing to export")
         await chat.pilot.press("ctrl+u")
         await chat.exchange("hello", "good day")
         for name in ("it", "it.json", "it.txt", "Talk v1.2"):
-            await chat.type(f"/export {name}")
-            await chat.pilot.press("enter")
-            await chat.shows("Exported as")
+            await chat.enter(f"/export {name}", "Exported as")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
-        chat.engine.says("good evening")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("good evening")
         for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
-            await chat.type(f"/export {name}")
-            await chat.pilot.press("enter")
-            await chat.shows(f"Exported as {name}. {told}".rstrip())
+            await chat.enter(f"/export {name}", f"Exported as {name}. {told}".rstrip())
             assert ("left out" in chat.text) == bool(told)
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
         assert "good day" in (tmp_path / "it.txt").read_text()
         assert "good day" in (tmp_path / "Talk v1.2.md").read_text()
-        await chat.type("/export it.md")
-        await chat.pilot.press("enter")
-        await chat.shows("exists already")
+        await chat.enter("/export it.md", "exists already")
         for file in ("hello.md", "hello-2.md"):
             await chat.pilot.press("ctrl+u")
             await chat.type("/export")
@@ -276,8 +258,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("app.ui.chat.conversation_commands.copy_text", copy)
     async with open_chat() as chat:
-        await chat.pilot.press("f8")
-        await chat.shows("no answer to copy")
+        await chat.press("f8", shows="no answer to copy")
         text = "First:\n```py\na\n```\nthen:\n```\nb\n```\nDone."
         await chat.exchange("code", text)
         await chat.pilot.press("f8")

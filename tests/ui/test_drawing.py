@@ -14,8 +14,8 @@ import pytest
 from app.ui.app import _collect_young_objects_only
 from app.ui.chat import renderer
 from app.ui.sidebar.readouts import Readouts
-from tests.ui.chat_driver import open_chat
-from tests.ui.fakes import STATS
+from tests.fake_engine import STATS
+from tests.ui.driver import open_chat
 
 
 def test_numbers_are_redrawn_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,9 +94,7 @@ async def test_an_answer_ends_with_a_full_collection(monkeypatch: pytest.MonkeyP
         await chat.send("go")
         gc.callbacks.append(record)
         try:
-            chat.engine.says("an answer")
-            chat.engine.finishes()
-            await chat.ready()
+            await chat.answer("an answer")
             await chat.until(lambda: 2 in collected)
         finally:
             gc.callbacks.remove(record)

@@ -14,7 +14,7 @@ from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
 from app.ui.terminal.frame import Frame
 from app.ui.text import MARK
-from tests.ui.chat_driver import open_chat, said
+from tests.ui.driver import open_chat
 from tests.ui.transcript.test_text_views import ROUND, says
 
 _WHO = "The draft model proposes"
@@ -28,11 +28,8 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
         await chat.shows("f6   choose a pair")
         await chat.send("one")
         await chat.until(lambda: _WHO not in chat.text)
-        chat.engine.says("first")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.pilot.press("ctrl+n")
-        await chat.shows(_WHO)
+        await chat.answer("first")
+        await chat.press("ctrl+n", shows=_WHO)
 
 
 async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> None:
@@ -52,7 +49,7 @@ async def test_a_small_window_shows_the_beginning_of_the_welcome_text(size: tupl
     async with open_chat(size=(40, 30)) as chat:
         await chat.shows(_WHO)
         await chat.pilot.resize_terminal(*size)
-        await chat.until(lambda: said(chat)[0].startswith(_WHO) and said(chat)[-1].startswith(last))
+        await chat.until(lambda: chat.said[0].startswith(_WHO) and chat.said[-1].startswith(last))
 
 
 async def test_the_welcome_text_names_the_users_own_keys() -> None:
@@ -66,14 +63,12 @@ async def test_the_welcome_text_names_the_users_own_keys() -> None:
 
 async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
     async with open_chat() as chat:
-        await chat.pilot.press("ctrl+p")
-        await chat.shows("Start a new conversation")
+        await chat.press("ctrl+p", shows="Start a new conversation")
         assert "Maximize" not in chat.text
         assert "\N{RIGHT-POINTING MAGNIFYING GLASS}" not in chat.text
         await chat.pilot.press(*"token")
         await chat.until(lambda: "Start a new conversation" not in chat.text)
-        await chat.pilot.press("enter")
-        await chat.shows("The verify steps of the next answer appear here")
+        await chat.press("enter", shows="The verify steps of the next answer appear here")
 
 
 @pytest.mark.parametrize("theme", ["textual-light"])

@@ -21,9 +21,8 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.rows_view import RowsView
-from tests.ui.chat_driver import WIDE, open_chat
-from tests.ui.conversations_driver import filled
-from tests.ui.fakes import PAIR, STATS, TARGET
+from tests.fake_engine import PAIR, STATS, TARGET
+from tests.ui.driver import WIDE, open_chat
 
 # The readouts
 
@@ -46,38 +45,22 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
     async with open_chat(size=WIDE) as chat:
         await chat.shows("f5 more")
         assert "19.9 GB" not in chat.text
-        await chat.pilot.press("f5")
-        await chat.shows("target        19.9 GB Q4_K_M")
+        await chat.press("f5", shows="target        19.9 GB Q4_K_M")
         await chat.pilot.press("f5")
         await chat.until(lambda: "this answer" not in chat.text)
         await chat.until(lambda: chat.status.startswith("ready ") and "drafting fixed" in chat.status)
         await chat.pilot.resize_terminal(160, 30)
         await chat.pilot.pause()
         assert "this answer" not in chat.text
-        await chat.pilot.press("f5")
-        await chat.shows("f5 more")
+        await chat.press("f5", shows="f5 more")
 
 
 async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_shows_why_not() -> None:
     async with open_chat(size=(80, 24)) as chat:
-        await chat.pilot.press("f5")
-        await chat.shows("f5 more")
+        await chat.press("f5", shows="f5 more")
         await chat.pilot.resize_terminal(60, 20)
         await chat.until(lambda: "f5 more" not in chat.text)
-        await chat.pilot.press("f5")
-        await chat.shows("The numbers need a window of 76 columns.")
-
-
-async def test_a_resize_while_the_answer_comes_loses_nothing() -> None:
-    async with open_chat(size=WIDE) as chat:
-        await chat.send("go")
-        for n, size in enumerate([(80, 24), (200, 60), (50, 16), (120, 40)]):
-            chat.engine.says(f"\n\nline {n} of an answer that goes on.")
-            await chat.pilot.resize_terminal(*size)
-            await chat.shows(f"line {n} of an answer")
-        assert "line 0 of an answer" in chat.text
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.press("f5", shows="The numbers need a window of 76 columns.")
 
 
 async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
@@ -110,8 +93,7 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await chat.shows("448 tokens, 107 tok/s, draft model, 78% accepted, 5.9 tokens per step")
         await chat.pilot.press("escape")
         await chat.until(lambda: "448 tokens" not in chat.text)
-        await chat.pilot.press("ctrl+up")
-        await chat.shows("448 tokens")
+        await chat.press("ctrl+up", shows="448 tokens")
         await chat.pilot.press("up")
         await chat.until(lambda: "448 tokens" not in chat.text)
 
@@ -120,7 +102,7 @@ async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: 
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("a question", "first")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.click("a question")
         await chat.shows("last answer")
         assert "107 tok/s" in chat.text
@@ -220,7 +202,7 @@ async def test_a_draft_with_the_name_of_its_target_is_named_only_with_both_quant
             (DeviceMemory("CUDA0", 21_300_000_000, "NVIDIA GeForce RTX 4090", 24 << 30), MAIN),
             "CPU · RTX 4090 · 19.8 / 24 GB",
         ),
-        # Of several cards none stands for the others.
+        # The header names no GPU if there are several.
         ((DeviceMemory("CUDA0", 9 << 30, "A", 1), DeviceMemory("CUDA1", 1, "B", 1)), "CPU · memory 9 GB"),
         ((), "CPU · 20.4 GB"),
     ],
@@ -289,8 +271,7 @@ async def test_a_prompt_keeps_its_tabs(long: str) -> None:
         chat.screen.prompt.insert(f"if x:\n\ty = 1{long}")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
-        await chat.pilot.press("ctrl+home")
-        await chat.shows("        y = 1")
+        await chat.press("ctrl+home", shows="        y = 1")
         said = chat.screen.messages.message_views[0].query(RowsView).last()
         copied = said.get_selection(SELECT_ALL)
         assert copied is not None
@@ -327,14 +308,6 @@ async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
         await chat.shows("Nothing found; esc closes.")
         await chat.pilot.press("escape")
         await chat.until(lambda: "Nothing is found" not in chat.text)
-
-
-@pytest.mark.parametrize("width", [80, 60])
-async def test_help_lists_keys_and_commands_in_any_window(width: int) -> None:
-    async with open_chat(size=(width, 140)) as chat:
-        await chat.type("/help")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: any(re.search(r"@file +Include a file", row) for row in chat.rows))
 
 
 async def test_the_header_shows_what_changes_answers() -> None:

@@ -17,9 +17,8 @@ from textual.screen import Screen
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.compare.driver import Comparison, made
-from tests.ui.conversations_driver import filled, look
+from tests.ui.driver import Chat, open_chat
 from tests.ui.test_snapshots_states import MARKDOWN
 from tests.ui.transcript.test_text_views import ROUND, D, T, says
 
@@ -63,7 +62,7 @@ async def menu(chat: Chat) -> None:
 
 
 async def found(chat: Chat) -> None:
-    await look(chat)
+    await chat.list_conversations()
     await chat.pilot.press(*"word")
 
 
@@ -103,7 +102,7 @@ _SCREENS = (
     chosen_message,
     menu,
     found,
-    look,
+    Chat.list_conversations,
     settings_screen,
     pairs,
     add_pair,
@@ -133,7 +132,7 @@ async def test_every_screen_takes_any_size_while_an_answer_runs(
     random = Random(screen.__name__)
     width, height = 120, 40
     async with open_chat(size=(width, height), store=lambda: Store(tmp_path / "conversations.db")) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.exchange("One question.", MARKDOWN)
         await chat.send("Another question, with [brackets].")
         chat.engine.says("Some thoughts. " * 20, thinking=True)

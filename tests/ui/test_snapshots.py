@@ -6,29 +6,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
-from app.ui.screens.chat import ChatScreen
-from tests.ui.chat_driver import Chat
-from tests.ui.fakes import STATS, fake_app
-from tests.ui.pictures import ANSWER, PROMPT, SIZES, THEMES, SnapCompare, goes_faster
+from tests.fake_engine import STATS
+from tests.ui.driver import Chat
+from tests.ui.pictures import ANSWER, PROMPT, SIZES, THEMES, SnapCompare, chat_picture, goes_faster
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
 Scene = Callable[[Chat], Awaitable[None]]
-
-
-def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:
-    app, engine = fake_app()
-    app.theme = theme
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        assert isinstance(app.screen, ChatScreen)
-        await scene(Chat(pilot, app.screen, engine))
-
-    return compare(app, terminal_size=size, run_before=run_before)
 
 
 async def answered(chat: Chat) -> None:
@@ -44,9 +31,7 @@ async def answered(chat: Chat) -> None:
 async def loading(chat: Chat) -> None:
     chat.engine.load_progress("target", 0.45)
     await chat.shows("45%")
-    await chat.type("What is a mutex?")
-    await chat.pilot.press("enter")
-    await chat.shows("waiting for the models")
+    await chat.enter("What is a mutex?", "waiting for the models")
     await chat.type("Typing goes on")
 
 
@@ -73,9 +58,9 @@ async def failed(chat: Chat) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_answered(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
-    assert picture(snap_compare, answered, size, theme)
+    assert chat_picture(snap_compare, answered, size, theme, loaded=False)
 
 
 @pytest.mark.parametrize("scene", [loading, writing, failed])
 def test_narrow(snap_compare: SnapCompare, scene: Scene) -> None:
-    assert picture(snap_compare, scene, (80, 24), "tandem-dark")
+    assert chat_picture(snap_compare, scene, (80, 24), loaded=False)

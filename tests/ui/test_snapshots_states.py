@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from app.conversations.message import Role
 from app.conversations.store import Store
@@ -14,11 +13,10 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.ui.conversations.picker import ConversationPicker
-from tests.ui.chat_driver import Chat
-from tests.ui.conversations_driver import NOW, look
-from tests.ui.fakes import STATS, fake_app
+from tests.fake_engine import STATS
+from tests.ui.driver import NOW, Chat
 from tests.ui.models.test_fit_options import refuse
-from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, goes_faster
+from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, chat_picture, goes_faster
 from tests.ui.transcript.test_text_views import ROUND, D, N, T, says
 
 pytestmark = pytest.mark.usefixtures("even_clock")
@@ -102,33 +100,28 @@ async def tokens(chat: Chat) -> None:
     says(chat, ("    if len(items) <", D), (" 2:\n", T), details=ALL)
     says(chat, ("    pivot =", D), (" items[0", T), details=ROUND)
     await chat.shows("step 41")
-    await chat.pilot.press("left")
-    await chat.shows("step 40")
+    await chat.press("left", shows="step 40")
 
 
 async def chosen(chat: Chat) -> None:
     await chat.send("Sort a list.")
     chat.engine.goes_on("Call `sorted(items)`.")
     await chat.ready()
-    await chat.pilot.press("ctrl+up")
-    await chat.shows("e edit")
+    await chat.press("ctrl+up", shows="e edit")
 
 
 async def searching(chat: Chat) -> None:
-    await look(chat)
-    await chat.pilot.press(*"pivot")
-    await chat.shows("the pivot of the trip")
+    await chat.list_conversations()
+    await chat.press(*"pivot", shows="the pivot of the trip")
 
 
 async def renaming(chat: Chat) -> None:
-    await look(chat)
-    await chat.pilot.press("down", "ctrl+r")
-    await chat.shows("enter rename")
+    await chat.list_conversations()
+    await chat.press("down", "ctrl+r", shows="enter rename")
 
 
 async def palette(chat: Chat) -> None:
-    await chat.pilot.press("ctrl+p")
-    await chat.shows("Start a new")
+    await chat.press("ctrl+p", shows="Start a new")
 
 
 SAID = [
@@ -171,27 +164,10 @@ async def writing(chat: Chat) -> None:
 
 
 async def keys(chat: Chat) -> None:
-    await chat.pilot.press("f1")
-    await chat.shows("Start a new")
+    await chat.press("f1", shows="Start a new")
 
 
 Scene = Callable[[Chat], Awaitable[None]]
-
-
-def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:
-    """Return whether a chat with a filled store looks as accepted after a scene."""
-    app, engine = fake_app({}, store=filled)
-    app.theme = theme
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
-        await chat.until(lambda: engine.loads)
-        await chat.load()
-        sidebar = chat.screen.sidebar
-        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
-        await scene(chat)
-
-    return snap_compare(app, terminal_size=size, run_before=run_before)
 
 
 @pytest.mark.parametrize(
@@ -222,34 +198,29 @@ def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_states(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> None:
-    assert looks_the_same(snap_compare, scene, size, theme)
+    async def beside_the_list(chat: Chat) -> None:
+        sidebar = chat.screen.sidebar
+        await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
+        await scene(chat)
+
+    assert chat_picture(snap_compare, beside_the_list, size, theme, flags={}, store=filled)
 
 
 @pytest.mark.parametrize("size", [(50, 20), (80, 24)], ids=str)
 def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
-    app, engine = fake_app({})
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
-        await chat.until(lambda: engine.loads)
+    async def refused(chat: Chat) -> None:
         await refuse(chat)
         await chat.shows("click to apply")
 
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert chat_picture(snap_compare, refused, size, loaded=False, flags={})
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
 @pytest.mark.parametrize("query", ["", "pivot"], ids=["all", "found"])
 def test_conversations(snap_compare: SnapCompare, size: tuple[int, int], theme: str, query: str) -> None:
-    app, engine = fake_app(store=filled)
-    app.theme = theme
+    async def listed(chat: Chat) -> None:
+        await chat.list_conversations()
+        await chat.pilot.press("down", *query)
 
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
-        await chat.until(lambda: engine.loads)
-        await chat.load()
-        await look(chat)
-        await pilot.press("down", *query)
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert chat_picture(snap_compare, listed, size, theme, store=filled)

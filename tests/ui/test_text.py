@@ -22,7 +22,7 @@ from app.models.pair_info import ModelInfo
 from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
-from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
+from tests.fake_engine import DRAFT, PAIR, STATS, TARGET
 
 
 def model(file: str) -> ModelInfo:

@@ -9,7 +9,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from app.ui.themes import DARK, LIGHT, MIN_CONTRAST, contrast, readable, theme_colors
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 BLACK, WHITE = Color(0, 0, 0), Color(255, 255, 255)
 SOLID = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)

@@ -1,4 +1,4 @@
-"""Check the chat over an engine process that does not respond, and on a terminal that no one reads."""
+"""The chat over an engine process that does not respond, and on a terminal that is not read."""
 
 from __future__ import annotations
 

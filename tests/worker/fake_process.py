@@ -101,6 +101,6 @@ class OptionalJob(FakeJob):
 
 
 if __name__ == "__main__":
-    # A dump of a process that dies on purpose helps no one.
+    # A dump of a process that ends on purpose is useless.
     signal.signal(signal.SIGABRT, signal.SIG_DFL)
     serve()

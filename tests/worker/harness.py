@@ -16,7 +16,7 @@ from app.worker.isolated_engine import HintAfter, IsolatedEngine
 from app.worker.request import AnswerRequest
 from tests.worker.fake_process import MODULE
 
-_TIMEOUT_S = 60
+_TIMEOUT_S = 120
 _PATIENT_S = 60.0
 GREEDY = SamplingParams(temperature=0)
 
@@ -31,13 +31,13 @@ ENDLESS = question(max_tokens=None)
 
 
 def failed(event: Event) -> Failed:
-    """The event, which is a failure."""
+    """Return the event, which must be a failure."""
     assert isinstance(event, Failed)
     return event
 
 
 def finished(event: Event) -> Finished:
-    """The event, which is the end of an answer."""
+    """Return the event, which must be the end of an answer."""
     assert isinstance(event, Finished)
     return event
 
@@ -68,7 +68,7 @@ class Listener:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
     def until(self, *kinds: type[Event]) -> list[Event]:
-        """Everything up to the next event of one of these kinds."""
+        """Return the events up to the next event of these kinds."""
         seen: list[Event] = []
         while not seen or not isinstance(seen[-1], kinds):
             seen.append(self.events.get(timeout=_TIMEOUT_S))

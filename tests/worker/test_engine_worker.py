@@ -145,38 +145,6 @@ def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
 
 
 class TestCancel:
-    def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
-        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
-        harness.load(pair)
-        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
-        harness.until(Step)
-        harness.worker.cancel()
-
-        last = finished(harness.until(Finished)[-1])
-        assert last.reason is FinishReason.CANCELLED
-        assert last.text
-
-    def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
-        gate, entered = threading.Event(), threading.Event()
-
-        def slow(cancel: threading.Event, progress: Progress) -> LoadedPair:
-            entered.set()
-            assert gate.wait(30)
-            return FakePair(FakeModel(mixing(1)))
-
-        harness.worker.load(slow)
-        waiting = harness.worker.answer(QUESTION)
-        assert entered.wait(30)
-        harness.worker.cancel()
-        later = harness.worker.answer(QUESTION)
-        gate.set()
-
-        reasons: dict[int, FinishReason] = {}
-        while len(reasons) < 2:
-            last = finished(harness.until(Finished)[-1])
-            reasons[last.request] = last.reason
-        assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
-
     def test_one_waiting_answer_can_be_cancelled_alone(self, harness: Harness) -> None:
         harness.load(FakePair(FakeModel(mixing(1), n_ctx=100_000)))
         running = harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))

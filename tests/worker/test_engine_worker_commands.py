@@ -1,4 +1,4 @@
-"""Whatever the worker is asked for, and however an answer ends: each thing ends once, in order, and nothing is left."""
+"""Every command of the worker ends once, in order, however its answer ends."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Life:
         return self.pairs[-1]
 
     def finish(self) -> list[Event]:
-        """Everything that was said, when all has ended."""
+        """Return all events after the last command has ended."""
         self.gate.permits.release(10_000)
         seen: list[Event] = []
         while len(_ends(seen)) < len(self.asked):

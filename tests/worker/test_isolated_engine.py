@@ -141,7 +141,7 @@ class TestDeath:
         number = harness.engine.answer(question())
         heard = harness.until(Finished, Failed)
 
-        # No one asked for a pair.
+        # The reload is no Loaded event, because no load was requested.
         assert any(isinstance(event, PairChanged) for event in heard)
         assert not any(isinstance(event, Loaded) for event in heard)
         assert finished(heard[-1]).request == number
@@ -197,7 +197,7 @@ class TestCancel:
 
 class TestEnd:
     @pytest.mark.parametrize("waits_at", [None, "loading", 2])
-    def test_close_ends_the_process_whatever_it_does(self, harness: Harness, waits_at: int | str | None) -> None:
+    def test_close_ends_the_process_at_any_work(self, harness: Harness, waits_at: int | str | None) -> None:
         harness.engine.load(FakeLoader(n_ctx=100_000, waits_at=waits_at))
         harness.engine.answer(ENDLESS)
         harness.until(LoadProgress if waits_at == "loading" else PromptProgress)

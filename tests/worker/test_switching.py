@@ -56,7 +56,7 @@ PLAIN = finished(events(pair(), None, lambda: True)).text
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
-def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
+def test_off_from_the_beginning_drafts_nothing(drafting: Drafting) -> None:
     riders = pair()
     seen = events(riders, drafting, lambda: False)
 
@@ -81,7 +81,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     assert set(counts[2:]) == {counts[2]}
     after = [step.drafting for step in steps(seen)[3:]]
     assert {(status.source, status.reason) for status in after if status} == {("off", "you switched it off")}
-    # What was measured of the answer is still told, with the rounds since then in it.
+    # The speed of the answer is still reported and includes the later steps.
     told, last = after[-1], finished(seen).drafting
     assert told is not None
     assert last == told

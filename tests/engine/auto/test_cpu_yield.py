@@ -168,7 +168,7 @@ class FakeClocks:
         (False, 40, 100),
         # Two threads that computed for 20 of 100 each.
         (True, 40, 20),
-        # With CPU time of other threads in this process, the wall time is the limit.
+        # Other threads of this process use CPU time too, so the wall time is the limit.
         (True, 300, 100),
     ],
 )

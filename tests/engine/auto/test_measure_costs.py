@@ -328,7 +328,7 @@ def test_repeated_reading_from_disk_makes_no_size_look_free(until: int) -> None:
             super().decode(tokens, n_outputs)
             TimedModel.now += 970 if before < until else 0
 
-    # In milliseconds: a 4-bit target of 1.5B on two cores.
+    # Milliseconds of a 4-bit target of 1.5B on two cores.
     costs = {n: round(40 * (1 + 0.6 * (n - 1))) for n in range(1, 65)}
     profile, shares = measure(Thrashing(costs), TimedModel({1: 15, 64: 300}), budget_ns=4000)
 

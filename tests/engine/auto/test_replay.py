@@ -171,16 +171,6 @@ class TestImpossibleDrafting:
         for trace in traces():
             assert replay(trace, curve, make).cost == pytest.approx(baseline_cost(trace, curve))
 
-    def test_the_reason_is_shown(self) -> None:
-        curve = curves()["hopeless"]
-        strategy = AutomaticDrafting(measured(curve), [RecordedDraft(TINY, 0.0, lambda cost: None)])
-        for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
-            pass
-
-        assert strategy.status.source == "off"
-        why = "a step with 1 drafted token costs 2.3× one token here, so drafting cannot help"
-        assert strategy.status.reason == why
-
 
 class TestStatus:
     def test_the_speedup_is_an_estimate_if_every_step_has_a_draft(self) -> None:
@@ -315,28 +305,6 @@ def test_a_long_copy_does_not_change_the_drafts_of_later_text() -> None:
     after_copy = sum(r.total_ns for r in steps if r.n_past >= len(copied.prompt) + len(page))
 
     assert after_copy <= 1.1 * alone
-
-
-class TestDraftLengthLimit:
-    """Drafts of a confident model start short and grow if they are accepted."""
-
-    @staticmethod
-    def drafted(matches: int) -> list[int]:
-        n = 120
-        text = tuple(1000 + i for i in range(n))
-        trace = Trace(
-            "long", "edit", (1, 2, 3), text, tuple(min(matches, n - 1 - i) for i in range(n)), ((0.999,) * 64,) * n
-        )
-        curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
-
-        steps = replay(trace, curve, automatic(measured(curve), ngram=False)).steps
-        return [len(result.draft) for result in steps]
-
-    def test_wrong_drafts_stay_short(self) -> None:
-        assert max(self.drafted(3)) <= 12
-
-    def test_each_accepted_draft_doubles_the_next(self) -> None:
-        assert self.drafted(64)[:4] == [8, 16, 32, 59]
 
 
 class TestStalls:

@@ -13,7 +13,7 @@ from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, Ca
 
 @dataclass
 class Reading:
-    """What a reader found in an answer."""
+    """Text, reasoning and calls that a reader found in an answer."""
 
     text: str = ""
     reasoning: str = ""

@@ -104,7 +104,7 @@ def test_a_missing_first_mark_loses_no_call(name: str, cut: str) -> None:
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
 @pytest.mark.parametrize("text", ['{"name": "demo"}', "5123", "true", "null", "[1, 2]", '"x"', "0x1f", "", " x \n"])
-def test_a_text_parameter_stays_text_whatever_it_looks_like(form: CallFormat, text: str) -> None:
+def test_a_text_parameter_that_looks_like_json_stays_text(form: CallFormat, text: str) -> None:
     assert both(written(form, [("f", {"a": text, "n": 7})])).values == [("f", {"a": text, "n": 7})]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,18 +109,26 @@ class TestReasoning:
         assert text(segments, reasoning=True) == "Let me see < 5.\n"
         assert text(segments) == "The answer <b>."
 
-    def test_the_prompt_may_end_in_the_reasoning(self) -> None:
-        segments = shown(TextStream(part=AnswerPart.THINKING), "Hmm.</think>Yes.")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("Hmm.", "Yes.")
-
-    def test_a_mark_within_the_answer_is_text(self) -> None:
-        assert text(shown(TextStream(), "Write <think> tags.")) == "Write <think> tags."
-
-    def test_space_before_reasoning_is_dropped(self) -> None:
-        segments = shown(TextStream(), "\n", "<think>", "x", "</think>", "y")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("x", "y")
+    @pytest.mark.parametrize(
+        ("how", "pieces", "reasoning", "answer"),
+        [
+            pytest.param({"part": AnswerPart.THINKING}, ["Hmm.</think>Yes."], "Hmm.", "Yes.", id="begun in the prompt"),
+            pytest.param({}, ["Write <think> tags."], "", "Write <think> tags.", id="mark in the answer"),
+            pytest.param({}, ["\n", "<think>", "x", "</think>", "y"], "x", "y", id="space before the reasoning"),
+            pytest.param({}, ["<think>a</think>b<think>c"], "a", "b<think>c", id="second mark"),
+            pytest.param({"part": AnswerPart.ANSWER}, ["\n\n<think>x"], "", "\n\n<think>x", id="continued answer"),
+            pytest.param(
+                {"part": AnswerPart.THINKING, "begun": True},
+                [" more</think>\n\nYes"],
+                " more",
+                "Yes",
+                id="continued reasoning",
+            ),
+        ],
+    )
+    def test_reasoning_and_answer(self, how: dict[str, Any], pieces: list[str], reasoning: str, answer: str) -> None:
+        segments = shown(TextStream(**how), *pieces)
+        assert (text(segments, reasoning=True), text(segments)) == (reasoning, answer)
 
     @pytest.mark.parametrize("size", [1, 7, 1000])
     @pytest.mark.parametrize("blanks", [199, 200, 201, 300])
@@ -131,23 +141,6 @@ class TestReasoning:
         assert text(out) == ("b" if blanks <= 200 else source)
         stream = TextStream()
         assert bool(stream.push(b"\n" * blanks)) is (blanks > 200)
-
-    def test_a_second_reasoning_mark_is_text_of_the_answer(self) -> None:
-        segments = shown(TextStream(), "<think>a</think>b<think>c")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("a", "b<think>c")
-
-
-def test_a_continued_answer_keeps_its_space_and_has_no_marks() -> None:
-    stream = TextStream(part=AnswerPart.ANSWER)
-    shown = stream.push(b"\n\n<think>x") + stream.flush()
-    assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
-
-
-def test_continued_reasoning_keeps_its_space_and_ends() -> None:
-    stream = TextStream(part=AnswerPart.THINKING, begun=True)
-    shown = stream.push(b" more</think>\n\nYes") + stream.flush()
-    assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
 
 
 @pytest.mark.parametrize(("ended", "text"), [(True, "ab\ufffd"), (False, "ab")])

@@ -54,7 +54,7 @@ def test_the_longest_context_that_costs_little_is_chosen(
     assert after.plan.target == before.plan.target
     assert after.plan.fits
     assert (after.notices == before.notices) == (n_ctx == DEFAULT_CONTEXT)
-    # What is shown as needed is what the longer context needs.
+    # The memory that is shown is the memory of the longer context.
     assert after.params.memory[0].n_bytes == after.plan.loads[0].need_bytes >= before.params.memory[0].n_bytes
 
 

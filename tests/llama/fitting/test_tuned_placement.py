@@ -88,7 +88,7 @@ def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
         assert isinstance(n, int)
         assert fitting_of(with_placement(change, params), ROOMS).plan.fits
         assert not fitting_of(with_placement({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
-    # With layers in RAM the threshold matters, unless it is set.
+    # The threshold matters if layers are in RAM and it is not set.
     partly = fitting_of(with_placement(layered[0], params), ROOMS)
     assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly, TUNED)] == [
         {**layered[0], "model.offload_min_batch": 0}

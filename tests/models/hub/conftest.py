@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
-    """A matched pair of tiny models, and one that does not match."""
+    """A matched pair of tiny models, and a model that does not match."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
     hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, license="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})

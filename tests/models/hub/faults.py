@@ -1,18 +1,50 @@
-"""Faults: what can go wrong between a program and a hub, each on demand."""
+"""Faults between a program and the hub, each on demand."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tests.models.hub.server import Exchange
-from tests.models.hub.wire import Answer, Request
+if TYPE_CHECKING:
+    from tests.models.hub.loopback import Exchange, LoopbackHub
 
 PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <input></form></body></html>"
+_POLL_S = 0.005
+
+
+@dataclass
+class Answer:
+    """An answer.
+
+    Attributes:
+        body: The whole content, or the range of it that was asked for.
+        content: The whole content.
+        start: Offset of the body in the content.
+    """
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    content: bytes = b""
+    start: int = 0
+
+    @classmethod
+    def text(cls, status: int, text: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> Answer:
+        return cls(status, {"Content-Type": kind} | headers, text.encode())
+
+    @classmethod
+    def json(cls, data: Any) -> Answer:
+        return cls.text(200, json.dumps(data), "application/json; charset=utf-8")
+
+    @property
+    def declared(self) -> int:
+        """The length of the body according to the headers."""
+        return int(self.headers.get("Content-Length", len(self.body)))
 
 
 class Fault:
@@ -21,61 +53,59 @@ class Fault:
     A fault may alter the answer, and may deliver it in its own way.
     """
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         return answer
 
-    def deliver(self, exchange: Exchange, answer: Answer) -> None:
-        exchange.whole(answer)
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+        await exchange.start(answer)
+        await exchange.send(answer)
+        await exchange.finish(answer)
 
     def release(self) -> None:
-        """Lets go of every exchange it holds back."""
+        """Let every exchange go on that this fault holds back."""
 
 
 @dataclass
 class Cut(Fault):
-    """The connection ends after this many bytes of the body; with `reset` at once, losing what is on its way."""
+    """Close the connection after this many bytes of the body; with `reset` at once, losing what is on its way."""
 
     after: int
     reset: bool = False
 
-    def deliver(self, exchange: Exchange, answer: Answer) -> None:
-        exchange.start(answer)
-        exchange.send(answer, 0, self.after)
-        exchange.hang_up(reset=self.reset)
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+        await exchange.start(answer)
+        await exchange.send(answer, 0, self.after)
+        await exchange.hang_up(reset=self.reset)
 
 
-@dataclass
 class Drop(Fault):
-    """The connection ends before any answer."""
+    """Close the connection before any answer."""
 
-    reset: bool = False
-
-    def deliver(self, exchange: Exchange, answer: Answer) -> None:
-        exchange.hang_up(reset=self.reset)
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+        await exchange.hang_up()
 
 
 @dataclass
 class Stall(Fault):
-    """Sends this many bytes of the body (None: not even the status line) and holds the rest until `go` is set."""
+    """Send this many bytes of the body (None: not even the status line) and hold the rest until `release`."""
 
     after: int | None = None
     reached: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
 
-    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+        if self.after is not None:
+            await exchange.start(answer)
+            await exchange.send(answer, 0, self.after)
+        hub.mark_done(exchange)
+        self.reached.set()
+        while not self.go.is_set():
+            await asyncio.sleep(_POLL_S)
+        exchange.done = False
         if self.after is None:
-            self._hold(exchange)
-            exchange.whole(answer)
-            return
-        exchange.start(answer)
-        exchange.send(answer, 0, self.after)
-        self._hold(exchange)
-        exchange.send(answer, self.after)
-
-    def _hold(self, exchange: Exchange) -> None:
-        with exchange.held():
-            self.reached.set()
-            self.go.wait()
+            await exchange.start(answer)
+        await exchange.send(answer, self.after or 0)
+        await exchange.finish(answer)
 
     def release(self) -> None:
         self.go.set()
@@ -89,7 +119,7 @@ class Status(Fault):
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(self.headers)
         return Answer(self.status, kept, self.text.encode())
 
@@ -103,21 +133,21 @@ def rate_limited(seconds: int) -> Status:
 class RedirectLoop(Fault):
     """A redirect to the address that was asked; give it `times=None`."""
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
-        return Answer.text(302, "Found", Location=request.target)
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
+        return Answer.text(302, "Found", Location=request.raw_path)
 
 
 class CaptivePortal(Fault):
     """The login page of a network that answers every request with status 200."""
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         return Answer.text(200, PORTAL, "text/html; charset=utf-8")
 
 
 class IgnoreRange(Fault):
-    """The whole file and status 200, whatever part was asked for."""
+    """Send the whole file with status 200 in place of a range."""
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         if answer.status != 206:
             return answer
         headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
@@ -130,7 +160,7 @@ class WrongLength(Fault):
 
     by: int
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + self.by)})
 
 
@@ -140,7 +170,7 @@ class Corrupt(Fault):
 
     at: int
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         body, at = bytearray(answer.body), self.at - answer.start
         if 0 <= at < len(body):
             body[at] ^= 0xFF
@@ -153,7 +183,7 @@ class BadJson(Fault):
 
     text: str
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         return replace(answer, body=self.text.encode())
 
 
@@ -163,7 +193,7 @@ class EditJson(Fault):
 
     edit: Callable[[Any], Any]
 
-    def alter(self, request: Request, answer: Answer) -> Answer:
+    def alter(self, request: Exchange, answer: Answer) -> Answer:
         return replace(answer, body=json.dumps(self.edit(json.loads(answer.body))).encode())
 
 
@@ -176,10 +206,10 @@ class _Rule:
     path: str
     method: str
     origin: str
-    when: Callable[[Request], bool] | None
+    when: Callable[[Exchange], bool] | None
     left: int | None
 
-    def fits(self, request: Request) -> bool:
+    def fits(self, request: Exchange) -> bool:
         return (
             self.left != 0
             and self.method in ("*", request.method)
@@ -204,9 +234,9 @@ class Faults:
         method: str = "*",
         origin: str = "*",
         times: int | None = 1,
-        when: Callable[[Request], bool] | None = None,
+        when: Callable[[Exchange], bool] | None = None,
     ) -> F:
-        """Adds a fault.
+        """Add a fault.
 
         Args:
             path: A glob on the decoded path of the request, or on the name of the repository file it is about (which
@@ -220,7 +250,7 @@ class Faults:
             self._rules.append(_Rule(fault, path, method, origin, when, times))
         return fault
 
-    def take(self, request: Request) -> Fault:
+    def take(self, request: Exchange) -> Fault:
         with self._lock:
             rule = next((rule for rule in self._rules if rule.fits(request)), None)
             if rule is None:

@@ -17,7 +17,7 @@ from tests.models.hub.loopback import LoopbackHub
 
 TARGET, DRAFT = "owner/big-GGUF", "owner/small-GGUF"
 BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
-"""How a command names them."""
+"""Options that name both models."""
 TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|start|>"
 CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""
@@ -35,7 +35,7 @@ class Patient(Watcher):
 
 
 def no_demo(part: str) -> Path:
-    """For what must not ask for the demo's files."""
+    """Fail if the demo's files are asked for."""
     raise AssertionError(part)
 
 

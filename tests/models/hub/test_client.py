@@ -1,4 +1,4 @@
-"""Answers of a hub that no one can mean: each is a sentence, and none leaves its folder, waits for years or crashes."""
+"""Absurd answers of a hub are errors: no path leaves its folder, no wait takes years, nothing crashes."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_a_disk_full_at_any_byte_keeps_what_fits(hub: LoopbackHub, at: int, monk
 
 def _full_after(limit: int, real: Any) -> Any:
     class Full:
-        """A file on a disk with room for so many bytes."""
+        """A file on a disk with room for this number of bytes."""
 
         def __init__(self, file: Any) -> None:
             self._file = file

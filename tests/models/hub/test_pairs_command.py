@@ -1,4 +1,4 @@
-"""`tandem pairs`, as a person runs it, against the loopback hub."""
+"""`tandem pairs` against the loopback hub."""
 
 from __future__ import annotations
 

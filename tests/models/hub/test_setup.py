@@ -1,4 +1,4 @@
-"""`tandem setup`, as a person runs it, against the loopback hub and the memory and the disk there are."""
+"""`tandem setup` against the loopback hub, with the memory and the disk of this machine."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ Free = Callable[[int], None]
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Free:
-    """A function that gives this machine so many bytes for models."""
+    """Return a function that gives this machine a number of bytes for models."""
 
     def give(n_bytes: int) -> None:
         capacity = in_ram(n_bytes)
@@ -328,7 +328,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
-    """A function that leaves so many bytes of the disk free."""
+    """Return a function that leaves a number of bytes of the disk free."""
 
     def leave(n_bytes: int) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, n_bytes))

@@ -11,17 +11,15 @@ from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
 from app.session.snapshot import Phase
 from app.ui.sidebar.readouts import SHORT_WAIT_S
-from tests.ui.chat_driver import WIDE, open_chat, said
-from tests.ui.fakes import PAIR
+from tests.fake_engine import PAIR
+from tests.ui.driver import WIDE, open_chat
 
 
 async def test_a_prompt_is_answered() -> None:
     async with open_chat({"answer.system": "Be brief.", "answer.max_tokens": 7, "answer.stop": ("END",)}) as chat:
         await chat.send("hello")
         assert chat.prompt == ""
-        chat.engine.says("Good *morning*.")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("Good *morning*.")
         await chat.shows("Good morning.")
         assert "hello" in chat.text
         request = chat.engine.requests[0]
@@ -49,8 +47,7 @@ async def test_thinking_is_folded_and_opens() -> None:
             chat.engine.says(part, thinking=True)
             await chat.shows("reasoning, 4 words")
         assert "let me see" not in chat.text
-        await chat.pilot.press("ctrl+t")
-        await chat.shows("let me see now")
+        await chat.press("ctrl+t", shows="let me see now")
         await chat.pilot.press("ctrl+t")
         await chat.until(lambda: "let me see" not in chat.text)
 
@@ -104,13 +101,9 @@ async def test_a_prompt_waits_for_the_models() -> None:
     async with open_chat(loaded=False) as chat:
         chat.engine.load_progress("target", 0.45)
         await chat.shows("loading models 45%")
-        await chat.type("early")
-        await chat.pilot.press("enter")
-        await chat.shows("waiting for the models")
+        await chat.enter("early", "waiting for the models")
         assert chat.engine.requests == []
-        await chat.type("more")
-        await chat.pilot.press("enter")
-        await chat.shows("waiting  more")
+        await chat.enter("more", "waiting  more")
         assert chat.prompt == ""
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
@@ -122,12 +115,12 @@ async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.reads(0, 4096)
-        await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in said(chat)))
+        await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in chat.said))
         chat.engine.says("word")
         await chat.shows("word")
         await chat.until(lambda: "Reading prompt" not in chat.text)
         chat.engine.reads(1024, 4096, drafting=True)
-        await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in said(chat)))
+        await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in chat.said))
         chat.engine.says(" more")
         await chat.until(lambda: "reading prompt" not in chat.text)
 
@@ -145,7 +138,7 @@ async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
         assert QUEUED not in chat.text
         chat.screen.status._began -= SHORT_WAIT_S
         chat.engine.says("not ours", request=OTHER)
-        await chat.until(lambda: any(QUEUED in row for row in said(chat)))
+        await chat.until(lambda: any(QUEUED in row for row in chat.said))
         assert chat.status.startswith(QUEUED)
         chat.engine.says("word")
         await chat.until(lambda: "word" in chat.text and QUEUED not in chat.text)
@@ -194,9 +187,7 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continu
 
 async def test_esc_takes_a_waiting_prompt_back() -> None:
     async with open_chat(loaded=False) as chat:
-        await chat.type("early")
-        await chat.pilot.press("enter")
-        await chat.shows("waiting for the models")
+        await chat.enter("early", "waiting for the models")
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.prompt == "early")
         assert chat.answers == []
@@ -214,8 +205,7 @@ async def test_a_failed_load_is_explained_and_gives_the_prompt_back() -> None:
         assert "Download it again." in chat.text
         assert "no model loaded" in chat.status
         assert chat.prompt == "early"
-        await chat.pilot.press("enter")
-        await chat.shows("No pair is loaded")
+        await chat.press("enter", shows="No pair is loaded")
         assert chat.prompt == "early"
 
 
@@ -231,8 +221,7 @@ async def test_the_view_follows_until_the_user_scrolls_up() -> None:
         chat.engine.says("\n\nline 40")
         await chat.shows("↓ new text below")
         assert chat.rows[3] == top
-        await chat.pilot.press("ctrl+end")
-        await chat.shows("line 40")
+        await chat.press("ctrl+end", shows="line 40")
         await chat.until(lambda: "new text below" not in chat.text)
         chat.engine.says("\n\nline 41")
         await chat.shows("line 41")
@@ -246,8 +235,7 @@ async def test_markup_is_text(markup: str) -> None:
         chat.engine.says(f"`{markup}`")
         chat.engine.fails(AppError(f"Error {markup}", f"Hint {markup}"))
         await chat.shows(f"Hint {markup}")
-        await chat.pilot.press("ctrl+t")
-        await chat.shows(f"it says {markup}")
+        await chat.press("ctrl+t", shows=f"it says {markup}")
         assert chat.text.count(markup) >= 5
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.ui.chat.base import side_widths
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.errors import ContextOverflowError
 from app.ui.transcript.message_view import MessageView
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 
 
 async def summarized(chat: Chat) -> None:
@@ -17,9 +17,7 @@ async def summarized(chat: Chat) -> None:
     chat.engine.says("They talked about Kilimanjaro.")
     chat.engine.finishes()
     await chat.until(lambda: len(chat.engine.requests) == 5 and not chat.screen.session.snapshot.is_compacting)
-    chat.engine.says("Fine.")
-    chat.engine.finishes()
-    await chat.ready()
+    await chat.answer("Fine.")
     await chat.shows("Fine.")
 
 
@@ -48,6 +46,4 @@ async def test_the_summary_opens_and_can_be_changed() -> None:
 async def test_a_conversation_that_the_model_reads_whole_has_no_summary() -> None:
     async with open_chat() as chat:
         await chat.exchange("Hi", "Hello.")
-        await chat.type("/summary")
-        await chat.pilot.press("enter")
-        await chat.shows("There is no summary of earlier messages.")
+        await chat.enter("/summary", "There is no summary of earlier messages.")

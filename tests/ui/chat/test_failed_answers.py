@@ -9,35 +9,38 @@ import pytest
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui.conversations.picker import ConversationPicker
-from tests.ui.chat_driver import said
-from tests.ui.kept_driver import BROKEN, FULL, REFUSAL, WAYS_OUT, answered, is_shown_again, kept_chat, refused
-from tests.ui.steering_driver import asked, next_request
+from tests.ui.driver import (
+    BROKEN,
+    FULL,
+    REFUSAL,
+    WAYS_OUT,
+    is_shown_again,
+    kept_chat,
+)
 
 
 @pytest.mark.parametrize(("half", "keys"), [("", ["ctrl+up", "up", "up", "up", "r"]), ("half of it", ["ctrl+r"])])
 async def test_a_failed_regeneration_keeps_the_old_answer(file: Path, half: str, keys: list[str]) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
-        await chat.send("two")
-        await answered(chat, "second")
-        await next_request(chat, *keys)
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
+        await chat.next_request(*keys)
         if half:
             chat.engine.says(half)
-        await refused(chat, BROKEN)
+        await chat.refuse(BROKEN)
         await chat.shows("llama.cpp failed. Load a smaller pair.")
         branches = "   ◂ 1 / 2 ▸" if half else ""
         early, late = ("", branches) if len(keys) == 1 else (branches, "")
-        assert said(chat) == ["You", "one", f"Answer{early}", "first", "You", "two", f"Answer{late}", "second"]
+        assert chat.said == ["You", "one", f"Answer{early}", "first", "You", "two", f"Answer{late}", "second"]
         assert chat.prompt == ""
-        before = said(chat)
+        before = chat.said
         # It is gone on from as it was before.
         await chat.send("three")
-        assert asked(chat) == ["one", "first", "two", "second", "three"]
+        assert chat.asked == ["one", "first", "two", "second", "three"]
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
-        await answered(chat, "third")
+        await chat.answer("third")
         before += ["You", "three", "Answer", "third"]
-        await chat.until(lambda: said(chat) == before)
+        await chat.until(lambda: chat.said == before)
     await is_shown_again(file, before)
 
 
@@ -50,27 +53,26 @@ async def test_a_failed_regeneration_keeps_the_old_answer(file: Path, half: str,
 )
 async def test_a_regeneration_without_text_leaves_no_branch(file: Path, reason: FinishReason, told: str) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
-        await next_request(chat, "ctrl+r")
-        await answered(chat, "", reason)
+        await chat.exchange("one", "first")
+        await chat.next_request("ctrl+r")
+        await chat.answer("", reason)
         await chat.shows(told)
-        assert said(chat) == ["You", "one", "Answer", "first"]
-        before = said(chat)
+        assert chat.said == ["You", "one", "Answer", "first"]
+        before = chat.said
     await is_shown_again(file, before)
 
 
 async def test_a_continuation_that_is_refused_keeps_its_text(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")
-        await answered(chat, "one two", FinishReason.LENGTH)
-        await next_request(chat, "ctrl+g")
+        await chat.answer("one two", FinishReason.LENGTH)
+        await chat.next_request("ctrl+g")
         chat.engine.says(" three")
-        await refused(chat)
+        await chat.refuse()
         await chat.shows("With this prompt the conversation has 272 tokens")
         told = "cut at the token limit; ctrl+g continues"
-        assert said(chat) == ["You", "count", "Answer", "one two three", told]
-        before = said(chat)
+        assert chat.said == ["You", "count", "Answer", "one two three", told]
+        before = chat.said
     await is_shown_again(file, before)
 
 
@@ -93,7 +95,7 @@ async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReas
         chat.engine.finishes(reason, repeats=repeats)
         await chat.ready()
         await chat.shows(words)
-        before = said(chat)
+        before = chat.said
     await is_shown_again(file, before)
 
 
@@ -114,7 +116,7 @@ async def test_why_a_prompt_has_no_answer_is_shown_again(file: Path, error: AppE
         await chat.shows(way_out)
         assert "--ctx" not in chat.text
         assert chat.prompt == "and then?"
-        before = said(chat)
+        before = chat.said
     await is_shown_again(file, before)
 
 
@@ -125,9 +127,9 @@ async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continu
         chat.engine.fails(BROKEN)
         await chat.shows("Load a smaller pair.")
         await chat.shows("ctrl+g continues")
-        before = said(chat)
+        before = chat.said
     async with kept_chat(file, again=True) as chat:
-        await chat.until(lambda: said(chat) == before)
+        await chat.until(lambda: chat.said == before)
         await chat.pilot.press("ctrl+g")
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
@@ -136,68 +138,65 @@ async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continu
 @pytest.mark.parametrize("keys", [["ctrl+r"], ["enter"], ["ctrl+up", "e", "enter"]])
 async def test_a_refused_prompt_that_is_asked_again_stands_once(file: Path, keys: list[str]) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
+        await chat.exchange("one", "first")
         await chat.send("And then?")
-        await refused(chat)
+        await chat.refuse()
         for _ in range(3):
             await chat.until(lambda: chat.prompt == "And then?")
-            await next_request(chat, *keys)
-            assert asked(chat) == ["one", "first", "And then?"]
+            await chat.next_request(*keys)
+            assert chat.asked == ["one", "first", "And then?"]
             assert chat.prompt == ""
-            await refused(chat)
-            await chat.until(lambda: said(chat)[4:6] == ["You", "And then?"])
-            assert said(chat)[6:] == [*REFUSAL, *WAYS_OUT]
-        before = said(chat)
+            await chat.refuse()
+            await chat.until(lambda: chat.said[4:6] == ["You", "And then?"])
+            assert chat.said[6:] == [*REFUSAL, *WAYS_OUT]
+        before = chat.said
         assert len(chat.screen.session.conversation.tree.nodes) == 3
     await is_shown_again(file, before)
 
 
 async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_branch_beside_it(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
+        await chat.exchange("one", "first")
         await chat.send("And then?")
-        await refused(chat)
+        await chat.refuse()
         chat.screen.prompt.clear()
         await chat.send("And now?")
         await chat.shows("The prompt before has no answer; this one is a branch beside it.")
-        await chat.until(lambda: said(chat)[4:] == ["You   ◂ 2 / 2 ▸", "And now?", "Answer"])
-        await refused(chat)
+        await chat.until(lambda: chat.said[4:] == ["You   ◂ 2 / 2 ▸", "And now?", "Answer"])
+        await chat.refuse()
         await chat.shows("You   ◂ 2 / 2 ▸")
         assert "And then?" not in chat.text
-        before = said(chat)
+        before = chat.said
         await chat.pilot.press("ctrl+up", "left", "escape")
-        await chat.until(lambda: said(chat)[4:] == ["You   ◂ 1 / 2 ▸", "And then?", *REFUSAL, *WAYS_OUT])
+        await chat.until(lambda: chat.said[4:] == ["You   ◂ 1 / 2 ▸", "And then?", *REFUSAL, *WAYS_OUT])
         await chat.pilot.press("ctrl+up", "right", "escape")
-        await chat.until(lambda: said(chat) == before)
+        await chat.until(lambda: chat.said == before)
     await is_shown_again(file, before)
 
 
 async def test_a_refused_prompt_is_sent_again_before_the_models_are_loaded(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
-        await refused(chat)
-        before = said(chat)
+        await chat.refuse()
+        before = chat.said
     async with kept_chat(file, loaded=False) as chat:
         await chat.screen.open_conversation(1)
         chat.screen.prompt.clear()
         await chat.type("one")
         for words in ("one", "two"):
             await chat.pilot.press("enter")
-            await chat.until(lambda: said(chat) == ["You", words, "Answer", "waiting for the models"])  # noqa: B023
+            await chat.until(lambda: chat.said == ["You", words, "Answer", "waiting for the models"])  # noqa: B023
             await chat.pilot.press("escape")
-            await chat.until(lambda: said(chat) == before)
+            await chat.until(lambda: chat.said == before)
             assert chat.prompt == words
             chat.screen.prompt.clear()
             await chat.type("two")
-        await chat.pilot.press("enter")
-        await chat.shows("waiting for the models")
+        await chat.press("enter", shows="waiting for the models")
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
-        assert asked(chat) == ["two"]
-        await answered(chat, "second")
-        await chat.until(lambda: said(chat) == ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"])
+        assert chat.asked == ["two"]
+        await chat.answer("second")
+        await chat.until(lambda: chat.said == ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"])
 
 
 async def test_a_prompt_that_was_left_before_its_first_word_shows_so(file: Path) -> None:
@@ -209,38 +208,37 @@ async def test_a_prompt_that_was_left_before_its_first_word_shows_so(file: Path)
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(1)
         told = "┃ Tandem ended before the answer began."
-        await chat.until(lambda: said(chat)[:4] == ["You", "one", "Answer", told])
-        await next_request(chat, "ctrl+r")
-        await refused(chat)
-        await chat.until(lambda: said(chat) == ["You", "one", *REFUSAL, *WAYS_OUT])
-        before = said(chat)
+        await chat.until(lambda: chat.said[:4] == ["You", "one", "Answer", told])
+        await chat.next_request("ctrl+r")
+        await chat.refuse()
+        await chat.until(lambda: chat.said == ["You", "one", *REFUSAL, *WAYS_OUT])
+        before = chat.said
     await is_shown_again(file, before)
 
 
 async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("the first attempt")
-        await refused(chat)
+        await chat.refuse()
         chat.screen.prompt.clear()
         await chat.send("another one")
-        await chat.until(lambda: said(chat) == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
+        await chat.until(lambda: chat.said == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
         await chat.screen.open_found(found)
         await chat.shows("The found message is on another branch")
-        await answered(chat, "second")
+        await chat.answer("second")
         await chat.screen.open_found(found)
-        await chat.until(lambda: said(chat)[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
-        await next_request(chat, "ctrl+r")
-        assert asked(chat) == ["the first attempt"]
+        await chat.until(lambda: chat.said[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
+        await chat.next_request("ctrl+r")
+        assert chat.asked == ["the first attempt"]
 
 
 async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("one")
-        await answered(chat, "first")
+        await chat.exchange("one", "first")
         await chat.until(lambda: chat.screen.status.used_tokens == "2.1k")
         await chat.send("two")
-        await refused(chat)
+        await chat.refuse()
         await chat.until(lambda: chat.status.startswith("ready"))
         assert chat.screen.status.used_tokens == "2.1k"
 
@@ -248,9 +246,9 @@ async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> Non
 async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:
     async with kept_chat(file) as chat:
         chat.screen.prompt.load_text("\ud800 one")
-        await next_request(chat, "enter")
-        assert asked(chat) == ["? one"]
-        await refused(chat)
-        await chat.until(lambda: said(chat)[1] == "? one")
-        before = said(chat)
+        await chat.next_request("enter")
+        assert chat.asked == ["? one"]
+        await chat.refuse()
+        await chat.until(lambda: chat.said[1] == "? one")
+        before = chat.said
     await is_shown_again(file, before)

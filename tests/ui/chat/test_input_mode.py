@@ -12,30 +12,24 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.core.errors import AppError
 from app.engine.types import FinishReason
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.conversations_driver import texts
-from tests.ui.kept_driver import kept_chat
-from tests.ui.steering_driver import (
-    answer_with,
-    asked,
-    chosen,
-    exchange,
-    is_chosen,
-    next_request,
-    press,
+from tests.ui.driver import (
+    Chat,
+    kept_chat,
+    open_chat,
+    texts,
 )
 
 
 async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.send("two")
         chat.engine.says("sec")
         await chat.shows("sec")
-        await press(chat, "ctrl+up", "up", "up", "up")
-        assert chosen(chat) == "one"
+        await chat.press("ctrl+up", "up", "up", "up")
+        assert chat.chosen == "one"
         for key in ("e", "r"):
-            await press(chat, key)
+            await chat.press(key)
             # Here esc leaves the message.
             await chat.shows("An answer is being written.")
         assert len(chat.engine.requests) == 2
@@ -45,12 +39,12 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
 @pytest.mark.parametrize("unsent", ["", "unsent"])
 async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file: Path, unsent: str) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type(unsent)
-        await press(chat, "ctrl+up", "up", "e")
+        await chat.press("ctrl+up", "up", "e")
         await chat.type(" more")
         kept = f"{unsent}\n\none more".strip()
-        await press(chat, "ctrl+n")
+        await chat.press("ctrl+n")
         await chat.until(lambda: chat.answers == [])
         assert chat.prompt == ""
         await chat.screen.open_conversation(1)
@@ -62,13 +56,13 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
 
 async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "e")
+        await chat.exchange("one", "first")
+        await chat.press("ctrl+up", "e")
         await chat.type(" of many words")
         chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
         store = Store(file)
         assert store.load(1).unsent_text == "first of many words"
-        await press(chat, "escape")
+        await chat.press("escape")
         chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
         assert store.load(1).unsent_text == ""
         store.close()
@@ -76,7 +70,7 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
 
 async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.send("two")
         store = chat.screen.library.store
         assert store is not None
@@ -100,18 +94,16 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type("not yet sent")
-        await press(chat, "ctrl+up", "up", "e")
-        await chat.type(" @nots.md")
-        await press(chat, "enter")
-        await chat.shows("There is no file nots.md. To send it as text, put a space")
+        await chat.press("ctrl+up", "up", "e")
+        await chat.enter(" @nots.md", "There is no file nots.md. To send it as text, put a space")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.input_mode.is_active
         assert chat.screen.input_mode.pending_text == "not yet sent\n\none @nots.md"
-        await press(chat, "left", "left", "left", "left", "left", "left", "left", "space")
-        await next_request(chat, "enter")
-        assert asked(chat) == ["one @ nots.md"]
+        await chat.press("left", "left", "left", "left", "left", "left", "left", "space")
+        await chat.next_request("enter")
+        assert chat.asked == ["one @ nots.md"]
         assert chat.prompt == "not yet sent"
 
 
@@ -122,15 +114,15 @@ SWITCHES = ["ctrl+up left", "ctrl+up up e", "escape"]
 @pytest.mark.parametrize("keys", SWITCHES)
 async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await next_request(chat, "ctrl+r")
-        await answer_with(chat, "second")
+        await chat.exchange("one", "first")
+        await chat.next_request("ctrl+r")
+        await chat.answer("second")
         await chat.type("typed")
-        await press(chat, "ctrl+up", "e")
+        await chat.press("ctrl+up", "e")
         await chat.type(" and many more words")
-        await press(chat, *keys.split())
+        await chat.press(*keys.split())
         if "left" in keys:
-            await chat.until(lambda: is_chosen(chat, "first"))
+            await chat.until(lambda: chat.chosen == "first")
         else:
             # What was measured of another branch is said in the same place.
             await chat.shows("The changed text is kept: ctrl+s finds it.")
@@ -166,38 +158,35 @@ def keep_code(file: Path) -> None:
 async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
     keep_code(file)
     async with kept_chat(file, again=True) as chat:
-        await press(chat, "ctrl+up", "e")
+        await chat.press("ctrl+up", "e")
         await chat.until(lambda: chat.prompt == CODE)
         chat.pilot.app.post_message(events.Paste("line\n" * 50))
         await chat.until(lambda: chat.prompt.endswith("line\n"))
-        await press(chat, "enter")
+        await chat.press("enter")
         await chat.until(lambda: texts(file)[-1].startswith(CODE))
         assert texts(file)[-1] == CODE + "line\n" * 50
 
 
 async def test_replaced_text_is_found_among_past_prompts(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "up", "e")
+        await chat.exchange("one", "first")
+        await chat.press("ctrl+up", "up", "e")
         await chat.type(" more")
-        await press(chat, "escape")
-        await chat.shows("ctrl+s finds it")
+        await chat.press("escape", shows="ctrl+s finds it")
         await chat.type("/half a thought")
-        await press(chat, "ctrl+s")
+        await chat.press("ctrl+s")
         await chat.until(lambda: chat.screen.prompt.menu.is_open)
-        await press(chat, "enter")
+        await chat.press("enter")
         await chat.until(lambda: chat.prompt == "one more")
         chat.screen.prompt.clear()
-        await exchange(chat, "two", "second")
+        await chat.exchange("two", "second")
         past = [message for message, _ in chat.screen.prompt.past.newest()]
         assert past == ["two", "/half a thought", "one more", "one"]
 
 
 async def wait(chat: Chat) -> None:
     """Send a prompt before the models are there, and type the next one."""
-    await chat.type("early")
-    await press(chat, "enter")
-    await chat.shows("waiting for the models")
+    await chat.enter("early", "waiting for the models")
     await chat.type("the next")
 
 
@@ -228,36 +217,34 @@ async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPa
 
 async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "e")
-        await chat.type(" changed")
-        await press(chat, "enter")
-        await chat.shows("first changed")
-        await press(chat, "up")
+        await chat.exchange("one", "first")
+        await chat.press("ctrl+up", "e")
+        await chat.enter(" changed", "first changed")
+        await chat.press("up")
         assert chat.prompt == "one"
-        await press(chat, "down", "ctrl+up", "up", "e")
+        await chat.press("down", "ctrl+up", "up", "e")
         await chat.type(" more")
-        await next_request(chat, "enter")
-        await answer_with(chat, "second")
-        await press(chat, "up")
+        await chat.next_request("enter")
+        await chat.answer("second")
+        await chat.press("up")
         assert chat.prompt == "one more"
 
 
 async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send(" /help me")
-        assert asked(chat) == ["/help me"]
+        assert chat.asked == ["/help me"]
         chat.engine.finishes(FinishReason.CANCELLED)
         await chat.until(lambda: chat.prompt == " /help me")
-        await next_request(chat, "ctrl+r")
+        await chat.next_request("ctrl+r")
         assert chat.prompt == ""
-        await answer_with(chat, "first")
-        await press(chat, "ctrl+up", "up", "e")
+        await chat.answer("first")
+        await chat.press("ctrl+up", "up", "e")
         assert chat.prompt == " /help me"
-        await next_request(chat, "enter")
-        assert asked(chat) == ["/help me"]
-        await answer_with(chat, "second")
+        await chat.next_request("enter")
+        assert chat.asked == ["/help me"]
+        await chat.answer("second")
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.screen.library.is_open)
-        await press(chat, "up")
+        await chat.press("up")
         assert chat.prompt == " /help me"

@@ -13,7 +13,7 @@ from app.ui.chat.token_steps import step_spans
 from app.ui.text import MARK
 from app.ui.transcript.parts import TokenView
 from app.worker.events import StepDetails
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says
 
 

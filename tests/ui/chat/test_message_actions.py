@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,113 +11,103 @@ from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.engine.types import FinishReason
-from tests.ui.chat_driver import open_chat, said
-from tests.ui.conversations_driver import texts
-from tests.ui.kept_driver import kept_chat
-from tests.ui.steering_driver import (
-    answer_with,
-    asked,
-    chosen,
+from tests.ui.driver import (
     everything,
-    exchange,
-    is_chosen,
-    next_request,
-    press,
+    kept_chat,
+    open_chat,
+    texts,
 )
-from tests.ui.transcript import driver as scrolling
 
 
 async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await exchange(chat, "two", "second")
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
         await chat.type("typing")
-        await press(chat, "ctrl+up")
-        assert chosen(chat) == "second"
-        await press(chat, "up", "alt+up")
-        assert chosen(chat) == "first"
-        await press(chat, "ctrl+down")
-        assert chosen(chat) == "two"
+        await chat.press("ctrl+up")
+        assert chat.chosen == "second"
+        await chat.press("up", "alt+up")
+        assert chat.chosen == "first"
+        await chat.press("ctrl+down")
+        assert chat.chosen == "two"
         assert "e edit" in chat.rows[-1]
-        await press(chat, "escape")
-        assert chosen(chat) == ""
+        await chat.press("escape")
+        assert chat.chosen == ""
         assert "e edit" not in chat.rows[-1]
         await chat.type(" on")
         assert chat.prompt == "typing on"
-        await press(chat, "ctrl+up", "down")
-        assert chosen(chat) == ""
+        await chat.press("ctrl+up", "down")
+        assert chat.chosen == ""
         assert chat.screen.prompt.has_focus
 
 
 async def test_letters_typed_after_a_click_go_to_the_input_line(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         n_requests = len(chat.engine.requests)
         await chat.click("first")
-        await chat.until(lambda: is_chosen(chat, "first"))
+        await chat.until(lambda: chat.chosen == "first")
         assert "ctrl+up act on this message" in chat.rows[-1]
         assert "r regenerate" not in chat.rows[-1]
         await chat.type("recycle")
-        await chat.until(lambda: not chosen(chat))
+        await chat.until(lambda: not chat.chosen)
         assert (chat.prompt, len(chat.engine.requests)) == ("recycle", n_requests)
 
 
 async def test_a_key_lets_letters_act_on_a_clicked_message(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await exchange(chat, "two", "second")
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
         await chat.click("first")
-        await chat.until(lambda: is_chosen(chat, "first"))
-        await press(chat, "ctrl+up")
-        assert is_chosen(chat, "first")
+        await chat.until(lambda: chat.chosen == "first")
+        await chat.press("ctrl+up")
+        assert chat.chosen == "first"
         await chat.shows("e edit")
         await chat.click("second")
-        await chat.until(lambda: is_chosen(chat, "second"))
+        await chat.until(lambda: chat.chosen == "second")
         assert chat.screen.prompt.has_focus
 
 
 async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await exchange(chat, "two", "second")
+        await chat.exchange("one", "first")
+        await chat.exchange("two", "second")
         await chat.type("not yet sent")
-        await press(chat, "ctrl+up", "up", "up", "up", "e")
-        await chat.shows("Editing the prompt: enter sends it as a new branch.")
+        await chat.press("ctrl+up", "up", "up", "up", "e", shows="Editing the prompt: enter sends it as a new branch.")
         assert chat.prompt == "one"
         await chat.type(" more")
-        await next_request(chat, "enter")
-        assert asked(chat) == ["one more"]
+        await chat.next_request("enter")
+        assert chat.asked == ["one more"]
         assert chat.engine.requests[-1].beside == ("first",)
         assert chat.prompt == "not yet sent"
-        await answer_with(chat, "other")
+        await chat.answer("other")
         assert "first" not in chat.text
         assert "Editing" not in chat.text
         assert texts(file) == ["one more", "other"]
         assert len(everything(file)) == 6
         await chat.shows("You   ◂ 2 / 2 ▸")
 
-        await press(chat, "ctrl+up", "up", "left")
-        await chat.shows("second")
+        await chat.press("ctrl+up", "up", "left", shows="second")
         await chat.shows("branch 1 of 2, left/right goes between them")
         assert "other" not in chat.text
-        assert chosen(chat) == "one"
+        assert chat.chosen == "one"
         assert texts(file) == ["one", "first", "two", "second"]
-        await press(chat, "escape")
+        await chat.press("escape")
         await chat.until(lambda: "branch 1 of 2" not in chat.text)
-        await exchange(chat, " on this one", "third")
-        assert asked(chat) == ["one", "first", "two", "second", "not yet sent on this one"]
+        await chat.exchange(" on this one", "third")
+        assert chat.asked == ["one", "first", "two", "second", "not yet sent on this one"]
 
 
 async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type("not yet sent")
-        await press(chat, "ctrl+up", "up", "enter")
+        await chat.press("ctrl+up", "up", "enter")
         assert chat.screen.input_mode.pending_text == "not yet sent"
         await chat.type(" changed")
         assert chat.screen.input_mode.pending_text == "not yet sent\n\none changed"
         assert "esc cancel" in chat.rows[-1]
-        await press(chat, "escape")
+        await chat.press("escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
         assert "Editing" not in chat.text
         assert not chat.screen.query(".-changed")
@@ -127,64 +116,37 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
 
 async def test_an_edited_answer_is_a_branch_without_a_request(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "e")
+        await chat.exchange("one", "first")
+        await chat.press("ctrl+up", "e")
         assert chat.prompt == "first"
-        await chat.type(" and last")
-        await press(chat, "enter")
-        await chat.shows("first and last")
+        await chat.enter(" and last", "first and last")
         assert len(chat.engine.requests) == 1
         assert "Answer   ◂ 2 / 2 ▸" in chat.text
         assert texts(file) == ["one", "first and last"]
-        await exchange(chat, "two", "second")
-        assert asked(chat) == ["one", "first and last", "two"]
+        await chat.exchange("two", "second")
+        assert chat.asked == ["one", "first and last", "two"]
 
 
 async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         for text in ("second", "third"):
-            await next_request(chat, "ctrl+r")
-            await answer_with(chat, text)
+            await chat.next_request("ctrl+r")
+            await chat.answer(text)
         await chat.shows("Answer   ◂ 3 / 3 ▸")
-        await press(chat, "ctrl+up", "left")
-        await chat.shows("second")
+        await chat.press("ctrl+up", "left", shows="second")
         await chat.shows("◂ 2 / 3 ▸")
         row = next(at for at, line in enumerate(chat.rows) if "◂ 2 / 3 ▸" in line)
         await chat.pilot.click(offset=Offset(chat.rows[row].index("◂"), row))
         await chat.shows("◂ 1 / 3 ▸")
         assert "first" in chat.text
-        await press(chat, "left")
+        await chat.press("left")
         await chat.pilot.click(offset=Offset(chat.rows[row].index("▸"), row))
         await chat.shows("◂ 2 / 3 ▸")
         assert texts(file) == ["one", "second"]
-        await press(chat, "escape")
-        await exchange(chat, "two", "more")
-        assert asked(chat) == ["one", "second", "two"]
-
-
-@pytest.mark.usefixtures("near")
-async def test_going_up_reaches_messages_that_are_not_mounted(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    parent: int | None = None
-    said = [f"message {n}." + "\n\nmore" * 4 for n in range(24)]
-    for n, text in enumerate(said):
-        parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, text, parent=parent).id
-    assert parent is not None
-    store.add(number, Role.USER, "another beginning", parent=None)
-    store.switch(number, parent)
-    store.close()
-    async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(number)
-        await chat.shows("message 23.")
-        await scrolling.press(chat, "ctrl+up")
-        assert scrolling.mounted(chat) < len(said)
-        for text in reversed(said[1:]):
-            await chat.until(partial(is_chosen, chat, text))
-            await scrolling.press(chat, "up")
-        await chat.until(lambda: chosen(chat) == said[0])
-        await chat.shows("You   ◂ 1 / 2 ▸")
+        await chat.press("escape")
+        await chat.exchange("two", "more")
+        assert chat.asked == ["one", "second", "two"]
 
 
 async def test_a_system_message_is_not_edited(file: Path) -> None:
@@ -196,10 +158,8 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
         await chat.shows("Be brief.")
-        await press(chat, "ctrl+up", "up", "e")
-        await chat.shows("cannot be edited")
-        await press(chat, "r")
-        await chat.shows("There is no prompt to answer.")
+        await chat.press("ctrl+up", "up", "e", shows="cannot be edited")
+        await chat.press("r", shows="There is no prompt to answer.")
 
 
 async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
@@ -210,45 +170,42 @@ async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
     store.close()
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
-        await press(chat, "ctrl+up", "e")
+        await chat.press("ctrl+up", "e")
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
-        await press(chat, "enter")
+        await chat.press("enter")
         await chat.until(lambda: not chat.screen.input_mode.is_active)
         assert len(everything(file)) == 2
 
 
 async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
     async with kept_chat(file, size=(80, 24)) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.exchange("two", "line\n\n" * 60 + "second")
-        await press(chat, "ctrl+e")
-        await chat.shows("Editing the prompt: enter sends it as a new branch")
+        await chat.press("ctrl+e", shows="Editing the prompt: enter sends it as a new branch")
         assert chat.prompt == "two"
-        assert not chosen(chat)
+        assert not chat.chosen
         await chat.until(lambda: any(row.startswith("┃two") for row in chat.rows))
         await chat.type(" more")
-        await next_request(chat, "enter")
-        assert asked(chat) == ["one", "first", "two more"]
+        await chat.next_request("enter")
+        assert chat.asked == ["one", "first", "two more"]
 
 
 async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
+        await chat.exchange("one", "first")
         await chat.type("ab")
-        await press(chat, "home", "ctrl+e", "c")
+        await chat.press("home", "ctrl+e", "c")
         assert chat.prompt == "abc"
         assert not chat.screen.input_mode.is_active
 
 
 async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
     async with open_chat() as chat:
-        await press(chat, "ctrl+e")
-        await chat.shows("There is no prompt to edit.")
+        await chat.press("ctrl+e", shows="There is no prompt to edit.")
     async with kept_chat(file) as chat:
         await chat.send("one")
-        await press(chat, "ctrl+e")
-        await chat.shows("An answer is being written; esc stops it.")
+        await chat.press("ctrl+e", shows="An answer is being written; esc stops it.")
         assert not chat.screen.input_mode.is_active
 
 
@@ -256,9 +213,9 @@ async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> N
 async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason: FinishReason) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")
-        await answer_with(chat, "one, two, ", reason)
+        await chat.answer("one, two, ", reason)
         await chat.shows("ctrl+g continues")
-        await next_request(chat, "ctrl+g")
+        await chat.next_request("ctrl+g")
         request = chat.engine.requests[-1]
         assert request.messages == (Message(Role.USER, "count"),)
         assert request.prefill == Prefill("one, two, ")
@@ -267,8 +224,8 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason:
         await chat.ready()
         await chat.shows("one, two, three")
         assert everything(file) == [("count", State.COMPLETE), ("one, two, three", State.COMPLETE)]
-        await exchange(chat, "and then?", "four")
-        assert asked(chat) == ["count", "one, two, three", "and then?"]
+        await chat.exchange("and then?", "four")
+        assert chat.asked == ["count", "one, two, three", "and then?"]
         store = Store(file)
         assert store.load(1).tree.nodes[2].stats["reason"] == "stop"
         store.close()
@@ -285,9 +242,9 @@ async def test_an_answer_that_a_kill_cut_continues(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.screen.open_conversation(number)
         await chat.shows("cut before its end; ctrl+g continues")
-        await press(chat, "ctrl+up")
+        await chat.press("ctrl+up")
         assert "c continue" in chat.rows[-1]
-        await next_request(chat, "c")
+        await chat.next_request("c")
         assert chat.engine.requests[-1].prefill == Prefill("one, two, ", "let me see")
         chat.engine.says("three")
         await chat.until(lambda: "one, two, three" in texts(file))
@@ -299,10 +256,9 @@ async def test_a_message_is_deleted_by_the_same_key_twice(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
-        await chat.pilot.press("ctrl+up", "up", "delete")
-        await chat.shows("Press del again to delete this prompt and its answers")
+        await chat.press("ctrl+up", "up", "delete", shows="Press del again to delete this prompt and its answers")
         await chat.pilot.press("delete")
-        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first"])
+        await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
 
 
 async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
@@ -310,5 +266,5 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
         await chat.pilot.press("ctrl+up", "up", "up", "f")
-        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first"])
+        await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
         assert chat.screen.library.conversation == 2

@@ -13,10 +13,13 @@ from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest
 from app.worker.events import Notice
-from tests.ui.chat_driver import Chat, open_chat, said
-from tests.ui.fakes import PAIR, TARGET, no_loader
-from tests.ui.kept_driver import answered, is_shown_again, kept_chat
-from tests.ui.steering_driver import answer_with, exchange, next_request, press
+from tests.fake_engine import PAIR, TARGET, no_loader
+from tests.ui.driver import (
+    Chat,
+    is_shown_again,
+    kept_chat,
+    open_chat,
+)
 
 
 async def test_a_notice_is_shown() -> None:
@@ -28,40 +31,36 @@ async def test_a_notice_is_shown() -> None:
 
 async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> None:
     async with kept_chat(file, loaded=False) as chat:
-        await chat.type("one")
-        await chat.pilot.press("enter")
-        await chat.shows("waiting for the models")
+        await chat.enter("one", "waiting for the models")
         chat.engine.emit(Notice("The context was rounded."))
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         await chat.shows("The context was rounded.")
-        assert said(chat)[:3] == ["The context was rounded.", "You", "one"]
+        assert chat.said[:3] == ["The context was rounded.", "You", "one"]
         chat.engine.says("first")
         await chat.shows("first")
         chat.engine.emit(Notice("Drafting stopped."))
         await chat.shows("Drafting stopped.")
-        await answered(chat, " answer")
+        await chat.answer(" answer")
         chat.engine.emit(Notice("The pair was loaded."))
         await chat.shows("The pair was loaded.")
-        await chat.send("two")
-        await answered(chat, "second")
+        await chat.exchange("two", "second")
         exchange = ["You", "one", "Answer", "first answer"]
         notes = ["Drafting stopped.", "The pair was loaded."]
         last = ["You", "two", "Answer", "second"]
-        assert said(chat) == ["The context was rounded.", *exchange, *notes, *last]
+        assert chat.said == ["The context was rounded.", *exchange, *notes, *last]
     await is_shown_again(file, [*exchange, *last])
 
 
 async def test_a_chosen_message_shows_its_branch_and_numbers(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await next_request(chat, "ctrl+r")
-        await answer_with(chat, "second")
+        await chat.exchange("one", "first")
+        await chat.next_request("ctrl+r")
+        await chat.answer("second")
         chat.screen.hint.ask("The disk is full.")
-        await press(chat, "ctrl+up")
-        await chat.shows("branch 2 of 2, left/right goes between them")
+        await chat.press("ctrl+up", shows="branch 2 of 2, left/right goes between them")
         await chat.shows("448 tokens")
-        await press(chat, "ctrl+n")
+        await chat.press("ctrl+n")
         await chat.until(lambda: "branch 2 of 2" not in chat.text)
 
 
@@ -95,26 +94,26 @@ def written(tmp_path: Path) -> Path:
 async def test_a_conversation_of_the_loaded_model_names_no_model(written: Path) -> None:
     async with kept_chat(written, again=True) as chat:
         await chat.shows("Good morning.")
-        assert "Qwen2.5" not in "".join(said(chat))
+        assert "Qwen2.5" not in "".join(chat.said)
 
 
 async def test_opening_a_conversation_of_another_model_names_both(written: Path) -> None:
     async with kept_chat(written, loaded=False, again=True) as chat:
         chat.engine.loaded(OTHER)
         await chat.shows(f"This conversation was answered by {CODER}.")
-        assert f"Answer   {CODER}" in said(chat)
+        assert f"Answer   {CODER}" in chat.said
         await load(chat, PAIR)
-        await chat.until(lambda: "Answer" in said(chat))
+        await chat.until(lambda: "Answer" in chat.said)
 
 
 async def test_answers_name_their_model_once_it_changes(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
         await chat.exchange("one", "first")
         await chat.shows("first")
-        assert said(chat)[2] == "Answer"
+        assert chat.said[2] == "Answer"
         await load(chat, OTHER)
         await chat.exchange("two", "second")
         await chat.exchange("three", "third")
         await chat.shows("third")
-        labels = [row for row in said(chat) if row.startswith("Answer")]
+        labels = [row for row in chat.said if row.startswith("Answer")]
         assert labels == [f"Answer   {CODER}", f"Answer   {QWEN3}", "Answer"]

@@ -8,12 +8,8 @@ from app.conversations.store import Store
 from app.core.errors import AppError
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.transcript.message import UserMessage
-from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.compare.driver import open_comparison
-from tests.ui.conversations_driver import chosen as title
-from tests.ui.conversations_driver import fill, look
-from tests.ui.kept_driver import kept_chat
-from tests.ui.steering_driver import chosen, exchange, is_chosen, press
+from tests.ui.driver import WIDE, fill, kept_chat, open_chat, title_of
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -52,8 +48,7 @@ async def test_ctrl_c_stops_an_answer_first() -> None:
         await chat.send("go")
         chat.engine.says("half")
         await chat.shows("half")
-        await chat.pilot.press("ctrl+c")
-        await chat.shows("The answer stops; ctrl+c again quits")
+        await chat.press("ctrl+c", shows="The answer stops; ctrl+c again quits")
         assert chat.engine.cancelled == 1
         assert chat.pilot.app.is_running
         await chat.pilot.press("ctrl+c")
@@ -64,8 +59,7 @@ async def test_ctrl_c_stops_an_answer_first() -> None:
 async def test_ctrl_c_stops_a_comparison_first() -> None:
     async with open_comparison() as compare:
         chat = compare.chat
-        await chat.pilot.press("ctrl+c")
-        await chat.shows("The comparison stops; ctrl+c again quits")
+        await chat.press("ctrl+c", shows="The comparison stops; ctrl+c again quits")
         assert chat.engine.cancelled == 1
         assert chat.pilot.app.is_running
         compare.finishes([], stopped=True)
@@ -89,23 +83,23 @@ async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path
 
 async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
     async with open_chat() as chat:
-        await exchange(chat, "Hello", "Hi")
-        await press(chat, "ctrl+up", "up")
+        await chat.exchange("Hello", "Hi")
+        await chat.press("ctrl+up", "up")
         await chat.look_away()
-        assert chosen(chat) == "Hello"
+        assert chat.chosen == "Hello"
         await chat.come_back()
-        assert is_chosen(chat, "Hello")
-        await press(chat, "down")
-        assert is_chosen(chat, "Hi")
-        await press(chat, "escape")
-        await chat.until(lambda: not chosen(chat))
+        assert chat.chosen == "Hello"
+        await chat.press("down")
+        assert chat.chosen == "Hi"
+        await chat.press("escape")
+        await chat.until(lambda: not chat.chosen)
         await chat.type("And now?")
 
 
 async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
     async with open_chat() as chat:
-        await exchange(chat, "Hello", "Hi")
-        await press(chat, "ctrl+up", "up")
+        await chat.exchange("Hello", "Hi")
+        await chat.press("ctrl+up", "up")
         await chat.look_away()
         await chat.screen.query_one(UserMessage).remove()
         await chat.come_back()
@@ -115,10 +109,10 @@ async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
 async def test_editing_a_title_continues_when_the_focus_returns(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        picker = (await look(chat)).query_one(ConversationPicker)
-        await press(chat, "ctrl+r", *" of It")
+        picker = (await chat.list_conversations()).query_one(ConversationPicker)
+        await chat.press("ctrl+r", *" of It")
         await chat.look_away()
         await chat.come_back()
-        await press(chat, *"aly", "enter")
-        await chat.until(lambda: title(picker) == "rivers of Italy")
+        await chat.press(*"aly", "enter")
+        await chat.until(lambda: title_of(picker) == "rivers of Italy")
         await chat.until(lambda: picker.search_input.has_focus)

@@ -10,8 +10,8 @@ import pytest
 from app.engine.types import DraftParams
 from app.session.snapshot import Phase
 from app.ui.screens.chat import ChatScreen
-from tests.ui.chat_driver import open_chat
-from tests.ui.fakes import PAIR
+from tests.fake_engine import PAIR
+from tests.ui.driver import open_chat
 from tests.ui.settings.driver import Panel, open_panel
 
 
@@ -19,13 +19,10 @@ async def test_ctrl_d_turns_drafting_off_and_on() -> None:
     async with open_chat() as chat:
         assert "drafting fixed" in chat.status
         assert chat.engine.drafts
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("drafting off")
+        await chat.press("ctrl+d", shows="drafting off")
         await chat.send("plain")
         assert not chat.engine.drafts
-        chat.engine.says("x")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("x")
         await chat.pilot.press("ctrl+d")
         await chat.until(lambda: chat.engine.drafts)
         await chat.send("drafted")
@@ -35,11 +32,9 @@ async def test_ctrl_d_turns_drafting_off_and_on() -> None:
 async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
     async with open_chat() as chat:
         await chat.send("go")
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("This answer continues without drafting.")
+        await chat.press("ctrl+d", shows="This answer continues without drafting.")
         assert not chat.engine.drafts
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("This answer continues with drafting.")
+        await chat.press("ctrl+d", shows="This answer continues with drafting.")
         assert chat.engine.drafts
 
 
@@ -47,8 +42,7 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
     async with open_chat(loaded=False) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))
         await chat.shows("no draft")
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("There is no draft model.")
+        await chat.press("ctrl+d", shows="There is no draft model.")
         await chat.send("plain")
         assert not chat.engine.drafts
 
@@ -56,8 +50,7 @@ async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
 async def test_n_gram_drafting_alone_can_be_turned_off() -> None:
     async with open_chat({}) as chat:
         chat.engine.loaded(replace(PAIR, draft=None))
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("drafting off")
+        await chat.press("ctrl+d", shows="drafting off")
         await chat.send("plain")
         assert not chat.engine.drafts
 
@@ -84,8 +77,7 @@ async def loaded(panel: Panel, pair: object = SMALL) -> None:
 async def test_the_setting_shows_the_context_and_its_limit(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await loaded(panel, replace(SMALL, n_ctx=2048))
-        await panel.find("ctx")
-        await panel.chat.shows(f"Now 2,048, at most 8,192 here: {TRAINED}.")
+        await panel.find("ctx", shows=f"Now 2,048, at most 8,192 here: {TRAINED}.")
 
 
 async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path) -> None:
@@ -101,8 +93,9 @@ async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path
 async def test_the_setting_shows_the_context_that_memory_has_room_for(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await loaded(panel, replace(SMALL, n_ctx=2048, n_ctx_room=4096))
-        await panel.find("ctx")
-        await panel.chat.shows("Now 2,048, at most 4,096 here: memory had room for 4,096 tokens at the last loading.")
+        await panel.find(
+            "ctx", shows="Now 2,048, at most 4,096 here: memory had room for 4,096 tokens at the last loading."
+        )
 
 
 async def test_without_a_loaded_pair_no_limit_is_shown(file: Path) -> None:
@@ -119,8 +112,7 @@ async def test_a_pending_reload_can_be_done_later(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("ctx")
         assert "ctrl+r reload" not in panel.chat.text
-        await panel.press("enter", *"16384", "enter")
-        await panel.chat.shows("ctrl+r reload")
+        await panel.press("enter", *"16384", "enter", shows="ctrl+r reload")
         await panel.press("escape", "escape")
         await panel.chat.until(lambda: isinstance(panel.chat.pilot.app.screen, ChatScreen))
         assert panel.chat.engine.loads == 1

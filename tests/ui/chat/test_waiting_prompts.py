@@ -9,8 +9,7 @@ import pytest
 from app.engine.types import FinishReason
 from app.session.snapshot import Phase
 from app.worker.events import JobEnded
-from tests.ui.chat_driver import WIDE, Chat, open_chat, said
-from tests.ui.kept_driver import kept_chat
+from tests.ui.driver import WIDE, Chat, kept_chat, open_chat
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -34,7 +33,7 @@ async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.shows("waiting  three")
         chat.engine.says("second")
-        await chat.until(lambda: said(chat) == ["You", "one", "Answer", "first", "You", "two", "Answer", "second"])
+        await chat.until(lambda: chat.said == ["You", "one", "Answer", "first", "You", "two", "Answer", "second"])
 
 
 async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
@@ -43,14 +42,11 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
         for text in ("two", "three"):
             await queue(chat, text)
         await chat.type("typed")
-        await chat.pilot.press("ctrl+s")
-        await chat.shows("esc close")
+        await chat.press("ctrl+s", shows="esc close")
         assert "esc takes it back" not in chat.text
-        await chat.pilot.press("escape")
-        await chat.shows("esc takes it back")
+        await chat.press("escape", shows="esc takes it back")
         for line in ("three\n\ntyped", "two\n\nthree\n\ntyped"):
-            await chat.pilot.press("f2")
-            await chat.shows("A prompt is already waiting; esc takes it back.")
+            await chat.press("f2", shows="A prompt is already waiting; esc takes it back.")
             await chat.pilot.press("escape")
             await chat.until(lambda: chat.prompt == line)  # noqa: B023
         assert (chat.engine.cancelled, chat.screen.waiting.display) == (0, False)
@@ -87,12 +83,12 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         await chat.shows('"old" is answered; ctrl+o opens it.')
         await chat.shows("✓ old")
         chat.engine.says("fresh")
-        await chat.until(lambda: said(chat) == ["You", "new", "Answer", "fresh"])
+        await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh"])
         await chat.screen.open_conversation(1)
-        await chat.until(lambda: said(chat) == ["You", "old", "Answer", "old words and more"])
+        await chat.until(lambda: chat.said == ["You", "old", "Answer", "old words and more"])
         await chat.screen.open_conversation(2)
         chat.engine.says(" words")
-        await chat.until(lambda: said(chat) == ["You", "new", "Answer", "fresh words"])
+        await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh words"])
         assert chat.engine.cancelled == 0
 
 
@@ -107,8 +103,7 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
 )
 async def test_a_key_that_does_nothing_says_why(keys: list[str], text: str) -> None:
     async with open_chat() as chat:
-        await chat.pilot.press(*keys)
-        await chat.shows(text)
+        await chat.press(*keys, shows=text)
 
 
 async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one() -> None:
@@ -118,12 +113,9 @@ async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one(
         pairs.change("coder-32b", here=True, set_up=True)
         await chat.send("one")
         chat.engine.says("half")
-        await chat.pilot.press("f6")
-        await chat.shows("Choose a pair")
-        await chat.pilot.press("enter")
-        await chat.shows("An answer is being written.")
-        await chat.pilot.press("enter")
-        await chat.shows("is loaded when the answer has ended")
+        await chat.press("f6", shows="Choose a pair")
+        await chat.press("enter", shows="An answer is being written.")
+        await chat.press("enter", shows="is loaded when the answer has ended")
         assert (chat.engine.cancelled, chat.engine.loads, chat.screen.session.phase) == (0, 1, Phase.ANSWERING)
         chat.engine.finishes()
         await chat.until(lambda: chat.engine.loads == 2)
@@ -137,7 +129,7 @@ async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> Non
         await chat.exchange("two", "second")
         chat.screen.library.pin(1, pinned=True)
     async with kept_chat(file, continues=True) as chat:
-        await chat.until(lambda: said(chat) == ["You", "two", "Answer", "second"])
+        await chat.until(lambda: chat.said == ["You", "two", "Answer", "second"])
 
 
 async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.settings.layers import Layer
 from app.worker.events import JobEnded, JobProgressed, Step
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 
 SETTINGS: Layer = {"sampling.temp": 0}
 DRAFTED = "with the draft"
@@ -69,7 +69,7 @@ class Comparison:
         self.engine.emit(JobProgressed(self.engine.job_number, RunEnded(round_, run)))
 
     def runs(self, run: Run, round_: int = 1) -> None:
-        """One whole turn of a side."""
+        """Run a side once."""
         self.begins(run.contender, round_)
         self.writes(run.text, run.stats)
         self.ends(run, round_)

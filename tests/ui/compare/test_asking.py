@@ -14,7 +14,6 @@ from app.engine.types import AutoDraft
 from app.settings.layers import Layer
 from app.ui.screens.chat import ChatScreen
 from app.worker.events import Failed
-from tests.ui.chat_driver import open_chat
 from tests.ui.compare.driver import (
     AUTOMATIC,
     PLAIN,
@@ -24,6 +23,7 @@ from tests.ui.compare.driver import (
     made,
     open_comparison,
 )
+from tests.ui.driver import open_chat
 
 
 def asked(comparison: Comparison) -> list[tuple[Role, str]]:
@@ -62,8 +62,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
     (tmp_path / "notes.md").write_text("Buy milk.")
     async with open_chat(SETTINGS) as chat:
         await chat.type("why @nots.md ")
-        await chat.pilot.press("f2")
-        await chat.shows("There is no file nots.md. To send it as text")
+        await chat.press("f2", shows="There is no file nots.md. To send it as text")
         assert chat.prompt == "why @nots.md "
         assert chat.engine.jobs == []
         chat.screen.prompt.clear()
@@ -76,7 +75,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
         message = asked(compare)[0][1]
         assert log in message
         assert "Buy milk." in message
-        # In front of it stands what it includes.
+        # Included files come before the prompt.
         await chat.shows("why @notes.md [pasted")
 
 
@@ -95,8 +94,7 @@ async def refused(chat_text: str, flags: Layer = SETTINGS, *, loaded: bool = Tru
     async with open_chat(flags, loaded=loaded) as chat:
         if typed:
             await chat.type(typed)
-        await chat.pilot.press("f2")
-        await chat.shows(chat_text)
+        await chat.press("f2", shows=chat_text)
         assert chat.engine.jobs == []
         assert chat.prompt == typed
 
@@ -111,8 +109,7 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
     async with open_comparison() as compare:
         compare.runs(made(PLAIN, 4))
         await compare.chat.shows("50 tok/s")
-        await compare.chat.pilot.press("escape")
-        await compare.chat.shows("stopping")
+        await compare.chat.press("escape", shows="stopping")
         assert compare.engine.cancelled == 1
         compare.finishes([], stopped=True)
         await compare.chat.shows("stopped")
@@ -143,7 +140,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         await chat.shows("2.0× faster")
         await chat.pilot.press("r", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-        # What was on its way when the screen was left belongs to no one.
+        # Late events of a screen that was closed are dropped.
         compare.runs(made(PLAIN, 4))
         compare.finishes([], stopped=True)
         await chat.type("pt")

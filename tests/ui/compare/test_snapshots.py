@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from app.compare.difference import Difference
-from tests.ui.chat_driver import Chat
 from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
-from tests.ui.fakes import fake_app
-from tests.ui.pictures import THEMES, SnapCompare
+from tests.ui.driver import Chat
+from tests.ui.pictures import THEMES, SnapCompare, chat_picture
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -91,16 +89,11 @@ async def three(compare: Comparison) -> None:
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_compare(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> None:
-    app, engine = fake_app(FIXED_SETTINGS if scene is three else SETTINGS)
-    app.theme = theme
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
-        await chat.until(lambda: engine.loads)
-        await chat.load()
+    async def compared(chat: Chat) -> None:
         await chat.type(PROMPT)
         compare = Comparison(chat)
         await compare.open()
         await scene(compare)
 
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    flags = FIXED_SETTINGS if scene is three else SETTINGS
+    assert chat_picture(snap_compare, compared, size, theme, flags=flags)

@@ -11,7 +11,7 @@ import pytest
 from app.conversations.attached import Attachment, compose, split
 from app.ui.composer.completion import Suggestion, completions
 from app.ui.composer.included_files import completed, include_files, references
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 NAMES = [
     "plain.txt",
@@ -70,7 +70,7 @@ def test_the_beginning_of_a_name_finds_the_file(tmp_path: Path, name: str) -> No
     whole = completed(name).rstrip(" ").removesuffix('"') if completed(name).startswith('@"') else f"@{name}"
     for cursor in range(len('@"x') if whole.startswith('@"') else len("@x"), len(whole) + 1):
         if whole[2:cursor].count('"') % 2:
-            # One of two that belong together ends it.
+            # A single quotation mark of a pair ends the path.
             continue
         assert len(suggested(whole[:cursor], tmp_path)) == 1, whole[:cursor]
 

@@ -6,7 +6,7 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.ui.composer.editor import LONGEST, Pastes
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 def alike(letter: str) -> str:

@@ -13,7 +13,7 @@ from app.engine.types import FinishReason
 from app.ui.composer.completion import CHOSEN
 from app.ui.composer.editor import Pastes
 from app.ui.transcript.parts import FoldedText
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 
 LONG = "\n".join(f"line {number} of the log" for number in range(500))
 MARK = "[pasted 10 KB, 500 lines]"
@@ -50,14 +50,6 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows("Buy milk.")
 
 
-async def test_a_file_in_any_folder_is_found_by_its_name() -> None:
-    async with open_chat() as chat:
-        await chat.type("see @txt")
-        await chat.shows("my files/a b.txt")
-        await chat.pilot.press("tab")
-        assert chat.prompt == 'see @"my files/a b.txt" '
-
-
 async def test_tab_completes_through_directories_at_any_speed() -> None:
     async with open_chat() as chat:
         await chat.pilot.press(*"see", "space", "@", *"my", "tab")
@@ -73,18 +65,10 @@ async def test_tab_completes_through_directories_at_any_speed() -> None:
 async def test_a_path_without_a_file_is_not_sent(folder: Path, named: str, said: str) -> None:
     (folder / "src").mkdir()
     async with open_chat() as chat:
-        await chat.type(f"what is in {named} ")
-        await chat.pilot.press("enter")
-        await chat.shows(said)
+        await chat.enter(f"what is in {named} ", said)
         await chat.shows("To send it as text")
         assert chat.prompt.strip() == f"what is in {named}"
         assert not chat.engine.requests
-
-
-async def test_an_at_sign_in_code_is_text() -> None:
-    async with open_chat() as chat:
-        await chat.send("what does @property do?")
-        assert chat.engine.requests[0].messages[-1].content == "what does @property do?"
 
 
 async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) -> None:
@@ -92,9 +76,7 @@ async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) ->
     async with open_chat(store=lambda: store) as chat:
         await chat.send("sum up @notes.md ")
         sent = chat.engine.requests[0].messages[-1].content
-        chat.engine.says("milk")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("milk")
         (folder / "notes.md").unlink()
         number = chat.screen.library.conversation
         await chat.pilot.press("ctrl+n")
@@ -154,12 +136,6 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
         assert chat.prompt == MARK
         await chat.send("?")
         assert LONG in chat.engine.requests[1].messages[-1].content
-
-
-async def test_control_characters_do_not_come_with_a_long_paste() -> None:
-    async with open_chat() as chat:
-        await paste(chat, "\x1b[31m" + LONG + "\x07\u202e")
-        assert chat.screen.prompt.pastes[0].text == "[31m" + LONG
 
 
 def test_short_pastes_stay_text() -> None:

@@ -6,7 +6,7 @@ import unicodedata
 
 from textual import events
 
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 async def test_ctrl_j_breaks_the_line_and_enter_sends_both() -> None:

@@ -9,8 +9,7 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.session.library import Library
 from app.ui.composer.completion import PastPrompts
-from tests.ui.chat_driver import open_chat
-from tests.ui.kept_driver import kept_chat
+from tests.ui.driver import kept_chat, open_chat
 
 
 def store_with(*prompts: str) -> Store:
@@ -78,16 +77,14 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
     async with open_chat(store=lambda: store_with("sort a list\nin Rust", "SORT in Python", "the moon")) as chat:
         await chat.until(lambda: chat.screen.library.is_open)
         await chat.type("half written")
-        await chat.pilot.press("ctrl+s")
-        await chat.shows("the moon")
+        await chat.press("ctrl+s", shows="the moon")
         await chat.type("sort")
         await chat.until(lambda: "the moon" not in chat.text)
         assert chat.screen.input_mode.pending_text == "half written"
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []
-        await chat.pilot.press("ctrl+s")
-        await chat.shows("half written")
+        await chat.press("ctrl+s", shows="half written")
         await chat.pilot.press("escape")
         assert chat.prompt == "sort a list\nin Rust"
         await chat.until(lambda: "SORT in Python" not in chat.text)

@@ -8,49 +8,26 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import State
 from app.core.errors import StoreError
 from app.ui.text import MARK
-from tests.ui.chat_driver import open_chat
-from tests.ui.conversations_driver import back, fill, look, texts
+from tests.ui.driver import fill, open_chat, texts
 
 
 async def test_the_smallest_window_has_a_line_for_what_is_found(file: Path) -> None:
     fill(file, "Trieste")
     async with open_chat(store=lambda: Store(file), size=(20, 6)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.shows("Trieste")
-
-
-async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.type("typing")
-        assert chat.answers == []
-        await chat.until(lambda: file.exists())
-    store = Store(file)
-    assert len(store.summaries()) == 1
-    store.close()
-
-
-async def test_an_answer_on_its_way_is_on_disk(file: Path) -> None:
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.send("count")
-        chat.engine.says("one two", thinking=False)
-        await chat.until(lambda: "one two" in texts(file))
-        store = Store(file)
-        assert store.load(1).tree.path[-1].state is State.WRITING
-        store.close()
 
 
 async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.shows("mountains")
         assert "rivers" in chat.text
         await chat.pilot.press(*"rivers", "enter")
-        await back(chat)
+        await chat.in_front()
         await chat.shows("The answer about rivers is long.")
         await chat.send("and lakes?")
         assert [m.content for m in chat.engine.requests[0].messages] == [
@@ -58,22 +35,18 @@ async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
             "The answer about rivers is long.",
             "and lakes?",
         ]
-        chat.engine.says("Lakes.")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("Lakes.")
         assert texts(file, 1)[-2:] == ["and lakes?", "Lakes."]
 
 
 async def test_the_search_shows_what_it_found(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
-        await chat.pilot.press(*"answer")
-        await chat.shows("The answer about rivers")
-        await chat.pilot.press(*"xyz")
-        await chat.shows("Nothing found.")
+        await chat.list_conversations()
+        await chat.press(*"answer", shows="The answer about rivers")
+        await chat.press(*"xyz", shows="Nothing found.")
         await chat.pilot.press("enter", "escape")
-        await back(chat)
+        await chat.in_front()
 
 
 async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file: Path) -> None:
@@ -84,12 +57,10 @@ async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file
     store.add(number, Role.ASSISTANT, "It picks a pivot.", parent=asked.id)
     store.close()
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
-        await chat.pilot.press(*"quick")
-        await chat.shows(f"{MARK} quick")
+        await chat.list_conversations()
+        await chat.press(*"quick", shows=f"{MARK} quick")
         await chat.until(lambda: chat.text.count(title) == 1)
-        await chat.pilot.press(*["backspace"] * 5, *"pivot")
-        await chat.shows("It picks a pivot.")
+        await chat.press(*["backspace"] * 5, *"pivot", shows="It picks a pivot.")
 
 
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
@@ -99,9 +70,9 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.answers == [] and chat.prompt == "")
         await chat.type("for none")
-        await look(chat)
+        await chat.list_conversations()
         await chat.pilot.press("enter")
-        await back(chat)
+        await chat.in_front()
         await chat.until(lambda: chat.prompt == "for one")
         await chat.shows("first")
         await chat.pilot.press("ctrl+n")
@@ -125,9 +96,9 @@ async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None
     store.answer(number, asked.id).add("one two")
     store.close()
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.pilot.press("enter")
-        await back(chat)
+        await chat.in_front()
         await chat.shows("cut before its end")
         assert "one two" in chat.text
         await chat.pilot.press("ctrl+r")
@@ -139,9 +110,8 @@ async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None
 async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
-        screen = await look(chat)
-        await chat.pilot.press("ctrl+x")
-        await chat.shows('Deleted "mountains"; ctrl+_')
+        screen = await chat.list_conversations()
+        await chat.press("ctrl+x", shows='Deleted "mountains"; ctrl+_')
         row = screen.conversations.row
         assert row is not None
         assert row.summary.title == "rivers"
@@ -152,9 +122,9 @@ async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
 async def test_deleting_the_open_one_begins_again(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
-        await look(chat)
+        await chat.list_conversations()
         await chat.pilot.press("ctrl+x", "escape")
-        await back(chat)
+        await chat.in_front()
         await chat.until(lambda: chat.answers == [])
         await chat.exchange("two", "second")
         assert texts(file, 2) == ["two", "second"]
@@ -163,30 +133,13 @@ async def test_deleting_the_open_one_begins_again(file: Path) -> None:
 async def test_pinned_ones_stand_first(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
-        screen = await look(chat)
-        await chat.pilot.press("down", "ctrl+t")
-        await chat.shows("pinned")
+        screen = await chat.list_conversations()
+        await chat.press("down", "ctrl+t", shows="pinned")
         row = screen.conversations.row
         assert row is not None
         assert row.summary.title == "rivers"
         lines = [line for line in chat.rows if "rivers" in line or "mountains" in line]
         assert "rivers" in lines[0]
-
-
-async def test_opening_another_one_lets_the_answer_go_on(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.send("story")
-        chat.engine.says("Once upon")
-        await chat.shows("Once upon")
-        await look(chat)
-        await chat.pilot.press("down", "enter")
-        await back(chat)
-        await chat.shows("The answer about rivers")
-        chat.engine.goes_on(" a time.")
-        await chat.ready()
-        assert chat.engine.cancelled == 0
-        assert texts(file, 2) == ["story", "Once upon a time."]
 
 
 async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
@@ -198,13 +151,12 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
         parent = store.add(number, role, f"message {n}.", parent=parent).id
     store.close()
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.pilot.press("enter")
-        await back(chat)
+        await chat.in_front()
         await chat.shows("message 99.")
         assert len(chat.answers) < 30
-        await chat.pilot.press("ctrl+home")
-        await chat.shows("message 0.")
+        await chat.press("ctrl+home", shows="message 0.")
         assert len(chat.answers) < 30
         await chat.send("more")
         assert len(chat.engine.requests[0].messages) == 101
@@ -213,10 +165,9 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
 async def test_titles_are_neither_markup_nor_control_sequences(file: Path) -> None:
     fill(file, "[red]x[/red] \x1b[2J")
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.shows("[red]x[/red]")
-        await chat.pilot.press(*"red")
-        await chat.shows("The answer about [red]x[/red]")
+        await chat.press(*"red", shows="The answer about [red]x[/red]")
         assert "\x1b" not in chat.text
 
 
@@ -227,5 +178,5 @@ async def test_a_store_that_cannot_be_opened_is_one_line() -> None:
     async with open_chat(store=refuse) as chat:
         await chat.shows("The conversations are of a newer Tandem. Update this one.")
         await chat.exchange("one", "first")
-        await look(chat)
+        await chat.list_conversations()
         await chat.shows("one")

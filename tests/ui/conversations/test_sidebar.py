@@ -10,14 +10,13 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Summary
 from app.ui.conversations.picker import ConversationsScreen
-from tests.ui.chat_driver import WIDE, open_chat
-from tests.ui.conversations_driver import NOW, chosen, fill, filled, texts
+from tests.ui.driver import NOW, WIDE, fill, open_chat, texts, title_of
 
 
 async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.shows("mountains")
         await chat.click("rivers")
         await chat.shows("The answer about rivers is long.")
@@ -29,12 +28,10 @@ async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
 async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.send("lakes")
         await chat.shows(" ● lakes")
-        chat.engine.says("Como")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("Como")
         await chat.click("new")
         await chat.until(lambda: chat.answers == [])
         assert "●" not in chat.text
@@ -45,7 +42,7 @@ async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
     long = "Why does my build fail only on Windows when the path holds a space and a bracket"
     fill(file, "rivers", *(f"{number} {long}" for number in range(40)))
     async with open_chat(size=(120, 24), store=lambda: Store(file)) as chat:
-        picker = await filled(chat)
+        picker = await chat.picker()
         await chat.shows(" 39 Why does my build")
         rows = [row[:27].rstrip() for row in chat.rows if row[:27].strip() and row.startswith("   ")]
         assert rows[:3] == ["   Today", "   39 Why does my build", "   fail only on Windows…"]
@@ -61,7 +58,7 @@ async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
 
 async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.send("go")
         asked: list[int] = []
         summaries = Store.summaries
@@ -85,12 +82,11 @@ async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: p
 async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse: bool) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await filled(chat)
+        await chat.picker()
         await (chat.click("search") if by_mouse else chat.pilot.press("ctrl+o"))
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
         await chat.pilot.pause()
-        await chat.pilot.press(*"is long", "down")
-        await chat.shows("The answer about rivers is long.")
+        await chat.press(*"is long", "down", shows="The answer about rivers is long.")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.screen.prompt.has_focus)
         await chat.shows("The answer about rivers is long.")
@@ -104,7 +100,7 @@ async def test_the_sidebar_shows_days_as_headings(file: Path, monkeypatch: pytes
         store.add(store.create(), Role.USER, title, parent=None)
     monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     async with open_chat(size=WIDE, store=lambda: store) as chat:
-        await filled(chat)
+        await chat.picker()
         await chat.shows("old")
         rows = [row[:27].strip() for row in chat.rows]
         assert [row for row in rows if row][3:9] == ["Today", "new", "Last 7 days", "last week", "October", "old"]
@@ -113,7 +109,7 @@ async def test_the_sidebar_shows_days_as_headings(file: Path, monkeypatch: pytes
 async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        picker = await filled(chat)
+        picker = await chat.picker()
         await chat.click("rivers")
         await chat.shows("● rivers")
         await chat.click("pin")
@@ -123,9 +119,9 @@ async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
         await chat.click("delete")
         await chat.shows('Deleted "rivers"; ctrl+_ restores it.')
         await chat.until(lambda: chat.answers == [])
-        assert chosen(picker) == "mountains"
+        assert title_of(picker) == "mountains"
         await chat.click("undo")
-        await chat.until(lambda: chosen(picker) == "rivers")
+        await chat.until(lambda: title_of(picker) == "rivers")
         assert texts(file)[0] == "rivers"
 
 
@@ -133,8 +129,7 @@ async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
         assert "rivers" not in chat.text
-        await chat.pilot.press("f7")
-        await chat.shows("rivers")
+        await chat.press("f7", shows="rivers")
         await chat.pilot.press("f7")
         await chat.until(lambda: "rivers" not in chat.text)
         assert chat.screen.prompt.has_focus

@@ -22,7 +22,7 @@ from app.ui.transcript.message import in_words
 _PROGRAM = Path(app.__file__).parent
 _NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)
 _LITERAL = {
-    # What stops a command, and what stops the program where nothing is selected, is the terminal's own and stays.
+    # The keys that stop a command or the program belong to the terminal and stay.
     "cli/run.py": {"ctrl+c"},
     "cli/bench.py": {"ctrl+c"},
     "cli/race_session.py": {"ctrl+c"},
@@ -66,7 +66,7 @@ def test_a_key_is_the_shipped_one_until_the_user_has_another(own_keys: dict[str,
         ("shift+full_stop", "shift+."),
         ("slash", "/"),
         ("escape", "esc"),
-        # What has no sign keeps its name.
+        # A key without a sign keeps its name.
         ("ctrl+space", "ctrl+space"),
         ("delete", "delete"),
         ("shift+tab", "shift+tab"),

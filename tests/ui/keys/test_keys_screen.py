@@ -21,9 +21,7 @@ from app.ui.composer.input import PromptInput
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.terminal.driver import InputParser
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.conversations_driver import fill, look
-from tests.ui.driver import Driver
+from tests.ui.driver import Chat, Driver, fill, open_chat
 from tests.ui.models.driver import open_setup
 from tests.ui.settings.driver import open_panel
 
@@ -56,8 +54,7 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
         await chat.screen.messages.show([Node(1, None, Role.USER, message)])
         await chat.pilot.press("ctrl+up")
         await chat.until(lambda: chat.screen.messages.chosen is not None)
-        await chat.pilot.press("o")
-        await chat.shows("the contents")
+        await chat.press("o", shows="the contents")
         await chat.shows("o open")
         await chat.pilot.press("o")
         await chat.until(lambda: "the contents" not in chat.text)
@@ -70,19 +67,10 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
 async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
+        await chat.list_conversations()
         await chat.until(lambda: "found.open" in live(chat.pilot.app))
-        await chat.pilot.press(*"xyz")
-        await chat.shows("Nothing found.")
+        await chat.press(*"xyz", shows="Nothing found.")
         await chat.until(lambda: "found.open" not in live(chat.pilot.app))
-
-
-async def test_where_no_setting_is_found_enter_is_dimmed(file: Path) -> None:
-    async with open_panel(file) as panel:
-        app = panel.chat.pilot.app
-        assert "settings.change" in live(app)
-        await panel.find("xyz")
-        await panel.chat.until(lambda: "settings.change" not in live(app))
 
 
 async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
@@ -92,23 +80,20 @@ async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
         chat.engine.fails_to_load(AppError("It is no GGUF file."))
         await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED)
         await chat.until(lambda: not {"chat.compare", "chat.drafting"} & live(app))
-        await chat.pilot.press("f2")
-        await chat.shows("No pair is loaded")
+        await chat.press("f2", shows="No pair is loaded")
 
 
 async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:
     async with open_chat({"draft.mode": "off"}) as chat:
         assert not {"chat.compare", "chat.drafting"} & live(chat.pilot.app)
-        await chat.pilot.press("ctrl+d")
-        await chat.shows("Drafting is off in the settings")
+        await chat.press("ctrl+d", shows="Drafting is off in the settings")
 
 
 async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
-        screen = await look(chat)
-        await chat.pilot.press("ctrl+r")
-        await chat.shows("enter rename")
+        screen = await chat.list_conversations()
+        await chat.press("ctrl+r", shows="enter rename")
         assert not {"found.delete", "found.pin", "found.rename"} & live(chat.pilot.app)
         await chat.pilot.press("ctrl+x", "escape")
         await chat.until(lambda: "found.delete" in live(chat.pilot.app))
@@ -124,7 +109,7 @@ def hit(chat: Chat, *keys: str) -> None:
 
 async def test_leaving_a_screen_twice_closes_only_that_screen() -> None:
     async with open_setup(first_run=False) as window:
-        # What two keys do that were both pressed before the first was seen.
+        # Two keys that are pressed before the first is handled
         setup = window.setup
         setup.action_leave()
         setup.action_leave()
@@ -160,16 +145,6 @@ async def test_text_enter_and_the_next_text_at_once_send_the_first() -> None:
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: chat.prompt == "two")
         assert chat.engine.requests[0].messages[-1].content == "one"
-
-
-async def test_text_with_alt_is_text_and_stops_no_answer() -> None:
-    async with open_chat() as chat:
-        await chat.send("Hello")
-        parser = InputParser()
-        for event in [*parser.feed("\x1b.x"), *parser.feed("")]:
-            chat.pilot.app.post_message(event)
-        await chat.until(lambda: chat.prompt == ".x")
-        assert not chat.engine.cancelled
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from textual import events
@@ -12,11 +12,10 @@ from app.ui.app import TandemApp
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
-from app.worker.events import Event
+from tests.fake_engine import FakeEngine
 from tests.settings.in_memory import in_memory
-from tests.ui.chat_driver import Chat
-from tests.ui.driver import Driver
-from tests.ui.fakes import FakeEngine, no_loader, tuning_of
+from tests.ui.driver import Chat, Driver
+from tests.ui.fakes import fake_app, tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -28,10 +27,6 @@ class Window(Driver):
         self.app = app
         self.engine = engine
         self.pairs = pairs
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
 
     def type(self, text: str, *keys: str) -> None:
         """Keys that arrive at once, as from a quick typist; nothing is waited for."""
@@ -75,16 +70,9 @@ class Window(Driver):
 
 
 def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngine]:
-    """The real application over a fake engine and these pairs."""
-    engines: list[FakeEngine] = []
-
-    def factory(emit: Callable[[Event], None]) -> FakeEngine:
-        engines.append(FakeEngine(emit))
-        return engines[0]
-
-    title = "No pair" if first_run else "A pair"
+    """Return the real application over a fake engine and these pairs."""
     tuning = tuning_of(in_memory({"draft.mode": "off"}))
-    return TandemApp(factory, no_loader, title, tuning, pairs, first_run), engines[0]
+    return fake_app(tuning=tuning, pairs=pairs, title="No pair" if first_run else "A pair", first_run=first_run)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from app.models.setup_task import SetupProgress, Stage
 from app.models.source import DemoModel, FoundRepository, HubModel
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
-from tests.ui.fakes import no_loader
+from tests.fake_engine import no_loader
 
 GB = 1_000_000_000
 MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24 GB free for models · 16 cores · 64 GB RAM"

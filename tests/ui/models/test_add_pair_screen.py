@@ -104,8 +104,7 @@ async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> N
         problems = ('Token 5 is "x" in one and "y" in the other.',)
         window.pairs.report_check(replace(CHECKED, prepared=with_check(problems=problems, remedy=remedy)))
         await window.shows('Token 5 is "x" in one')
-        await window.press("enter")
-        await window.shows(told)
+        await window.press("enter", shows=told)
         assert window.pairs.arguments("add_checked") == []
         window.type("e")
         await window.until(lambda: 'Token 5 is "x"' not in window.text)
@@ -117,8 +116,7 @@ async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> N
 async def test_a_failed_check_shows_why_and_can_be_repeated() -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
-        await window.press("enter")
-        await window.shows("Type the target first.")
+        await window.press("enter", shows="Type the target first.")
         window.type("a/b", "enter", "enter")
         await window.until(lambda: window.pairs.arguments("check_sources") == [["a/b", ""]])
         window.pairs.report_check(

@@ -38,16 +38,6 @@ async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
         assert "f6 opens it" not in window.text
 
 
-async def test_a_finished_download_does_not_replace_the_loaded_pair() -> None:
-    async with open_setup(first_run=False) as window:
-        await window.press("enter", "enter")
-        window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
-        await window.shows("Ready. Press Enter to open it.")
-        assert window.engine.loads == 1
-        await window.press("enter")
-        await window.until(lambda: window.engine.loads == 2)
-
-
 async def test_two_downloads_are_both_shown_to_their_end() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("escape")
@@ -76,8 +66,7 @@ async def test_another_pair_stops_the_answer_and_continues_the_conversation() ->
         await window.shows("Once upon")
         await window.press("f6")
         await window.until(lambda: not window.in_chat)
-        await window.press("enter")
-        await window.shows("ctrl+x stops it first")
+        await window.press("enter", shows="ctrl+x stops it first")
         await window.press("ctrl+x")
         await window.until(lambda: window.engine.cancelled)
         assert window.engine.loads == 1, "the answer must end first"
@@ -108,12 +97,10 @@ async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -
         await window.shows("There is not enough memory.")
         assert "first" in window.text
         await window.chat.type("two")
-        await window.press("enter")
-        await window.shows("No pair is loaded; f6 chooses one.")
+        await window.press("enter", shows="No pair is loaded; f6 chooses one.")
         assert window.chat.prompt == "two"
         window.chat.screen.hint.forget()
-        await window.press("f2")
-        await window.shows("No pair is loaded; f6 chooses one.")
+        await window.press("f2", shows="No pair is loaded; f6 chooses one.")
 
 
 async def test_the_pair_chosen_last_is_loaded() -> None:
@@ -135,8 +122,7 @@ async def test_the_pair_chosen_last_is_loaded() -> None:
 async def test_quitting_stops_the_downloads() -> None:
     async with open_setup() as window:
         await window.press("enter")
-        await window.press("ctrl+c")
-        await window.shows("ctrl+c again quits")
+        await window.press("ctrl+c", shows="ctrl+c again quits")
         await window.press("ctrl+q")
         assert not window.app.is_running
         assert ("close",) in window.pairs.calls

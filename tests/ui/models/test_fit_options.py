@@ -11,8 +11,8 @@ from app.hardware.offers import Offer
 from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
 from app.ui.models.state import LoadRequest
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.fakes import no_loader
+from tests.fake_engine import no_loader
+from tests.ui.driver import Chat, open_chat
 
 
 def choice(title: str) -> Callable[[], LoadRequest]:
@@ -67,15 +67,6 @@ async def test_a_digit_applies_an_option(key: str, title: str) -> None:
         await chat.send("Hello")
 
 
-async def test_a_click_applies_an_option() -> None:
-    async with open_chat(loaded=False) as chat:
-        await refuse(chat)
-        await chat.pilot.click(list(chat.screen.query(FitOptionLine))[2])
-
-        await chat.until(lambda: chat.engine.loads == 2)
-        await chat.shows("Without")
-
-
 async def test_an_option_that_needs_a_download_is_not_applied() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
@@ -94,16 +85,6 @@ async def test_typed_text_goes_to_the_prompt() -> None:
         await chat.pilot.press("1")
 
         await chat.until(lambda: chat.prompt == "Hi1")
-        assert chat.engine.loads == 1
-
-
-async def test_a_digit_after_typed_text_is_text() -> None:
-    async with open_chat(loaded=False) as chat:
-        await chat.type("Add ")
-        await refuse(chat)
-        await chat.type("1")
-
-        assert chat.prompt == "Add 1"
         assert chat.engine.loads == 1
 
 

@@ -11,9 +11,8 @@ from app.ui.models.fit_options import FitOptionLine, FitOptionList, NoRoomError
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import ErrorNotice
 from app.worker.events import Failed
-from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare.driver import open_comparison
-from tests.ui.kept_driver import answered, kept_chat
+from tests.ui.driver import Chat, kept_chat, open_chat
 from tests.ui.models.test_fit_options import OPTIONS, refuse
 
 NO_ROOM = NoRoomError("Big does not fit.", OPTIONS, "Ask again when there is room for it; f6 chooses another pair.")
@@ -35,7 +34,7 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
         await chat.send("Why?")
         await fail_without_room(chat)
         await chat.shows("What would make it fit:")
-        assert said(chat)[:5] == ["You", "Why?", "Answer", *SHOWN]
+        assert chat.said[:5] == ["You", "Why?", "Answer", *SHOWN]
         assert chat.prompt == "Why?"
         await chat.pilot.press("1")
         await chat.until(lambda: chat.engine.loads == 2)
@@ -44,8 +43,8 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
         await chat.load()
         await chat.pilot.press("enter")
         await chat.until(lambda: len(chat.engine.requests) == 2)
-        await answered(chat, "So.")
-        await chat.until(lambda: said(chat)[:2] == ["You", "Why?"] and "So." in said(chat))
+        await chat.answer("So.")
+        await chat.until(lambda: chat.said[:2] == ["You", "Why?"] and "So." in chat.said)
 
 
 async def test_the_stored_error_names_the_fix(file: Path) -> None:
@@ -53,7 +52,7 @@ async def test_the_stored_error_names_the_fix(file: Path) -> None:
         await chat.send("Why?")
         await fail_without_room(chat)
     async with kept_chat(file, again=True) as chat:
-        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", *SHOWN])
+        await chat.until(lambda: chat.said == ["You", "Why?", "Answer", *SHOWN])
 
 
 @pytest.mark.parametrize("keys", [["escape", "enter"], ["ctrl+r"]])
@@ -64,7 +63,7 @@ async def test_the_options_go_with_the_next_request(keys: list[str]) -> None:
         await chat.pilot.press(*keys)
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.until(lambda: "What would make it fit:" not in chat.text)
-        await answered(chat, "So.")
+        await chat.answer("So.")
         await chat.until(lambda: not chat.screen.query(FitOptionList))
 
 
@@ -84,7 +83,7 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
         await chat.exchange("Why?", "So.")
         await chat.pilot.press("ctrl+r")
         await chat.until(lambda: len(chat.engine.requests) == 2)
-        await answered(chat, "Therefore.")
+        await chat.answer("Therefore.")
     async with kept_chat(file, loaded=False) as chat:
         await refuse(chat)
         await chat.screen.open_conversation(1)

@@ -50,8 +50,7 @@ async def test_the_measured_gain_is_shown_before_a_download() -> None:
         FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)
     ) as window:
         await window.shows(gain)
-        await window.press("enter")
-        await window.shows("Download 20.5 GB?")
+        await window.press("enter", shows="Download 20.5 GB?")
         assert gain in window.text
         await window.press("down")
         await window.until(lambda: gain not in window.text)
@@ -78,8 +77,7 @@ async def test_typing_filters() -> None:
         await window.until(lambda: window.setup.pairs.row is None)
         await window.press("backspace")
         await window.until(lambda: window.chosen == "coder-32b")
-        await window.press(*["backspace"] * 7)
-        await window.shows("llama-8b")
+        await window.press(*["backspace"] * 7, shows="llama-8b")
         assert window.chosen == "coder-32b"
 
 

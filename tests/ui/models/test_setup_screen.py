@@ -58,8 +58,7 @@ async def test_the_smallest_window_has_a_line_for_the_chosen_pair() -> None:
 
 async def test_the_first_download_shows_its_progress_and_opens() -> None:
     async with open_setup() as window:
-        await window.press("enter")
-        await window.shows("Download 20.5 GB? Enter yes, Esc no")
+        await window.press("enter", shows="Download 20.5 GB? Enter yes, Esc no")
         assert window.pairs.arguments("set_up") == []
         await window.press("enter")
         assert window.pairs.arguments("set_up") == [["coder-32b", "confirmed"]]
@@ -68,8 +67,7 @@ async def test_the_first_download_shows_its_progress_and_opens() -> None:
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
         assert "0.7 /  0.7 GB  ✓" in window.text
         assert "64%" in window.text
-        await window.press("enter")
-        await window.shows("ctrl+x stops it")
+        await window.press("enter", shows="ctrl+x stops it")
         assert len(window.pairs.arguments("set_up")) == 1
         window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.until(lambda: window.in_chat)
@@ -146,12 +144,10 @@ async def test_a_pair_that_is_too_big_needs_a_second_enter() -> None:
 
 async def test_esc_removes_a_question() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("enter")
-        await window.shows("Download 20.5 GB? Enter yes")
+        await window.press("enter", shows="Download 20.5 GB? Enter yes")
         await window.press("escape")
         await window.until(lambda: "Enter yes" not in window.text)
-        await window.press("enter")
-        await window.shows("Download 20.5 GB? Enter yes")
+        await window.press("enter", shows="Download 20.5 GB? Enter yes")
         await window.press("down", "up")
         await window.until(lambda: "Enter yes" not in window.text)
         await window.press("enter")
@@ -172,8 +168,7 @@ async def test_an_unknown_size_is_looked_up_before_the_question() -> None:
 
 async def test_esc_leaves_only_to_a_chat() -> None:
     async with open_setup() as window:
-        await window.press("escape")
-        await window.shows("Choose a pair with enter; ctrl+q quits.")
+        await window.press("escape", shows="Choose a pair with enter; ctrl+q quits.")
         assert "esc back" not in window.text
     async with open_setup(first_run=False) as window:
         await window.press("escape")
@@ -219,13 +214,11 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
 async def test_ctrl_d_makes_the_default() -> None:
     pairs = FakePairs(replace(CODER, set_up=True, here=True, is_default=True), replace(DEMO, set_up=True))
     async with open_setup(pairs) as window:
-        await window.press("down", "ctrl+d")
-        await window.shows("Tandem now opens with demo.")
+        await window.press("down", "ctrl+d", shows="Tandem now opens with demo.")
         assert window.pairs.arguments("make_default") == [["demo"]]
         await window.until(lambda: any("demo" in row and "default" in row for row in window.rows))
         window.pairs.refuses = AppError("pairs.toml cannot be written.", "Check the disk.")
-        await window.press("ctrl+d")
-        await window.shows("pairs.toml cannot be written.")
+        await window.press("ctrl+d", shows="pairs.toml cannot be written.")
 
 
 async def test_the_recommended_pair_is_on_top_and_chosen() -> None:
@@ -281,5 +274,4 @@ async def test_the_chosen_pair_has_its_details(card: PairCard, setup: SetupProgr
 async def test_files_that_are_gone_are_an_error() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True, here=True))) as window:
         window.pairs.refuses = PairError("The files are gone.", "Bring them back.")
-        await window.press("enter")
-        await window.shows("The files are gone. Bring them back.")
+        await window.press("enter", shows="The files are gone. Bring them back.")

@@ -59,8 +59,7 @@ async def stopped(window: Window) -> None:
 
 
 async def asked(window: Window) -> None:
-    await window.press("enter")
-    await window.shows("Download 20.5 GB? Enter yes")
+    await window.press("enter", shows="Download 20.5 GB? Enter yes")
 
 
 async def adding(window: Window) -> None:

@@ -1,4 +1,4 @@
-"""Colors of code that grows are those of the whole, and only new lines are read."""
+"""Code that grows has the colors of the whole text, and only new lines are read."""
 
 from __future__ import annotations
 

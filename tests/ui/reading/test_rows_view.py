@@ -12,7 +12,7 @@ from textual.widget import Widget
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.rows import Line, Row
 from app.ui.widgets.rows_view import RowsView
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 def plain(*texts: str) -> list[Row]:

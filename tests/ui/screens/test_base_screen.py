@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.palette import Palette
 from app.ui.transcript.message import UserMessage
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.models.driver import open_setup
+from tests.ui.driver import Chat, open_chat
 
 
 def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:
@@ -54,20 +52,9 @@ async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_pr
 
 async def test_the_keys_are_shown_once_however_they_are_asked_for() -> None:
     async with open_chat() as chat:
-        await chat.pilot.press("f1", "ctrl+p")
-        await chat.shows("what do you want to do?")
-        await chat.pilot.press(*"keys")
-        await chat.shows("Show every key")
+        await chat.press("f1", "ctrl+p", shows="what do you want to do?")
+        await chat.press(*"keys", shows="Show every key")
         await chat.pilot.press("enter")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.pilot.app.screen is chat.screen)
-
-
-async def test_a_pair_is_added_on_one_screen_however_fast_the_keys_come() -> None:
-    async with open_setup() as window:
-        setup = window.setup
-        setup.action_add()
-        setup.action_add()
-        await window.until(lambda: window.is_adding)
-        assert [type(screen) for screen in window.app.screen_stack].count(AddPairScreen) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.ui.screens.key_list import every_binding, valid_keys
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 
 
 def test_valid_keys_are_normalized() -> None:

@@ -10,7 +10,7 @@ from app.conversations.store import Store
 from app.ui.actions import ACTIONS
 from app.ui.conversations.picker import ConversationsScreen
 from app.ui.screens.palette import Palette
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 from tests.ui.settings.driver import open_panel
 
 
@@ -54,16 +54,14 @@ async def test_a_setting_is_found_and_opened() -> None:
     async with open_chat() as chat:
         await open_palette(chat, "temperature")
         await chat.shows("f4 temp")
-        await chat.pilot.press("down", "enter")
-        await chat.shows("Temperature; 0 is greedy.")
+        await chat.press("down", "enter", shows="Temperature; 0 is greedy.")
 
 
 async def test_an_action_that_is_not_possible_says_why() -> None:
     async with open_chat() as chat:
         for query, why in (("continue", "There is no answer to continue."), ("stop", "No answer is being written.")):
             await open_palette(chat, query)
-            await chat.pilot.press("enter")
-            await chat.shows(why)
+            await chat.press("enter", shows=why)
 
 
 async def test_a_message_action_chooses_a_message_first() -> None:
@@ -95,8 +93,7 @@ async def test_what_nothing_does_is_answered_with_the_way_to_the_whole_list() ->
 async def test_a_long_list_scrolls_to_the_chosen_line() -> None:
     async with open_chat(size=(80, 16)) as chat:
         await open_palette(chat)
-        await chat.pilot.press(*["pagedown"] * 8)
-        await chat.shows("Restore the deleted conversation")
+        await chat.press(*["pagedown"] * 8, shows="Restore the deleted conversation")
 
 
 async def test_another_screen_lists_its_own_keys(file: Path) -> None:
@@ -104,5 +101,4 @@ async def test_another_screen_lists_its_own_keys(file: Path) -> None:
         palette = await open_palette(panel.chat, "preset")
         await panel.chat.shows("Save all as a preset")
         assert "regenerate" not in {entry.name for entry in palette.listed.rows}
-        await panel.chat.pilot.press("enter")
-        await panel.chat.shows("name of the preset")
+        await panel.chat.press("enter", shows="name of the preset")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,12 @@ from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.screen import SettingsScreen
-from app.worker.events import Event
-from tests.ui.chat_driver import Chat
-from tests.ui.fakes import FakeEngine, no_loader
-from tests.ui.models.fake_pairs import FakePairs
+from tests.fake_engine import no_loader
+from tests.ui.driver import Chat
+from tests.ui.fakes import fake_app
 
 
 @dataclass
@@ -39,9 +37,8 @@ class Panel:
         view = self.screen.settings.row
         return view.name if view is not None else ""
 
-    async def press(self, *keys: str) -> None:
-        await self.chat.pilot.press(*keys)
-        await self.chat.pilot.pause()
+    async def press(self, *keys: str, shows: str | None = None) -> None:
+        await self.chat.press(*keys, shows=shows)
 
     async def open(self) -> None:
         await self.press("f4")
@@ -52,10 +49,12 @@ class Panel:
         await self.press("escape")
         await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
 
-    async def find(self, words: str) -> None:
-        """Filter, so that the first setting found is the chosen one."""
+    async def find(self, words: str, *, shows: str | None = None) -> None:
+        """Filter, so that the first setting found is the chosen one; wait for a text if one is given."""
         self.screen.filter_input.value = words
         await self.chat.pilot.pause()
+        if shows is not None:
+            await self.chat.shows(shows)
 
 
 @asynccontextmanager
@@ -71,23 +70,18 @@ async def open_panel(
 ) -> AsyncIterator[Panel]:
     """Run the program, with the panel open."""
     live = LiveSettings(SettingsFile(file), flags, pair, model)
-    engines: list[FakeEngine] = []
-
-    def factory(emit: Callable[[Event], None]) -> FakeEngine:
-        engines.append(FakeEngine(emit))
-        return engines[0]
 
     def reopen() -> LoadRequest:
         live.loading()
         return LoadRequest(no_loader, "Again")
 
     live.loading()
-    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), FakePairs(), store=store)
+    app, engine = fake_app(tuning=Tuning(live, reopen), store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)
-        panel = Panel(Chat(pilot, screen, engines[0]), live)
-        await panel.chat.until(lambda: engines[0].loads)
+        panel = Panel(Chat(pilot, screen, engine), live)
+        await panel.chat.until(lambda: engine.loads)
         await panel.chat.load()
         if opened:
             await panel.open()

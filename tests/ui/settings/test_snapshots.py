@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp
-from app.ui.models.state import Tuning
-from tests.ui.chat_driver import Chat
-from tests.ui.fakes import FakeEngine, no_loader
-from tests.ui.models.fake_pairs import FakePairs
-from tests.ui.pictures import SnapCompare
+from tests.ui.driver import Chat
+from tests.ui.pictures import SnapCompare, chat_picture
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -37,24 +32,8 @@ def test_settings(
     file = tmp_path / "settings.toml"
     file.write_text(f'{FILE}[appearance]\ntheme = "{theme}"\n')
     live = LiveSettings(SettingsFile(file), flags={"sampling.temp": 0.3}, pair={"sampling.min_p": 0.1})
-    engines: list[FakeEngine] = []
 
-    def factory(emit):  # type: ignore[no-untyped-def]
-        engines.append(FakeEngine(emit))
-        return engines[0]
+    async def scene(chat: Chat) -> None:
+        await chat.press("f4", *keys)
 
-    def reopen():  # type: ignore[no-untyped-def]
-        raise AssertionError("nothing is loaded again here")
-
-    app = TandemApp(factory, no_loader, "A pair", Tuning(live, reopen), FakePairs())
-
-    async def run_before(pilot: Pilot[None]) -> None:
-        chat = Chat(pilot, app.screen_stack[0], engines[0])  # type: ignore[arg-type]
-        await chat.until(lambda: engines[0].loads)
-        await chat.load()
-        await pilot.press("f4")
-        await pilot.pause()
-        await pilot.press(*keys)
-        await pilot.pause()
-
-    assert snap_compare(app, terminal_size=size, run_before=run_before)
+    assert chat_picture(snap_compare, scene, size, theme, live=live)

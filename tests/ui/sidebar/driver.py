@@ -6,7 +6,7 @@ from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.ui.sidebar.panel import live_groups
 from app.ui.sidebar.readouts import Readouts
-from tests.ui.fakes import PAIR
+from tests.fake_engine import PAIR
 
 SECOND = 1_000_000_000
 

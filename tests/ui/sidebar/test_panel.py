@@ -9,8 +9,8 @@ from textual.strip import Strip
 
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.widgets.rows_view import RowsView
-from tests.ui.chat_driver import open_chat
-from tests.ui.fakes import STATS
+from tests.fake_engine import STATS
+from tests.ui.driver import open_chat
 
 
 async def test_a_panel_row_that_stays_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.ui.text import NONE
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
-from tests.ui.fakes import PAIR, STATS
+from tests.fake_engine import PAIR, STATS
 from tests.ui.sidebar.driver import SECOND, brief, counted, shown
 
 

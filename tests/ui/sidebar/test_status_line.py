@@ -10,12 +10,11 @@ import pytest
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
-from app.settings.layers import Layer
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import NONE
 from app.worker.events import AnswerPlan, Finished, Measuring
-from tests.ui.chat_driver import open_chat
-from tests.ui.fakes import STATS
+from tests.fake_engine import STATS
+from tests.ui.driver import open_chat
 
 _NGRAM = DraftingStatus(Source.NGRAM, "It pays.", "", None)
 
@@ -47,17 +46,6 @@ async def test_no_value_moves_another() -> None:
         chat.engine.says("word", stats=replace(STATS, predicted_ns=10**9), drafting=drafting)
         await chat.until(lambda: "speedup 3.1×" in chat.status)
         assert columns() == before
-
-
-async def test_of_a_single_token_no_speed_is_shown() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        first = GenerationStats(prompt_n=1648, prompt_ns=1_329_000_000, first_token_ns=210_000_000, predicted_n=1)
-        chat.engine.says("word", stats=first)
-        await chat.shows(f"{NONE} tok/s")
-        chat.engine.finishes(stats=first)
-        await chat.ready()
-        assert chat.status.startswith(f"{NONE} tok/s")
 
 
 async def test_acceptance_wears_the_drafts_color() -> None:
@@ -104,16 +92,3 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
         assert chat.status.endswith(f"  {word}")
-
-
-@pytest.mark.parametrize("flags", [{}, {"draft.mode": "fixed", "draft.n_max": 4, "draft.p_min": 1.0}])
-async def test_an_answer_in_which_nothing_was_drafted_has_no_speedup(flags: Layer) -> None:
-    async with open_chat(flags) as chat:
-        await chat.send("go")
-        status = DraftingStatus("off", "one token at a time is faster here", "losing", 0.6, measured=True)
-        stats = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0, drafted_steps=0)
-        chat.engine.says("word", stats=stats, drafting=status)
-        plan = AnswerPlan("auto", "model+ngram", None, None)
-        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
-        await chat.ready()
-        assert re.split(r" {2,}", chat.status)[2:] == [f"speedup {NONE}", "answered without drafts"]

@@ -20,12 +20,11 @@ from textual.message import Message
 
 from app.conversations.store import Store
 from app.core.log import MAX_BYTES, guarded_stderr
-from app.ui.composer.completion import CHOSEN
 from app.ui.terminal import copying
 from app.ui.terminal.copying import copy_text, through_tmux
 from app.ui.terminal.driver import InputParser
-from tests.ui.chat_driver import open_chat
 from tests.ui.conftest import Programs
+from tests.ui.driver import open_chat
 
 HOSTILE = "red \x1b[31mword\x1b[0m and\rmore text that is longer than any key"
 
@@ -126,9 +125,7 @@ async def test_the_end_of_a_long_answer_rings_the_bell_if_the_terminal_lost_the_
             chat.pilot.app.post_message(events.AppBlur())
         await chat.until(lambda: chat.pilot.app.app_focus is not away)
         now[0] = seconds
-        chat.engine.says("done")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("done")
         assert len(called) == calls
 
 
@@ -163,29 +160,6 @@ def test_a_large_log_is_renamed(tmp_path: Path) -> None:
         os.write(2, b"new")
     assert log.read_bytes().endswith(b"\nnew")
     assert (tmp_path / "tandem.log.1").stat().st_size == MAX_BYTES + 1
-
-
-@pytest.mark.parametrize("size", [(40, 12), (20, 6)])
-async def test_a_small_terminal_is_still_a_chat(size: tuple[int, int]) -> None:
-    async with open_chat(size=size) as chat:
-        await chat.send("hello")
-        chat.engine.says("Good day.")
-        await chat.shows("Good day.")
-        await chat.type("next")
-        assert any("next" in row for row in chat.rows)
-        await chat.pilot.press("ctrl+u")
-        await chat.type("/")
-        await chat.pilot.pause()
-        assert any(row.lstrip().startswith(CHOSEN + "/") for row in chat.rows)
-
-
-async def test_a_resize_while_text_comes_keeps_its_end_in_sight() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        for size in ((40, 10), (120, 40), (25, 8)):
-            await chat.pilot.resize_terminal(*size)
-            chat.engine.says(f"Now {size[0]} columns, in a sentence that must be wrapped. ")
-            await chat.shows("wrapped.")
 
 
 @pytest.mark.parametrize("before", [(), ("ctrl+o",), ("f4",), ("f2",)])

@@ -19,8 +19,7 @@ from textual.strip import Strip
 from app.conversations.store import Store
 from app.ui.app import TandemApp
 from app.ui.terminal.frame import Changes, Frame, Piece
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.conversations_driver import fill
+from tests.ui.driver import Chat, fill, open_chat
 from tests.ui.terminal.emulator import Emulator
 from tests.ui.test_snapshots_states import MARKDOWN
 

@@ -12,11 +12,11 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
 from app.ui.transcript.message_view import MessageView
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.driver import Chat, open_chat
 
 MESSAGES = 60
 MOST_MOUNTED = 40
-"""With the chunks of the fixture `near`: what is visible, a chunk on either side, and the last exchange."""
+"""The visible messages, a chunk on either side and the last exchange, with the chunks of the fixture `near`."""
 
 
 def _text(n: int) -> str:

@@ -6,7 +6,7 @@ import pytest
 from textual.widget import Widget
 
 from app.ui.terminal.compositor import LineCompositor
-from tests.ui.chat_driver import open_chat
+from tests.ui.driver import open_chat
 from tests.ui.test_snapshots_states import MARKDOWN
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from textual import events
-from textual.app import App, ComposeResult
 from textual.selection import SELECT_ALL
 
 from app.conversations.message import Role
@@ -13,34 +12,7 @@ from app.conversations.tree import Node, StoredConversation, Summary, Tree
 from app.ui.reading.document import MarkdownDocument
 from app.ui.transcript import parts
 from app.ui.transcript.parts import ModelMarkdown
-from tests.ui.chat_driver import open_chat
-from tests.ui.pictures import ANSWER
-
-HARD = "# A\r\n\ntext\n----\n\n```\nno language, no end [red]x[/red]\n\n\n  indented\n"
-
-
-@pytest.mark.parametrize("size", [5, 50])
-@pytest.mark.parametrize("text", [ANSWER, HARD], ids=["answer", "hard"])
-async def test_pieces_give_the_same_text_as_the_whole(text: str, size: int) -> None:
-    class Two(App[None]):
-        CSS = "ModelMarkdown { width: 60; }"
-
-        def compose(self) -> ComposeResult:
-            yield ModelMarkdown()
-            yield ModelMarkdown()
-
-    app = Two()
-    async with app.run_test(size=(60, 200)) as pilot:
-        streamed, whole = app.query(ModelMarkdown)
-        whole.append(text)
-        for start in range(0, len(text), size):
-            streamed.append(text[start : start + size])
-        await pilot.pause()
-        rows = [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
-        height = whole.size.height
-        assert streamed.size.height == height
-        assert rows[:height] == rows[height : 2 * height]
-        assert any("quicksort" in row or "indented" in row for row in rows)
+from tests.ui.driver import open_chat
 
 
 async def test_a_link_shows_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ from textual.app import App
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.ui.transcript.message import AnswerMessage
-from tests.ui.chat_driver import WIDE, Chat, open_chat
-from tests.ui.conversations_driver import look
+from tests.ui.driver import WIDE, Chat, open_chat
 
 TWO = "First:\n```py\na = 1\n```\n- and\n  ```sh\n  ls\n  ```\n"
 ONE = "```\nthird\n```\n"
@@ -41,16 +40,14 @@ async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, st
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press(*"/copy 1", "enter")
         await chat.until(lambda: copied[1:] == [("a = 1", "code block 1 of 2")])
-        await chat.pilot.press("alt+3")
-        await chat.shows("The answer has 2 code blocks, and no number 3.")
+        await chat.press("alt+3", shows="The answer has 2 code blocks, and no number 3.")
 
 
 async def test_a_key_copies_from_the_answer_in_view(copied: list[tuple[str, str]]) -> None:
     async with open_chat(size=(60, 12)) as chat:
         await chat.exchange("code", ONE + "words\n\n" * 12)
         await chat.exchange("more", TWO + "words\n\n" * 12)
-        await chat.pilot.press("ctrl+home")
-        await chat.shows("third")
+        await chat.press("ctrl+home", shows="third")
         await chat.pilot.press("alt+1")
         await chat.until(lambda: copied == [("third", "the code")])
 
@@ -60,16 +57,14 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         await chat.exchange("code", TWO)
         await chat.exchange("more", ONE)
         await chat.exchange("words", "No code at all.")
-        await chat.pilot.press("ctrl+up")
-        await chat.shows("esc back")
+        await chat.press("ctrl+up", shows="esc back")
         active = {one.binding.id: one.enabled for one in chat.screen.active_bindings.values()}
         assert not active["message.next_code"]
         await chat.pilot.press("escape", "alt+c")
         await chat.until(lambda: marked(chat) == [0, 1, 0])
         await chat.pilot.press("shift+tab", "alt+c")
         await chat.until(lambda: marked(chat) == [1, 0, 0])
-        await chat.pilot.press("shift+tab")
-        await chat.shows("There is no code block above.")
+        await chat.press("shift+tab", shows="There is no code block above.")
         assert "message.next_code" in {one.binding.id for one in chat.screen.active_bindings.values() if one.enabled}
         await chat.pilot.press("tab")
         await chat.until(lambda: marked(chat) == [2, 0, 0])
@@ -81,8 +76,7 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
 
 async def test_without_code_the_key_says_so() -> None:
     async with open_chat() as chat:
-        await chat.pilot.press("alt+c")
-        await chat.shows("There is no code block.")
+        await chat.press("alt+c", shows="There is no code block.")
 
 
 @pytest.mark.parametrize("size", [(80, 24), WIDE])
@@ -94,11 +88,9 @@ async def test_a_search_opens_at_its_hit_and_highlights_it(file: Path, size: tup
     store.add(number, Role.ASSISTANT, f"{before}\n\nThen a UnitTest helps.\n\n{before}", parent=asked.id)
     store.close()
     async with open_chat(size=size, store=lambda: Store(file)) as chat:
-        await look(chat)
-        await chat.pilot.press(*"unittest")
-        await chat.shows("UnitTest")
-        await chat.pilot.press("enter")
-        await chat.shows("Then a UnitTest helps.")
+        await chat.list_conversations()
+        await chat.press(*"unittest", shows="UnitTest")
+        await chat.press("enter", shows="Then a UnitTest helps.")
         answer = chat.screen.query_one(AnswerMessage)
         hits = [row for row in answer.markdown.rows if any("bold" in str(span.style) for span in row.content.spans)]
         assert [row.content.plain for row in hits] == ["Then a UnitTest helps."]
@@ -111,6 +103,5 @@ async def test_a_hit_in_the_reasoning_opens_it(file: Path) -> None:
     store.add(number, Role.ASSISTANT, "Because.", parent=asked.id, reasoning="It is the Tagliamento.")
     store.close()
     async with open_chat(store=lambda: Store(file)) as chat:
-        await look(chat)
-        await chat.pilot.press(*"tagliamento", "enter")
-        await chat.shows("It is the Tagliamento.")
+        await chat.list_conversations()
+        await chat.press(*"tagliamento", "enter", shows="It is the Tagliamento.")

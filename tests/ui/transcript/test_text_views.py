@@ -15,8 +15,8 @@ from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.parts import TokenView
 from app.worker.events import Loaded, Step, StepDetails
-from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.fakes import PAIR, STATS
+from tests.fake_engine import PAIR, STATS
+from tests.ui.driver import Chat, open_chat
 
 D, N, T = Source.MODEL, Source.NGRAM, None
 ROUND = StepDetails(
@@ -56,15 +56,13 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
         says(chat, ("The **big", D), ("** one", T))
         await chat.shows("The big one")
         assert not chat.screen.query(TokenView)
-        await chat.pilot.press("f3")
-        await chat.shows("The **big** one")
+        await chat.press("f3", shows="The **big** one")
         says(chat, (" ran\n", D), ("off", T))
         await chat.shows("ran⏎")
         assert colors(chat) == [
             ("The **big", "$draft"), ("** one", "$target"), (" ran⏎", "$draft"), ("off", "$target")
         ]  # fmt: skip
-        await chat.pilot.press("f3")
-        await chat.shows("The big one ran\n")
+        await chat.press("f3", shows="The big one ran\n")
         assert not chat.screen.query(TokenView)
 
 
@@ -79,14 +77,12 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
 )
 async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -> None:
     async with open_chat(size=size) as chat:
-        await chat.pilot.press("f3")
-        await chat.shows("f3 closes")
+        await chat.press("f3", shows="f3 closes")
         title = next(row for row in chat.rows if "f3 closes" in row)
         assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
         if legend.startswith("teal ="):
             chat.engine.emit(Loaded(replace(PAIR, draft_kind=Source.MTP)))
-            await chat.pilot.press("f3", "f3")
-            await chat.shows("teal = MTP layer, underlined teal")
+            await chat.press("f3", "f3", shows="teal = MTP layer, underlined teal")
 
 
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
@@ -100,18 +96,15 @@ async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> No
 
 async def test_left_and_right_step_through_the_steps_and_leave_what_is_typed_alone() -> None:
     async with open_chat() as chat:
-        await chat.pilot.press("f3")
-        await chat.shows("The verify steps of the next answer appear here")
+        await chat.press("f3", shows="The verify steps of the next answer appear here")
         await chat.send("go")
         for number in (1, 2, 3):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
         await chat.shows("step 3 of 3")
-        await chat.pilot.press("left")
-        await chat.shows("step 2 of 3")
+        await chat.press("left", shows="step 2 of 3")
         says(chat, ("4", D), details=replace(ROUND, number=4))
         await chat.shows("step 2 of 4")
-        await chat.pilot.press("left", "left", "left")
-        await chat.shows("step 1 of 4")
+        await chat.press("left", "left", "left", shows="step 1 of 4")
         await chat.pilot.press("right", "right", "right", "right")
         says(chat, ("5", D), details=replace(ROUND, number=5))
         await chat.shows("step 5 of 5")
@@ -132,12 +125,10 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
             says(chat, (f"{number} ", D), details=unseen)
         chat.engine.finishes()
         await chat.ready()
-        await chat.pilot.press("f3")
-        await chat.shows("step 2")
+        await chat.press("f3", shows="step 2")
         await chat.shows("target p  not recorded: f3 was closed during this step")
         await chat.shows("f3 closes")
-        await chat.pilot.press("ctrl+u", "left")
-        await chat.shows("step 1")
+        await chat.press("ctrl+u", "left", shows="step 1")
         await chat.pilot.press("f3")
         await chat.until(lambda: "f3 closes" not in chat.text)
 
@@ -164,9 +155,7 @@ async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another
         inspector.step(-10_000)
         assert inspector.details is not None
         assert inspector.details.number == 3_000
-        chat.engine.says("x")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("x")
         await chat.send("again")
         assert inspector.details is None
 

@@ -14,8 +14,6 @@ from app.conversations.tree import Node, State
 from app.ui.transcript.message import AnswerMessage, UserMessage
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import FoldedText
-from tests.ui.chat_driver import n_said
-from tests.ui.conversations_driver import back, look
 from tests.ui.transcript.driver import (
     MESSAGES,
     MOST_MOUNTED,
@@ -88,9 +86,7 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
         await press(chat, "ctrl+end")
         await chat.shows("line 4")
         await chat.until(lambda: "new text below" not in chat.text)
-        chat.engine.says("the end")
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("the end")
         await chat.shows("the end")
 
 
@@ -137,12 +133,12 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
     nodes = path()
     nodes[20] = replace(nodes[20], text="a needle" + nodes[20].text)
     async with long_chat(nodes) as chat:
-        await look(chat)
+        await chat.list_conversations()
         for character in "needle":
             chat.pilot.app.post_message(events.Key(character, character))
         await chat.shows("a needle")
         await chat.pilot.press("enter")
-        await back(chat)
+        await chat.in_front()
         await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
         assert not chat.screen.messages.following
         assert chat.screen.prompt.has_focus
@@ -158,10 +154,10 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
         chat.screen.messages.choose(chat.screen.messages.message_views[1])
         await press(chat, "right")
         await chat.shows("the other answer")
-        await chat.until(lambda: n_said(chat) == 2)
+        await chat.until(lambda: chat.n_messages == 2)
         await press(chat, "left")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        await chat.until(lambda: n_said(chat) == MESSAGES)
+        await chat.until(lambda: chat.n_messages == MESSAGES)
         await chat.shows("message 2.")
         await settled(chat)
         assert mounted(chat) < MOST_MOUNTED
