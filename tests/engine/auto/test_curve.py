@@ -100,51 +100,25 @@ def test_load_changes_all_sizes_alike() -> None:
     assert costs.target_ns(8, 0) > 1.5 * before
 
 
-@pytest.mark.parametrize("ns", [110e6, 5.5e6])
-def test_a_new_speed_of_the_machine_is_adopted_after_three_batches(ns: float) -> None:
+@pytest.mark.parametrize(
+    ("batches", "least", "most"),
+    [
+        pytest.param([(1, 110e6)] * 3, 99e6, 121e6, id="three slow batches are a new speed"),
+        pytest.param([(1, 5.5e6)] * 3, 4.95e6, 6.05e6, id="three fast batches are a new speed"),
+        pytest.param([(8, 63e6), (8, 12.6e6), (8, 63e6)], 19.8e6, 24.2e6, id="one fast batch is ignored"),
+        pytest.param([(1, 440e6)] * 3, 396e6, 484e6, id="a slow period"),
+        pytest.param([(1, 440e6)] * 3 + [(8, 63e6)] * 2, 0.0, 66e6, id="two fast batches end a slow period"),
+        pytest.param([(1, 220e6), (1, 220e6), (1, 22e6)] * 5, 0.0, 44e6, id="usual batches between slow ones"),
+        pytest.param([(8, 220e6)] * 40, 0.0, 66e6, id="expensive large batches are no new speed"),
+    ],
+)
+def test_the_speed_of_the_machine_follows_several_batches(
+    batches: list[tuple[int, float]], least: float, most: float
+) -> None:
     costs = model()
-    for _ in range(3):
-        costs.observe_target(1, 0, ns)
-
-    assert costs.target_ns(1, 0) == pytest.approx(ns, rel=0.1)
-
-
-def test_one_batch_that_is_too_fast_is_ignored() -> None:
-    costs = model()
-    costs.observe_target(8, 0, 63e6)
-    costs.observe_target(8, 0, 0.2 * 63e6)
-    costs.observe_target(8, 0, 63e6)
-
-    assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.1)
-
-
-def test_two_fast_batches_of_any_size_end_a_slow_period() -> None:
-    costs = model()
-    for _ in range(3):
-        costs.observe_target(1, 0, 20 * 22e6)
-    slow = costs.scale
-    for _ in range(2):
-        costs.observe_target(8, 0, 63e6)
-
-    assert slow == pytest.approx(20, rel=0.1)
-    assert costs.target_ns(1, 0) < 3 * 22e6
-
-
-def test_slow_batches_with_usual_ones_between_are_not_a_new_speed() -> None:
-    costs = model()
-    for ns in (220e6, 220e6, 22e6) * 5:
-        costs.observe_target(1, 0, ns)
-
-    assert costs.target_ns(1, 0) < 2 * 22e6
-
-
-def test_expensive_large_batches_are_not_a_new_speed() -> None:
-    costs = model()
-    for _ in range(40):
-        costs.observe_target(8, 0, 10 * 22e6)
-
-    assert costs.target_ns(1, 0) < 3 * 22e6
-    assert costs.target_ns(8, 0) == pytest.approx(220e6, rel=0.1)
+    for size, ns in batches:
+        costs.observe_target(size, 0, ns)
+    assert least <= costs.target_ns(1, 0) <= most
 
 
 def test_a_wrong_cost_is_corrected_without_changing_other_sizes() -> None:
@@ -219,37 +193,29 @@ def test_a_batch_that_cannot_be_rolled_back_has_infinite_cost() -> None:
 class TestReading:
     """The cost of a prompt token in the draft model."""
 
-    def test_a_long_prompt_corrects_the_first_measurement(self) -> None:
-        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=4e6))
-        costs.observe_reading(512, 512 * 1e6)
-
-        assert costs.profile.draft_prompt_ns == pytest.approx(1e6, rel=0.5)
-
-    def test_one_slow_prompt_triples_the_cost_at_most(self) -> None:
-        costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6))
-        costs.observe_reading(512, 512 * 100e6)
-
-        assert costs.profile.draft_prompt_ns <= 3e6
+    @pytest.mark.parametrize(
+        ("before", "readings", "least", "most"),
+        [
+            pytest.param(4e6, [(512, 512e6)], 0.5e6, 1.5e6, id="a long prompt corrects the first measurement"),
+            pytest.param(1e6, [(512, 51_200e6)], 1e6, 3e6, id="one slow prompt triples the cost at most"),
+            # On a GPU, thirty tokens take little longer than one.
+            pytest.param(0.02e6, [(30, 1.4e6), (30, 2.1e6), (30, 2.9e6)], 0.02e6, 0.02e6, id="short prompts"),
+            pytest.param(0.1e6, [(30, 4.5e6)], 0.0999e6, 0.1001e6, id="the first token does not count"),
+        ],
+    )
+    def test_prompts_correct_the_cost(
+        self, before: float, readings: list[tuple[int, float]], least: float, most: float
+    ) -> None:
+        costs = CostModel(CostProfile({1: 10e6}, draft_ns=1.5e6, draft_prompt_ns=before))
+        for n_tokens, ns in readings:
+            costs.observe_reading(n_tokens, ns)
+        assert least <= costs.profile.draft_prompt_ns <= most
 
     def test_the_cost_is_relative_to_the_present_speed(self) -> None:
         costs = CostModel(CostProfile({1: 10e6}, draft_prompt_ns=1e6), scale=2.0)
         costs.observe_reading(512, 512 * 2e6)
 
         assert costs.snapshot().draft_prompt_ns == pytest.approx(2e6)
-
-    def test_a_short_prompt_does_not_change_the_cost_of_long_ones(self) -> None:
-        # On a GPU, thirty tokens take little longer than one.
-        costs = CostModel(CostProfile({1: 10e6}, draft_ns=1.5e6, draft_prompt_ns=0.02e6))
-        for ns in (1.4e6, 2.1e6, 2.9e6):
-            costs.observe_reading(30, ns)
-
-        assert costs.profile.draft_prompt_ns == 0.02e6
-
-    def test_the_cost_of_the_first_token_does_not_count(self) -> None:
-        costs = CostModel(CostProfile({1: 10e6}, draft_ns=1.5e6, draft_prompt_ns=0.1e6))
-        costs.observe_reading(30, 4.5e6)
-
-        assert costs.profile.draft_prompt_ns == pytest.approx(0.1e6)
 
 
 def test_cached_predictions_equal_fresh_ones_after_every_batch() -> None:

@@ -10,41 +10,29 @@ from hypothesis import strategies as st
 
 from app.engine.auto.guard import Ledger, Trial
 
+SMALL_LOSSES = math.ceil(Trial.STAKE / 0.05)
+
 
 class TestTrial:
-    def test_losing_steps_turn_the_model_off_after_some_patience(self) -> None:
+    @pytest.mark.parametrize(
+        ("advantages", "on"),
+        [
+            pytest.param([-0.4] * (Trial.PATIENCE - 1), True, id="losses within the patience"),
+            pytest.param([-0.4] * Trial.PATIENCE, False, id="losses beyond the patience"),
+            pytest.param([1.5, -0.5, -0.5] * 34, True, id="balanced gains and losses"),
+            pytest.param([-0.05] * (SMALL_LOSSES - 1), True, id="small losses within the stake"),
+            pytest.param([-0.05] * SMALL_LOSSES, False, id="small losses beyond the stake"),
+            pytest.param([20.0] + [-0.2] * 40, False, id="old gains do not pay for losses"),
+            pytest.param([0.0, -1.0, 0.6], True, id="no significant loss"),
+            pytest.param([-1.0, 0.2, 1.0, -0.5], True, id="a few gains and losses"),
+            pytest.param([-1.0, -1.0, 0.5], False, id="a significant loss of few steps"),
+        ],
+    )
+    def test_losing_steps_turn_the_model_off(self, advantages: list[float], on: bool) -> None:
         trial = Trial()
-        verdicts = []
-        for _ in range(Trial.PATIENCE):
-            verdicts.append(trial.on)
-            trial.observe_step(-0.4)
-
-        assert verdicts == [True] * Trial.PATIENCE
-        assert not trial.on
-
-    def test_gains_and_losses_that_balance_keep_it_on(self) -> None:
-        trial = Trial()
-        for n in range(100):
-            trial.observe_step(1.5 if n % 3 == 0 else -0.5)
-
-        assert trial.on
-
-    def test_small_losses_are_allowed_up_to_the_stake(self) -> None:
-        trial = Trial()
-        n_steps = 0
-        while trial.on:
-            trial.observe_step(-0.05)
-            n_steps += 1
-
-        assert n_steps == math.ceil(Trial.STAKE / 0.05)
-
-    def test_old_gains_do_not_pay_for_losses(self) -> None:
-        trial = Trial()
-        trial.observe_step(20.0)
-        for _ in range(40):
-            trial.observe_step(-0.2)
-
-        assert not trial.on
+        for advantage in advantages:
+            trial.observe_step(advantage)
+        assert trial.on is on
 
     def test_a_probe_lasts_until_it_lost_the_stake(self) -> None:
         trial = self.off()
@@ -77,23 +65,6 @@ class TestTrial:
         trial.begin()
 
         assert trial.allows_step()
-
-    @pytest.mark.parametrize(
-        ("advantages", "on"),
-        [
-            ((0.0, -1.0, 0.6), True),
-            ((-1.0, 0.2, 1.0, -0.5), True),
-            ((-1.0, -1.0, 0.5), False),
-        ],
-    )
-    def test_a_few_steps_turn_it_off_only_if_the_loss_is_significant(
-        self, advantages: tuple[float, ...], on: bool
-    ) -> None:
-        trial = Trial()
-        for advantage in advantages:
-            trial.observe_step(advantage)
-
-        assert trial.on is on
 
     @pytest.mark.parametrize(
         ("advantage", "on", "waits"), [(0.1, True, False), (0.0, False, False), (-0.3, False, True)]
