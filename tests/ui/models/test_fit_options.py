@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from app.core.errors import AppError
 from app.core.units import GIB
 from app.hardware.offers import Offer
 from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
 from app.ui.models.state import LoadRequest
+from app.ui.screens.chat import ChatScreen
+from app.ui.transcript.message import ErrorNotice
+from app.worker.events import Failed
 from tests.fake_engine import no_loader
-from tests.ui.driver import Chat, open_chat
+from tests.ui.compare.driver import open_comparison
+from tests.ui.driver import Chat, kept_chat, open_chat
 
 
 def choice(title: str) -> Callable[[], LoadRequest]:
@@ -67,24 +73,15 @@ async def test_a_digit_applies_an_option(key: str, title: str) -> None:
         await chat.send("Hello")
 
 
-async def test_an_option_that_needs_a_download_is_not_applied() -> None:
+@pytest.mark.parametrize(("before", "keys", "prompt"), [("", "3", "3"), ("", "Hi1", "Hi1"), ("Add ", "1", "Add 1")])
+async def test_other_keys_are_text(before: str, keys: str, prompt: str) -> None:
     async with open_chat(loaded=False) as chat:
+        await chat.type(before)
         await refuse(chat)
+        # This option needs a download first.
         await chat.pilot.click(list(chat.screen.query(FitOptionLine))[1])
-        await chat.pilot.press("3")
-
-        await chat.until(lambda: chat.prompt == "3")
-        assert chat.engine.loads == 1
-
-
-async def test_typed_text_goes_to_the_prompt() -> None:
-    async with open_chat(loaded=False) as chat:
-        await refuse(chat)
-        await chat.pilot.press("H", "i")
-        await chat.until(lambda: chat.prompt == "Hi")
-        await chat.pilot.press("1")
-
-        await chat.until(lambda: chat.prompt == "Hi1")
+        await chat.pilot.press(*keys)
+        await chat.until(lambda: chat.prompt == prompt)
         assert chat.engine.loads == 1
 
 
@@ -98,3 +95,103 @@ async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
 
         await chat.until(lambda: chat.engine.loads == 2)
         assert chat.prompt == "Why?"
+
+
+# Beside an answer, a comparison or another conversation
+
+NO_ROOM = NoRoomError("Big does not fit.", OPTIONS, "Ask again when there is room for it; f6 chooses another pair.")
+SHOWN = [
+    "┃ Big does not fit.",
+    "┃ Ask again when there is room for it; f6 chooses another pair.",
+]
+
+
+async def fail_without_room(chat: Chat) -> None:
+    """Fail to load the pair again for an answer."""
+    chat.engine.fails(NO_ROOM)
+    await chat.until(lambda: chat.screen.query(FitOptionLine))
+    await chat.ready()
+
+
+async def test_a_reload_without_room_offers_options(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Why?")
+        await fail_without_room(chat)
+        await chat.shows("What would make it fit:")
+        assert chat.said[:5] == ["You", "Why?", "Answer", *SHOWN]
+        assert chat.prompt == "Why?"
+        await chat.pilot.press("1")
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.shows("Applied: a context of 4,096 tokens.")
+        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await chat.load()
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.answer("So.")
+        await chat.until(lambda: chat.said[:2] == ["You", "Why?"] and "So." in chat.said)
+
+
+async def test_the_stored_error_names_the_fix(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("Why?")
+        await fail_without_room(chat)
+    async with kept_chat(file, again=True) as chat:
+        await chat.until(lambda: chat.said == ["You", "Why?", "Answer", *SHOWN])
+
+
+@pytest.mark.parametrize("keys", [["escape", "enter"], ["ctrl+r"]])
+async def test_the_options_go_with_the_next_request(keys: list[str]) -> None:
+    async with open_chat() as chat:
+        await chat.send("Why?")
+        await fail_without_room(chat)
+        await chat.pilot.press(*keys)
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await chat.answer("So.")
+        await chat.until(lambda: not chat.screen.query(FitOptionList))
+
+
+async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
+    async with open_comparison() as compare:
+        compare.engine.emit(Failed(compare.engine.job_number, NO_ROOM))
+        await compare.chat.shows("Free some memory and press r, or choose another pair in the chat (f6).")
+        assert not compare.chat.pilot.app.screen.query(FitOptionList)
+        await compare.chat.pilot.press("r")
+        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        assert not compare.chat.pilot.app.screen.query(ErrorNotice)
+
+
+@pytest.mark.parametrize("key", ["ctrl+n", "left"])
+async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("Why?", "So.")
+        await chat.pilot.press("ctrl+r")
+        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.answer("Therefore.")
+    async with kept_chat(file, loaded=False) as chat:
+        await refuse(chat)
+        await chat.screen.open_conversation(1)
+        await chat.shows("Therefore.")
+        await chat.shows("Press 1 or 2 or click to apply")
+        if key == "left":
+            await chat.pilot.press("escape", "ctrl+up")
+        await chat.pilot.press(key)
+        await chat.until(lambda: "Therefore." not in chat.text)
+        await chat.shows("Press 1 or 2 or click to apply")
+        await chat.until(lambda: len(chat.screen.query(ErrorNotice)) == 1)
+
+        await chat.pilot.click(chat.screen.query(FitOptionLine).first())
+        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.load()
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: not chat.screen.query(ErrorNotice))
+
+
+async def test_a_failed_answer_is_not_shown_in_another_conversation() -> None:
+    async with open_chat() as chat:
+        await chat.send("Why?")
+        chat.engine.fails(AppError("It broke."))
+        await chat.shows("It broke.")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: "It broke." not in chat.text)
+        assert isinstance(chat.pilot.app.screen, ChatScreen)
