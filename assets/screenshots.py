@@ -9,12 +9,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+from app.cli.engine import make_engine
+from app.cli.known_pairs import of_file
 from textual.pilot import Pilot
 
 from app.cli.chat import Opener, first_pair
 from app.cli.command_line import parse_args
-from app.cli.engine import make_engine
-from app.cli.known_pairs import of_file
 from app.cli.options import open_settings, read_process
 from app.cli.setting_flags import read_flags
 from app.conversations.store import Store

@@ -5,8 +5,8 @@ A command raises AppError for any failure that a user, a file or the network can
 
     chat, run, serve, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
     command_line, command, setting_flags       options and help of every command
-    known_pairs, options, loading, engine      from options and settings to loaded models
-    race_session, measured_pairs, report       measurements
+    options                                    from options and settings to a pair to load
+    race_session, report                       measurements
     output, streams, crash_guard               the terminal, signals, files, and a crash of llama.cpp
 """
 

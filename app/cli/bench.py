@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, write_file
 from app.cli.race_session import (
     RaceSession,
@@ -45,12 +45,14 @@ from app.core.regular_file import exists
 from app.core.units import counted
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
+from app.settings.layers import automatic
+from app.worker.pair_loader import PairLoader
 
 _CARDS = {".md": markdown, ".svg": svg}
 """Files of a share card by suffix."""
 
 
-def read_plan(args: argparse.Namespace, options: Options) -> BenchmarkPlan:
+def read_plan(args: argparse.Namespace, loader: PairLoader) -> BenchmarkPlan:
     """Read and check the options before anything is loaded. Raises UsageError."""
     quick = "quick" in args
     kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
@@ -64,9 +66,9 @@ def read_plan(args: argparse.Namespace, options: Options) -> BenchmarkPlan:
         if exists(card_file) and "force" not in args:
             raise exists_already(card_file)
     return BenchmarkPlan(
-        sides=sides_of(options.answers.automatic, fixed_params(args, options)),
+        sides=sides_of(automatic(loader.settings), fixed_params(args, loader)),
         prompts=choose(suite, kinds, 1 if quick else None),
-        request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
+        request=answer_request(args, loader, QUICK_TOKENS if quick else BENCH_TOKENS),
         repeat=getattr(args, "repeat", REPEAT),
         is_quick=quick,
         ends_early="repeat" not in args,
@@ -79,23 +81,23 @@ def _card_files(args: argparse.Namespace) -> list[Path]:
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
-    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
-    plan, save = read_plan(args, options), LineFile(getattr(args, "save", None))
-    return with_pair(options, lambda session: _Benchmark(session, options, plan, save, args).run())
+    loader = read_pair(vars(args), modes=("auto", "fixed"), use_recommended=False)
+    plan, save = read_plan(args, loader), LineFile(getattr(args, "save", None))
+    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, save, args).run())
 
 
 class _Benchmark:
     """Run, report and save one benchmark."""
 
     def __init__(
-        self, session: RaceSession, options: Options, plan: BenchmarkPlan, save: LineFile, args: argparse.Namespace
+        self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, args: argparse.Namespace
     ) -> None:
         self._session = session
         self._status = session.status
         self._plan = plan
         self._save = save
         self._args = args
-        self._facts = measured_on(session, plan.request, options.answers.automatic)
+        self._facts = measured_on(session, plan.request, automatic(loader.settings))
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""

@@ -9,22 +9,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from app.cli.engine import PairLoader, make_engine
-from app.cli.known_pairs import (
-    catalog,
-    choose_pair,
-    demo_file,
-    is_chosen,
-    is_here,
-    known_pairs,
-    of_entry,
-    of_file,
-    pairs_here,
-    registry,
-)
-from app.cli.options import Options, ProcessOptions, context_of, open_settings, options_of, read_process
+from app.cli.options import choose_pair, is_chosen, read_process
 from app.cli.setting_flags import read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
@@ -41,6 +28,21 @@ from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, NoRoomError
 from app.ui.models.state import LoadRequest, Tuning
 from app.worker.events import Event, Failed
+from app.worker.known_pairs import (
+    ProcessOptions,
+    catalog,
+    context_of,
+    demo_file,
+    is_here,
+    known_pairs,
+    of_entry,
+    of_file,
+    pair_by_name,
+    pairs_here,
+    registry,
+    settings_of,
+)
+from app.worker.pair_loader import PairLoader, make_engine, pair_loader
 
 if TYPE_CHECKING:
     from app.conversations.store import Store
@@ -55,8 +57,9 @@ _CLOSE_S = 5.0
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
     pair, files, first_run = first_pair(args)
-    settings = open_settings(read_flags(args), pair, of_file(pair, files))
-    opener = Opener(settings, pair, files, read_process(args), is_asked_for=not first_run)
+    given = vars(args)
+    settings = settings_of(pair, files, read_flags(given))
+    opener = Opener(settings, pair, files, read_process(given), is_asked_for=not first_run)
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -129,7 +132,7 @@ def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     here = registry().read()
     # The list of pairs reports missing files.
     with suppress(PairError):
-        return *choose_pair({}), here.default is None
+        return *pair_by_name(), here.default is None
     return known_pairs()[0], None, True
 
 
@@ -139,7 +142,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     from app.ui.models.state import PairEnvironment
 
     def machine() -> tuple[str, Capacity]:
-        from app.cli.measured_pairs import measured_capacity
+        from app.compare.measured_pairs import measured_capacity
         from app.llama.fitting.machine_room import loaded_bytes
 
         return measured_capacity(context_of(opener.live), loaded_bytes(session().pair))
@@ -149,7 +152,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             catalog=catalog,
             registry=registry(),
             machine=machine,
-            pairs_here=lambda: pairs_here(cast("tuple[str, ...]", opener.live.resolved()["model.folders"])),
+            pairs_here=lambda: pairs_here(opener.live.resolved().names("model.folders")),
             demo_file=demo_file,
             is_here=is_here,
             open_pair=opener.open,
@@ -192,16 +195,16 @@ class Opener:
 
     def again(self) -> LoadRequest:
         """Return the same pair with the current settings. Raises UsageError."""
-        options = replace(options_of(self.live.resolved(), self._pair, self._files), process=self.process)
+        loader = pair_loader(self.live.resolved(), self._pair, self._files, self.process)
         self.live.loading()
-        return LoadRequest(PairLoader(options), options.pair.title)
+        return LoadRequest(loader, loader.pair.title)
 
-    def with_offer(self, offer: Offer) -> Options:
-        """Return the options with the settings, or the pair, of an offer."""
+    def with_offer(self, offer: Offer) -> PairLoader:
+        """Return what loads the pair of an offer with its settings."""
         pair, files = self._pair_of(offer)
         model = self.live.model if pair is self._pair else of_file(pair, files)
         settings = self.live.given(offer.settings, of_entry(pair), model)
-        return replace(options_of(settings, pair, files), process=self.process)
+        return pair_loader(settings, pair, files, self.process)
 
     def take(self, offer: Offer) -> LoadRequest:
         """Keep the settings of an offer for every later pair, and open the pair."""
@@ -211,7 +214,7 @@ class Opener:
         return self.open(pair, files)
 
     def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
-        return choose_pair({"pair": offer.pair}) if offer.pair is not None else (self._pair, self._files)
+        return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)
 
     def with_fixes(self, event: Event) -> Event:
         """Return an event for the chat; the error of a pair that does not fit gets the fixes as choices."""
@@ -230,13 +233,13 @@ class Opener:
     def fix(self, offer: Offer) -> FitOption:
         """Return an offer as a choice of the chat."""
         try:
-            options = self.with_offer(offer) if offer.settings or offer.pair is not None else None
+            loader = self.with_offer(offer) if offer.settings or offer.pair is not None else None
         except AppError:
             # The files of the pair may be gone.
-            options = None
-        if options is None:
+            loader = None
+        if loader is None:
             return FitOption(offer)
-        if options.files is None and not all(map(is_here, options.pair.sources)):
-            download = setup_command(options.pair, by_name=offer.pair is not None)
+        if loader.files is None and not all(map(is_here, loader.pair.sources)):
+            download = setup_command(loader.pair, by_name=offer.pair is not None)
             return FitOption(offer, command=download)
         return FitOption(offer, lambda: self.take(offer))

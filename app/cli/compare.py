@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.cli.output import check_writable, for_reading, json_for, write_file
 from app.cli.race_session import (
     RaceSession,
@@ -29,24 +29,26 @@ from app.core.errors import INTERRUPTED, UsageError
 from app.core.printable import escape_unprintable, printable
 from app.core.units import counted
 from app.engine.interfaces import Controls
+from app.settings.layers import automatic
 from app.worker.events import JobEnded
+from app.worker.pair_loader import PairLoader
 
 _MAX_PROMPT_COLUMNS = 60
 
 
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; returns the exit code."""
-    options = read_options(args, modes=("auto", "fixed"))
+    loader = read_pair(vars(args), modes=("auto", "fixed"))
     prompt = Message(Role.USER, _read_prompt(getattr(args, "prompt", None)))
-    request = answer_request(args, options, COMPARE_TOKENS, prompt)
-    sides = sides_of(options.answers.automatic, fixed_params(args, options))
+    request = answer_request(args, loader, COMPARE_TOKENS, prompt)
+    sides = sides_of(automatic(loader.settings), fixed_params(args, loader))
     job = CompareJob(request, sides, getattr(args, "repeat", REPEAT))
     if "save" in args:
         check_writable(args.save)
-    return with_pair(options, lambda session: _run(session, job, options, args))
+    return with_pair(loader, lambda session: _run(session, job, loader, args))
 
 
-def _run(session: RaceSession, job: CompareJob, options: Options, args: argparse.Namespace) -> int:
+def _run(session: RaceSession, job: CompareJob, loader: PairLoader, args: argparse.Namespace) -> int:
     status, progress = session.status, RaceStatus(job.rounds)
     raced: Raced | None = None
     for event in job.run(session.pair, 0, Controls(session.cancel)):
@@ -62,7 +64,7 @@ def _run(session: RaceSession, job: CompareJob, options: Options, args: argparse
         status.say("Stopped before every side had answered once.")
         return INTERRUPTED
     comparison = Comparison(raced.rounds, raced.differences)
-    facts = measured_on(session, job.request, options.answers.automatic)
+    facts = measured_on(session, job.request, automatic(loader.settings))
     busy = busy_programs(raced.rounds)
     is_whole = not raced.stopped and raced.broken is None
     figures = {"": speeds(comparison.measured)}

@@ -86,16 +86,16 @@ def check_usage(args: argparse.Namespace) -> None:
 
     Sets `args.pair` from the positional argument.
     """
-    from app.cli.known_pairs import is_chosen, named_pair
-    from app.cli.options import read_process
+    from app.cli.options import is_chosen, read_process
     from app.cli.setting_flags import read_flags
+    from app.worker.known_pairs import named_pair
 
     if "named" in args:
         if is_chosen(vars(args)):
             raise UsageError("Name one pair: by its name, by --pair, or by its files.")
         args.pair = args.named
-    read_flags(args)
-    read_process(args)
+    read_flags(vars(args))
+    read_process(vars(args))
     if "pair" in args:
         with suppress(CatalogError):
             named_pair(args.pair)

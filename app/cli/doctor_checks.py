@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_chosen, of_file, registry
-from app.cli.loading import asked_here, placed_here, servers_of, unless_damaged
-from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.offers import offer_line
-from app.cli.options import read_options
+from app.cli.options import is_chosen, read_pair
+from app.cli.setting_flags import flags_of
+from app.compare.measured_pairs import benchmarked_speedups, measured_of
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
 from app.core.errors import AppError, CatalogError, HubError, ModelFileError, PairError
@@ -33,6 +32,8 @@ from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.checking import in_one_line
 from app.settings.layers import Layer
+from app.worker.known_pairs import DEFAULT_PAIR, about_catalog, catalog, of_file, registry
+from app.worker.loading import asked_here, placed_here, query_servers, unless_damaged
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
@@ -53,20 +54,21 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> PairReport:
     name, why, chosen = _chosen_pair(args)
     title = name
     try:
-        options = read_options(args)
-        name, title = options.pair.name, options.pair.title
+        loader = read_pair(vars(args))
+        pair = loader.pair
+        name, title = pair.name, pair.title
         if facts.failure is not None:
             return _report(name, title, f"{why}; see llama.cpp above")
         local = memory_rooms(facts.devices)
-        servers = servers_of(options)
-        asked = asked_here(options, lambda: local, servers)
+        servers = query_servers(loader.process.rpc)
+        asked = asked_here(loader, lambda: local, servers)
         rooms = with_remote(local, servers)
         found = unless_damaged(asked, lambda params: fitting_of(params, rooms))
         draft = read_facts(found.params.draft) if found.params.draft is not None else None
         check = check_models(read_facts(found.params.target), draft)
         if check.remedy is Remedy.OTHER_TARGET:
-            raise ModelFileError(check.problems[0], remedy_text(check.remedy, options.pair.target))
-        loaded = placed_here(options, asked, lambda _: found.params)
+            raise ModelFileError(check.problems[0], remedy_text(check.remedy, pair.target))
+        loaded = placed_here(asked, lambda _: found.params)
     except AppError as error:
         hint = (error.hint,) if error.hint else ()
         trouble = Check("problem" if chosen else "warning", "trouble", error.message, hint)
@@ -76,21 +78,21 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> PairReport:
         found=found,
         threads=loaded.n_threads,
         cores=facts.machine.physical_cores,
-        source=str(options.pair.target),
+        source=str(pair.target),
         offers=offers,
         conditions=conditions(),
         measured=measured_of(loaded, benchmarked_speedups()),
     )
-    notices = [notice for notice in found.params.notices if notice not in options.params.notices]
+    notices = [notice for notice in found.params.notices if notice not in about_catalog(pair)]
     notices += [without_draft(PairError(problem)) for problem in check.problems]
-    notices += [_NOT_FITTED] if fast_devices(found.rooms) and not options.fit else []
-    return _of_situation(situation, name, title, why, notices, of_file(options.pair, options.files))
+    notices += [_NOT_FITTED] if fast_devices(found.rooms) and loader.settings["model.fit"] == "off" else []
+    return _of_situation(situation, name, title, why, notices, of_file(pair, loader.files))
 
 
 def _of_situation(
     situation: Situation, name: str, title: str, why: str, notices: list[str], recommended: Layer
 ) -> PairReport:
-    found, tuned = situation.found, situation.found.params.tuned
+    found, tuned = situation.found, " ".join(flags_of(situation.found.params.tuned))
     checks = model_checks(situation)
     checks += [Check("ok", "placement", f"{tuned}, by tandem tune")] if tuned else []
     checks += [Check("warning", "note", notice) for notice in notices]

@@ -6,10 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_here, left_out, named_pair, registry
-from app.cli.measured_pairs import measured_capacity
-from app.cli.options import context_for_all
 from app.cli.output import LOOKING, ProgressLine, columns_of, for_reading, json_for
+from app.compare.measured_pairs import measured_capacity
 from app.conversations.titles import fit, in_brief, width
 from app.core.errors import UsageError
 from app.core.printable import printable
@@ -20,6 +18,7 @@ from app.models.catalog import Pair
 from app.models.hub.cache import folder
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
 from app.models.registry import Registered
+from app.worker.known_pairs import DEFAULT_PAIR, catalog, context_of, is_here, left_out, named_pair, registry
 
 _WIDEST_NAME = 24
 """Columns of the names; a longer one moves the rest of its own line."""
@@ -32,7 +31,7 @@ def list_pairs(args: argparse.Namespace) -> int:
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     known, here = catalog(), registry().read()
-    _, capacity = measured_capacity(context_for_all())
+    _, capacity = measured_capacity(context_of())
     standings = [_standing(pair, here, capacity) for pair in every_pair(known.pairs, here).values()]
     standings = in_order(standings, propose([one.pair for one in standings], capacity))
     rows = [_row(standing, here, capacity) for standing in standings]
@@ -103,7 +102,7 @@ def show_pair(args: argparse.Namespace) -> int:
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     pair, files = named_pair(args.pair)
-    _, capacity = measured_capacity(context_for_all())
+    _, capacity = measured_capacity(context_of())
     sized = with_files(pair, registry().read().usable(pair))
     proposal, download = weigh(sized, capacity), download_bytes(sized)
     facts: dict[str, Any] = {

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from app.cli.known_pairs import catalog, demo_file, file_here, registry
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
@@ -32,6 +31,7 @@ from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import in_one_line
+from app.worker.known_pairs import catalog, demo_file, file_here, registry
 
 LABEL = 8
 """Columns of a line's label."""

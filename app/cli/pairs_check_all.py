@@ -8,13 +8,13 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from app.cli.known_pairs import catalog
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
 from app.models.source import DEFAULT_REVISION
+from app.worker.known_pairs import catalog
 
 _STATE_COLUMNS = 10
 """Columns of a state."""

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.known_pairs import DEFAULT_PAIR, named_pair, registry
 from app.cli.output import ProgressLine
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
@@ -18,6 +17,7 @@ from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.worker.known_pairs import DEFAULT_PAIR, named_pair, registry
 
 
 def remove_pair(args: argparse.Namespace) -> int:

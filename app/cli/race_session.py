@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app import __version__
-from app.cli.loading import pair_params
-from app.cli.options import Options
 from app.cli.output import LOADING, ProgressLine
+from app.cli.report import ignored_flags
 from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
@@ -33,11 +32,14 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.settings.layers import Thinking
+from app.session.chat_settings import chat_settings
+from app.settings.layers import Thinking, drafting
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.worker.engine_worker import Progress
 from app.worker.events import Event, JobProgressed, Measuring, PromptProgress, Step
+from app.worker.loading import measured_params
+from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest, with_seed
 
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
@@ -55,8 +57,11 @@ class RaceSession:
     progress: Progress
 
 
-def with_pair(options: Options, job: Callable[[RaceSession], int]) -> int:
-    """Load the pair, run the job on this thread, and free the pair; returns the exit code."""
+def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp: bool = False) -> int:
+    """Load the pair, run the job on this thread, and free the pair; returns the exit code.
+
+    `load_mtp` also loads the MTP layer of a target that has another draft.
+    """
     status, cancel = ProgressLine(sys.stderr), CancelFlag()
 
     def progress(_: str, share: float) -> bool:
@@ -69,11 +74,10 @@ def with_pair(options: Options, job: Callable[[RaceSession], int]) -> int:
             if warning := _busy_warning():
                 status.say(warning)
                 status.show(LOADING)
-            params = pair_params(options)
+            params = measured_params(loader, load_mtp=load_mtp)
             pair = NativePair(params, cancel, progress)
             try:
-                ignored = pair.info.thinking_support.ignored(options.typed_thinking, options.answers.thinking)
-                notices = (*pair.notices, *ignored)
+                notices = (*pair.notices, *ignored_flags(pair.info.thinking_support, loader.settings))
                 for notice in notices:
                     status.say(notice)
                 return job(RaceSession(pair, params, cancel, status, notices, progress))
@@ -95,12 +99,12 @@ def _busy_warning() -> str:
     return f"{text}, so {slower} is slower; close them and rerun for reliable numbers."
 
 
-def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:
+def answer_request(args: argparse.Namespace, loader: PairLoader, tokens: int, *messages: Message) -> AnswerRequest:
     """Return the request of every side, with one seed and a length of `tokens`.
 
     --max-tokens sets another length; the settings can only make an answer shorter.
     """
-    answers = options.answers
+    answers = chat_settings(loader.pair.title, loader.settings)
     most = answers.max_tokens or tokens
     return AnswerRequest(
         ((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
@@ -111,16 +115,16 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
     )
 
 
-def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
+def fixed_params(args: argparse.Namespace, loader: PairLoader) -> DraftParams | None:
     """Return the fixed parameters to measure, if any. Raises UsageError."""
-    if options.answers.drafting is None:
+    mode = drafting(loader.settings)
+    if mode is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
     if "fixed" in args:
-        if named := given_flag(NUMBERS, args):
+        if named := given_flag(NUMBERS, vars(args)):
             raise UsageError(f"--fixed and {named} exclude each other.", "Give all numbers in one of them.")
         return parse_fixed(args.fixed)
-    drafting = options.answers.drafting
-    return drafting if isinstance(drafting, DraftParams) else None
+    return mode if isinstance(mode, DraftParams) else None
 
 
 def parse_fixed(text: str) -> DraftParams:
@@ -190,7 +194,7 @@ def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDra
         else "",
         "context": f"{info.n_ctx:,}",
         "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
-        "flash attention": params.flash_attention,
+        "flash attention": str(params.settings["model.flash_attn"]),
         "GPU layers": ", ".join(f"{name} {n}" for name, n in layers[:n_models] if n != ALL_LAYERS),
         "threads": str(pair.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",

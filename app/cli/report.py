@@ -10,6 +10,7 @@ from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
+from app.settings.layers import NO_SWITCH, Origin, Resolved, ThinkingSupport, thinking
 from app.worker.context_overflow import why_no_longer
 from app.worker.events import Finished
 
@@ -29,6 +30,22 @@ def summary(event: Finished, pair: PairInfo) -> str:
         FinishReason.REPETITION: f"; {repeated(event.repeats)} (--stop-on-repeat off)",
     }
     return line + endings.get(event.reason, "")
+
+
+def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ...]:
+    """Return a sentence for each flag about reasoning that the model ignores; settings also hold for other models."""
+
+    def is_typed(name: str) -> bool:
+        return settings.origin(name) is Origin.FLAG and settings[name] != "auto"
+
+    now, notices = thinking(settings), []
+    if is_typed("answer.thinking") and not support.switchable:
+        notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
+    if is_typed("answer.reasoning_effort") and now.enabled is False:
+        notices.append("Thinking is off: --reasoning-effort changes nothing.")
+    elif is_typed("answer.reasoning_effort") and (reason := support.no_effort(now.enabled)):
+        notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
+    return tuple(notices)
 
 
 def _drafts(event: Finished) -> str:

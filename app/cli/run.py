@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.engine import PairLoader, make_engine, received
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
-from app.cli.report import as_json, summary
+from app.cli.report import as_json, ignored_flags, summary
 from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
@@ -26,7 +25,8 @@ from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import answer_request
+from app.session.chat_settings import answer_request, chat_settings
+from app.settings.layers import Resolved
 from app.worker.events import (
     Event,
     Failed,
@@ -38,6 +38,7 @@ from app.worker.events import (
     PromptProgress,
     Step,
 )
+from app.worker.pair_loader import make_engine, received
 
 _SILENCE_S = 2.0
 """Seconds without input after which a message says what Tandem waits for."""
@@ -45,7 +46,7 @@ _SILENCE_S = 2.0
 
 def run(args: argparse.Namespace) -> int:
     """Answer one prompt; see the module."""
-    options = read_options(args)
+    loader = read_pair(vars(args))
     files: Sequence[Path] = getattr(args, "file", ())
     is_stdin = getattr(args, "prompt", "-") == "-" and getattr(args, "prompt_file", STDIN) == STDIN
     if is_stdin and STDIN in files:
@@ -54,25 +55,25 @@ def run(args: argparse.Namespace) -> int:
     prompt = with_files(prompt, files, takes_stdin=not is_stdin)
     prefill: str = getattr(args, "prefill", "")
     request = replace(
-        answer_request(options.answers, prompt, ()),
+        answer_request(chat_settings(loader.pair.title, loader.settings), prompt, ()),
         prefill=Prefill(prefill) if prefill.strip() else None,
         guidance=_read_guidance(args),
     )
     if request.guidance.has_grammar:
         # A grammar rules the whole answer, so there is no reasoning before it.
         request = replace(request, thinking=replace(request.thinking, enabled=False))
-    if (server := server_for(options, args)) is not None:
+    if (server := server_for(loader, vars(args))) is not None:
         code = ServerAnswer(server, as_json="json" in args).print(request)
         if code is not None:
             return code
     with guarded_stderr(log_file()):
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        worker = make_engine(options.process, events.put)
-        worker.load(PairLoader(options))
+        worker = make_engine(loader.process, events.put)
+        worker.load(loader)
         worker.answer(request)
         try:
             with cancel_on_interrupt(worker.cancel):
-                return Listener(options, prefill, as_json="json" in args).listen(events)
+                return Listener(loader.settings, prefill, as_json="json" in args).listen(events)
         finally:
             clear_status()
             worker.close()
@@ -81,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
 class Listener:
     """Follows the events of one answer and prints them."""
 
-    def __init__(self, options: Options, prefill: str = "", *, as_json: bool) -> None:
-        self._options = options
+    def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
+        self._settings = settings
         self._prefill = prefill
         self._as_json = as_json
         self._status = ProgressLine(sys.stderr)
@@ -99,8 +100,7 @@ class Listener:
                     self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
-                    typed, now = self._options.typed_thinking, self._options.answers.thinking
-                    for text in pair.thinking_support.ignored(typed, now):
+                    for text in ignored_flags(pair.thinking_support, self._settings):
                         self._notice(text)
                 case Notice(text):
                     self._notice(text)

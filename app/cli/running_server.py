@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -12,15 +11,16 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.cli.options import Options
 from app.cli.output import AnswerPrinter, ProgressLine, json_for
-from app.cli.setting_flags import PAIR_TABLES, given_flag
+from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
 from app.core.errors import INTERRUPTED, AppError
 from app.core.paths import server_file
 from app.engine.text.segments import Segment
+from app.models.catalog import Pair
 from app.settings.table import SETTINGS
+from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest
 
 _STATE_FORMAT = 1
@@ -40,9 +40,9 @@ class RunningServer:
     key: str = ""
 
 
-def models_of(options: Options) -> tuple[str, str]:
+def models_of(pair: Pair) -> tuple[str, str]:
     """Return names that identify the models of a pair."""
-    return str(options.pair.target), str(options.pair.draft or "")
+    return str(pair.target), str(pair.draft or "")
 
 
 @contextmanager
@@ -67,12 +67,12 @@ def _read() -> RunningServer | None:
     )
 
 
-def server_for(options: Options, args: argparse.Namespace) -> RunningServer | None:
+def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
     """Return a running server that answers like this command would; None if no such server runs."""
-    if given_flag(_OF_PAIR, args) or any(name in args for name in _LOADED_HERE):
+    if given_flag(_OF_PAIR, given) or any(name in given for name in _LOADED_HERE):
         return None
     server = _read()
-    return server if server is not None and (server.target, server.draft) == models_of(options) else None
+    return server if server is not None and (server.target, server.draft) == models_of(loader.pair) else None
 
 
 class ServerAnswer:

@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import uvicorn
 
-from app.cli.engine import PairLoader, make_engine, received
-from app.cli.known_pairs import FILES
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.cli.output import LOADING, ProgressLine
 from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of
@@ -38,8 +36,11 @@ from app.server.app import make_app
 from app.server.engine_queue import EngineQueue
 from app.server.metrics import Metrics
 from app.server.service import Service
+from app.session.chat_settings import chat_settings
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice
+from app.worker.known_pairs import FILES
 from app.worker.measuring import MeasureJob
+from app.worker.pair_loader import PairLoader, make_engine, received
 
 if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
@@ -58,8 +59,8 @@ _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 def serve(args: argparse.Namespace) -> int:
     """Load a pair and answer requests until Ctrl+C."""
-    options = read_options(args)
-    options = replace(options, params=replace(options.params, preferred_ctx=_PREFERRED_CTX))
+    loader = replace(read_pair(vars(args)), preferred_ctx=_PREFERRED_CTX)
+    answers = chat_settings(loader.pair.title, loader.settings)
     access = Access(
         host=getattr(args, "host", DEFAULT_HOST),
         key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),
@@ -68,10 +69,10 @@ def serve(args: argparse.Namespace) -> int:
     listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
     with listener, guarded_stderr(log_file()):
         status = ProgressLine(sys.stderr)
-        idle = MeasureJob(options.answers.drafting)
-        requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics(), idle)
+        idle = MeasureJob(answers.drafting)
+        requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
         try:
-            pair = _load(requests, options, status)
+            pair = _load(requests, loader, status)
             # A client may connect as soon as the view shows the address.
             listener.listen()
             address = address_of(access.host, listener)
@@ -79,9 +80,9 @@ def serve(args: argparse.Namespace) -> int:
             if access.host not in _LOOPBACK_HOSTS and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
-            name = options.pair.name if options.pair.name != FILES else pair.target.name
-            service = Service(requests, options.answers, name, access, view.on_end, report)
-            running = RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)
+            name = loader.pair.name if loader.pair.name != FILES else pair.target.name
+            service = Service(requests, answers, name, access, view.on_end, report)
+            running = RunningServer(f"{address}/v1/chat/completions", *models_of(loader.pair), access.key)
             with announced(running):
                 asyncio.run(_run(HttpServer(service, listener), view))
         finally:
@@ -106,13 +107,13 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _load(requests: EngineQueue, options: Options, status: ProgressLine) -> PairInfo:
+def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> PairInfo:
     """Load the pair; show the progress and the notices."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     requests.listen_before(events.put)
     status.show(LOADING)
     with cancel_on_interrupt(requests.engine.cancel):
-        requests.engine.load(PairLoader(options))
+        requests.engine.load(loader)
         while True:
             match received(events):
                 case LoadProgress(share=share):

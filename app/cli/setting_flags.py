@@ -16,10 +16,10 @@ from app.settings.placement import MAX_LAYERS
 from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from app.settings.layers import Layer
 
+Given = Mapping[str, Any]
+"""Options that were given, by name."""
 SEED = 1
 """Seed of every measured draw, so that the same command measures the same answers."""
 PAIR_TABLES = ("model", "draft")
@@ -130,9 +130,8 @@ def help_of(setting: Setting) -> str:
     return f"{setting.help} ({'; '.join(notes)})"
 
 
-def read_flags(args: Namespace) -> Layer:
+def read_flags(given: Given) -> Layer:
     """Return the settings that were given by flags."""
-    given = vars(args)
     layer: dict[str, Value] = {
         setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
     }
@@ -170,9 +169,9 @@ def flags_of(layer: Layer) -> list[str]:
     return words
 
 
-def given_flag(names: Sequence[str], args: Namespace) -> str:
+def given_flag(names: Sequence[str], given: Given) -> str:
     """Return the flag of the first of these settings that was given, or ""."""
-    return next((_flag(name) for name in names if BY_NAME[name].dest in vars(args)), "")
+    return next((_flag(name) for name in names if BY_NAME[name].dest in given), "")
 
 
 def _flag(name: str) -> str:

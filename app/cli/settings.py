@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from app.cli.known_pairs import choose_pair, left_out, of_entry, of_file
+from app.cli.options import choose_pair
 from app.cli.output import HANG, for_reading
 from app.core.errors import AppError, UsageError
 from app.core.paths import settings_file
@@ -19,6 +19,7 @@ from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import BUILT_IN
 from app.settings.live import LiveSettings
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
+from app.worker.known_pairs import left_out, of_entry, of_file
 
 _MAX_VALUE_COLUMNS = 32
 """Columns of a value."""

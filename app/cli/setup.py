@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 
-from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
-from app.cli.measured_pairs import measured_capacity
 from app.cli.offers import in_flags
-from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.pairs_check import LABEL, check_lines, current_file_offered
 from app.cli.streams import cancel_on_interrupt
+from app.compare.measured_pairs import measured_capacity
 from app.conversations.message import Message, Role
 from app.core.errors import (
     INTERRUPTED,
@@ -39,8 +37,21 @@ from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_
 from app.models.registry import SetUp
 from app.models.setup import Prepared
 from app.models.setup_task import SetupTask
+from app.settings.layers import drafting
 from app.worker.events import Finished, Notice
+from app.worker.known_pairs import (
+    DEFAULT_PAIR,
+    catalog,
+    context_of,
+    demo_file,
+    demo_is_installed,
+    left_out,
+    newest,
+    registry,
+    settings_of,
+)
 from app.worker.measuring import measure, needs_measuring
+from app.worker.pair_loader import pair_loader
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 
@@ -124,7 +135,7 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
 def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
-    (machine, capacity), known, free = measured_capacity(context_for_all()), catalog(), cache.free_bytes()
+    (machine, capacity), known, free = measured_capacity(context_of()), catalog(), cache.free_bytes()
     proposals = propose(
         list(known.pairs.values()), capacity, lambda pair: has_room(cache.bytes_to_download(pair), free)
     )
@@ -177,7 +188,7 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
     prepared = _prepared(pair, args, status)
     if "target" in args:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen="name" in args))
-    lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all(), problems=False)
+    lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_of(), problems=False)
     for line in lines:
         status.say(line, LABEL)
     prepared.refuse()
@@ -253,7 +264,7 @@ def _install(prepared: Prepared, args: argparse.Namespace, status: ProgressLine)
 def _too_big(prepared: Prepared) -> str:
     """Return why a pair does not fit into this machine, or ""."""
     _, capacity = machine_capacity(with_speed=False)
-    capacity = replace(capacity, n_ctx=context_for_all())
+    capacity = replace(capacity, n_ctx=context_of())
     found = weigh(prepared.sized, capacity)
     if found.fit is not Fit.TOO_BIG:
         return ""
@@ -289,17 +300,17 @@ def _as_json(pair: SetUp) -> dict[str, object]:
 
 def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
     """Load and measure a pair as the chat would, and let it answer once; return its speed and notices."""
-    from app.cli.loading import load
     from app.llama.cancel import CancelFlag
+    from app.worker.loading import load
 
-    live = open_settings({}, pair.pair, of_file(pair.pair, pair))
-    options = options_of(live.resolved(), pair.pair, pair)
+    loader = pair_loader(settings_of(pair.pair, pair).resolved(), pair.pair, pair)
     messages = (Message(Role.USER, _TRIAL_PROMPT),)
-    request = AnswerRequest(messages, SamplingParams(temperature=0), options.answers.drafting, max_tokens=_TRIAL_TOKENS)
-    loaded = load(options, CancelFlag(), lambda what, share: not cancelled())
+    mode = drafting(loader.settings)
+    request = AnswerRequest(messages, SamplingParams(temperature=0), mode, max_tokens=_TRIAL_TOKENS)
+    loaded = load(loader, CancelFlag(), lambda what, share: not cancelled())
     notices = list(loaded.notices)
     try:
-        measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, request.drafting) else ()
+        measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, mode) else ()
         for event in chain(measured, answer(loaded, 0, request, Controls(cancelled))):
             if isinstance(event, Notice):
                 notices.append(event.text)

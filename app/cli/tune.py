@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli.command_line import QUICK_KINDS
-from app.cli.known_pairs import choose_pair, file_here
-from app.cli.options import Options, read_options
+from app.cli.options import choose_pair, read_pair
 from app.cli.output import for_reading
 from app.cli.race_session import RaceSession, with_pair
 from app.compare.benchmark import choose, load_suite
@@ -35,6 +34,9 @@ from app.models.compatibility import mtp_problem
 from app.models.model_facts import read_facts
 from app.models.pair_summary import setup_models
 from app.models.source import parse_source
+from app.settings.layers import drafting
+from app.worker.known_pairs import file_here
+from app.worker.pair_loader import PairLoader
 
 _BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
 _TIMING_PASSES = 3
@@ -60,40 +62,40 @@ def tune(args: argparse.Namespace) -> int:
 
         if len(drafts) > 1 or "prompts" in args:
             raise UsageError("--placement measures one pair.", "Leave --prompts and further drafts out.")
-        options, _ = tuning_options(args, drafts[0] if drafts else None)
-        return compare_placements(options, as_json="json" in args)
+        loader, _ = tuning_options(args, drafts[0] if drafts else None)
+        return compare_placements(loader, as_json="json" in args)
     if len(drafts) > 1 or "prompts" in args:
         return compare_drafts(args, drafts)
-    options, drafting = tuning_options(args, drafts[0] if drafts else None)
+    loader, mode = tuning_options(args, drafts[0] if drafts else None)
     as_json: bool = getattr(args, "json", False)
-    return with_pair(options, lambda session: _tune(session, options, drafting, as_json=as_json))
+    return with_pair(loader, lambda session: _tune(session, mode, as_json=as_json))
 
 
-def tuning_options(args: argparse.Namespace, draft: str | None) -> tuple[Options, AutoDraft]:
+def tuning_options(args: argparse.Namespace, draft: str | None) -> tuple[PairLoader, AutoDraft]:
     """Return the options of a pair with this draft, if any, and its automatic drafting. Raises UsageError."""
     given = {name: value for name, value in vars(args).items() if name not in ("draft", "json", "prompts", "placement")}
     if draft is not None:
         given["draft"] = draft
-    options = read_options(argparse.Namespace(**given), modes=("auto",), use_recommended=False)
-    drafting = options.answers.drafting
-    if not isinstance(drafting, AutoDraft):
+    loader = read_pair(given, modes=("auto",), use_recommended=False)
+    mode = drafting(loader.settings)
+    if not isinstance(mode, AutoDraft):
         raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
-    return options, drafting
+    return loader, mode
 
 
-def _tune(session: RaceSession, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
+def _tune(session: RaceSession, mode: AutoDraft, *, as_json: bool) -> int:
     pair, status = session.pair, session.status
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     threads: ThreadTimes | None = None
     candidates = thread_candidates()
-    if options.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
+    if session.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
         threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     costs = _measure_costs(session, _BUDGET_NS, _TIMING_PASSES)
     status.clear()
     if as_json:
         print(json.dumps(_as_json(pair, threads)))
     else:
-        sources = pair.info.sources(drafting)
+        sources = pair.info.sources(mode)
         table = [*thread_lines(threads), ""] if threads is not None else []
         lines = [pair_title(pair.info), "", *table, *cost_lines(costs, sources), "", *verdict(costs, sources)]
         print(for_reading("\n".join(lines), sys.stdout))
@@ -165,14 +167,14 @@ def compare_drafts(args: argparse.Namespace, drafts: Sequence[str]) -> int:
     if not paths and not has_mtp:
         raise UsageError("--prompts compares drafts.", "Name them with --draft.")
     given = {**given, "target": str(target)}
-    options, _ = tuning_options(argparse.Namespace(**given), str(paths[0]) if paths else None)
-    params = replace(options.params, model=replace(options.params.model, load_mtp=has_mtp))
+    loader, _ = tuning_options(argparse.Namespace(**given), str(paths[0]) if paths else None)
     suite = choose(load_suite(getattr(args, "prompts", None)), None, None if "prompts" in args else 1)
     texts = [prompt.text for prompt in suite if "prompts" in args or prompt.kind in QUICK_KINDS]
     sources = [*paths, *[None] * has_mtp]
     return with_pair(
-        replace(options, params=params),
+        loader,
         lambda session: _compare_drafts(session, sources, texts, as_json="json" in args),
+        load_mtp=has_mtp,
     )
 
 

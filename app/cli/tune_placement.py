@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.cli.loading import asked_here, placed_here, servers_of
-from app.cli.measured_pairs import measured_of
-from app.cli.options import Options
 from app.cli.output import ProgressLine, for_reading
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
+from app.compare.measured_pairs import measured_of
 from app.compare.report import text_table
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
@@ -29,6 +27,8 @@ from app.llama.fitting.machine_room import memory_rooms, with_remote
 from app.llama.params import PairParams
 from app.settings.layers import Layer
 from app.settings.placement import experts_in_ram
+from app.worker.loading import asked_here, placed_here, query_servers
+from app.worker.pair_loader import PairLoader
 
 _BUDGET_NS, _PASSES = 10_000_000_000, 2
 _MEASURE, _LONGEST_S = "fitting.tuned_placement.measure", 1800.0
@@ -65,31 +65,30 @@ class PlacementRow:
         return self.gain.speedup * 1e9 / self.costs.target_ns(1, 0) if self.costs is not None else 0.0
 
 
-def compare_placements(options: Options, *, as_json: bool) -> int:
+def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     """Measure placements one after the other, show them, and keep the fastest; returns the exit code."""
-    status, servers = ProgressLine(sys.stderr), servers_of(options)
+    status, servers = ProgressLine(sys.stderr), query_servers(loader.process.rpc)
     rooms = with_remote(memory_rooms(), servers)
-    asked = replace(asked_here(options, lambda: rooms, servers, use_tuned=False), cache_ram_mib=0, cache_disk_mib=0)
+    asked = asked_here(loader, lambda: rooms, servers, use_tuned=False)
+    asked = asked.over({"model.cache_ram": 0, "model.cache_disk": 0})
     if asked.model.on_cpu or not (fast_devices(rooms) or asked.model.devices):
         print(json.dumps({"acceptance": None, "placements": [], "best": None}) if as_json else _NO_GPU)
         return 0
     status.say("Measuring placements, each in a process of its own; Ctrl+C keeps what is done.")
     automatic = fitting_of(asked, rooms)
-    recorded = measured_of(placed_here(options, automatic.params, lambda params: params), {})
+    recorded = measured_of(placed_here(automatic.params, lambda params: params), {})
     acceptance = recorded.acceptance if recorded is not None else None
     cancel, rows, code = CancelFlag(), list[PlacementRow](), 0
     try:
         with cancel_on_interrupt(cancel.set):
-            rows.extend(_rows(options, asked, automatic, acceptance, status, cancel))
+            rows.extend(_rows(asked, automatic, acceptance, status, cancel))
     except Interrupted:
         code = INTERRUPTED
     status.clear()
     best = fastest(rows)
     try:
         if best is not None:
-            tuned_placement.save_placement(
-                tuned_placement.placement_file(asked, options.automatic), best.placement, automatic.rooms
-            )
+            tuned_placement.save_placement(tuned_placement.placement_file(asked), best.placement, automatic.rooms)
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
     if as_json:
@@ -101,7 +100,6 @@ def compare_placements(options: Options, *, as_json: bool) -> int:
 
 
 def _rows(
-    options: Options,
     asked: PairParams,
     automatic: Fitting,
     acceptance: float | None,
@@ -122,7 +120,7 @@ def _rows(
         if not row.found.plan.fits:
             return replace(row, problem=f"it {row.found.shortage}")
         try:
-            params = placed_here(options, row.found.params, lambda params: params)
+            params = placed_here(row.found.params, lambda params: params)
             profile, drafts = ask(_MEASURE, params, _BUDGET_NS, _PASSES, seconds=_LONGEST_S, cancelled=cancelled)
         except AppError as error:
             return replace(row, problem=error.message)
@@ -132,12 +130,12 @@ def _rows(
         return replace(row, costs=costs, gain=expected(costs, costs, share) if drafts else _NO_GAIN)
 
     done = []
-    for placement in tuned_placement.candidate_placements(automatic, options.automatic):
+    for placement in tuned_placement.candidate_placements(automatic):
         done.append(measured(placement))
         yield done[-1]
     best = fastest(done)
     if best is not None and best.gain.draft_ns:
-        yield from map(measured, tuned_placement.offload_candidates(best.placement, best.found, options.automatic))
+        yield from map(measured, tuned_placement.offload_candidates(best.placement, best.found))
 
 
 def fastest(rows: Sequence[PlacementRow]) -> PlacementRow | None:

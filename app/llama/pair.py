@@ -112,7 +112,8 @@ class NativePair:
         self.drafter: DraftSource | None = None
         self._draft: Model | None = None
         self.index = NgramIndex()
-        self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
+        minutes = params.settings.number("model.unload_after")
+        self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None
         """Last error while writing measurements; None if there was none."""
         self._measured = PartialMeasurement()
@@ -166,7 +167,9 @@ class NativePair:
             lost = (draft is None and planned.draft is not None) or (self.drafter is None and planned.model.load_mtp)
             self.info = self._describe(() if lost else params.memory)
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
-            self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
+            self._prompt_cache = PromptCache(
+                _cache_bytes(params.settings.number("model.cache_ram")), state_store(self._params)
+            )
             self._stack = stack.pop_all()
 
     def _draft_file(
@@ -200,7 +203,7 @@ class NativePair:
     def _without_file(self, params: PairParams, error: DamagedFileError) -> PairParams:
         """Return the parameters without a refused draft, with the target's MTP layer if it has one; add a notice."""
         target = read_facts(params.target)
-        has_layer = params.draft_type == "auto" and target.n_mtp_layers > 0 and not mtp_problem(target)
+        has_layer = params.settings["draft.type"] == "auto" and target.n_mtp_layers > 0 and not mtp_problem(target)
         instead = f"{error.sentences} The MTP layer of {target.name} drafts instead."
         self.notices.append(instead if has_layer else without_draft(error))
         return replace(params, model=replace(params.model, load_mtp=has_layer or params.model.load_mtp))

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.core.errors import UsageError
 from app.core.units import counted
 from app.engine.auto.cost_profile import MAX_BATCH
+from app.hardware.cpu import default_threads
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
-from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
+from app.settings.kinds import Overrides, Value
+from app.settings.layers import DEFAULTS, Layer, Resolved
+from app.settings.placement import ALL_LAYERS, CPU, expert_overrides, needs_flash_attention
 
 if TYPE_CHECKING:
     from app.hardware.fit import Placed
@@ -62,6 +65,21 @@ class ModelParams:
             numbers = f"{counted(len(shares), 'share')} for {counted(len(devices), 'device')}"
             raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
 
+    @classmethod
+    def of(cls, settings: Resolved, table: str) -> ModelParams:
+        """Return the place that the settings of a table give a model: "model" or "draft". Raises UsageError."""
+        now: Any = settings
+        layers = settings.number(f"{table}.gpu_layers")
+        place = cls(ALL_LAYERS if layers is None else layers, settings.names(f"{table}.device"))
+        if table == "draft":
+            return replace(place, split=False)
+        return replace(
+            place,
+            tensor_split=now["model.tensor_split"] or (),
+            overrides=Overrides().read(now["model.override_tensor"]),
+            cpu_experts=now["model.n_cpu_moe"],
+        )
+
     @property
     def on_cpu(self) -> bool:
         """Return whether the CPU was requested, by name or by leaving it all layers."""
@@ -90,14 +108,13 @@ class ContextParams:
 
     Attributes:
         n_ctx: Tokens the KV cache holds.
-        n_batch: Most tokens in one decode.
-        n_outputs: Most logits rows in one decode. llama.cpp reserves n_outputs x n_vocab floats for them.
         n_threads: CPU threads for single tokens.
         n_threads_batch: CPU threads for batches.
-        flash_attention: "auto", "on" or "off".
+        n_batch: Most tokens in one decode.
+        n_outputs: Most logits rows in one decode. llama.cpp reserves n_outputs x n_vocab floats for them.
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
         n_snapshots: Earlier states of a recurrent model to keep, so that as many tokens can be rolled back.
-        swa_full: Layers with a sliding window keep the whole context; without it, their window and one batch.
+        settings: Settings that are the same for both models.
     """
 
     n_ctx: int
@@ -105,70 +122,104 @@ class ContextParams:
     n_threads_batch: int
     n_batch: int = 512
     n_outputs: int = 1
-    flash_attention: str = "auto"
     kv_type: str = "f16"
     n_snapshots: int = 0
-    swa_full: bool = True
+    settings: Resolved = DEFAULTS
+
+    @property
+    def flash_attention(self) -> str:
+        """Return "auto", "on" or "off"."""
+        return str(self.settings["model.flash_attn"])
+
+    @property
+    def swa_full(self) -> bool:
+        """Return whether layers with a sliding window keep the whole context, not their window and one batch."""
+        return self.settings["model.swa_full"] != "off"
 
 
 @dataclass(frozen=True, slots=True)
 class PairParams:
-    """Parameters for loading a pair.
+    """A pair to load: its files, its settings, and what was planned for this machine.
 
     Attributes:
         target: GGUF file.
         draft: GGUF file, or None for no draft.
         n_threads: CPU threads, for single tokens and drafts.
-        n_ctx: Context in tokens for both models; None leaves it open.
-        n_ctx_auto: Context that is used if it is open; None is `DEFAULT_CONTEXT`, or longer where that costs little.
-        preferred_ctx: Context up to which an open one may cost more memory.
-        model: How to load the target's weights, and where to.
-        draft_type: Setting `draft.type`: which draft of the pair to load.
-        op_offload_min_batch: Smallest batch for which the GPU computes with weights in RAM; None leaves it as it is.
-        tuned: Placement that `tandem tune --placement` chose, in words; "" for none.
+        settings: Settings of the pair; a plan may change some of them.
+        model: Place of the target's weights.
+        draft_model: Place of the draft's weights, which are never split.
         memory_dir: Folder for learned statistics; None saves nothing.
-        draft_model: The same for the draft, which is never split.
-        kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
-        draft_kv_type: KV cache type of the draft.
-        flash_attention: "auto", "on" or "off", for both.
-        swa_full: As for `ContextParams`, for both; None for True, unless only False fits.
         rpc: Addresses of servers of remote devices; only in a process that may die.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models use the same numbers, because
             llama.cpp creates its threads again when the number changes.
-        yields_cpu: Whether fewer threads compute while other programs need the CPU.
         notices: Notices about these settings.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
-        cache_ram_mib: Memory for saved states of other conversations; None takes a quarter of what is free.
-        cache_disk_mib: Disk space for them; 0 stores none, None takes 4 GiB or 5% of what is free.
-        unload_after_min: Minutes without a prompt after which both models are freed; None for never.
+        tuned: Settings of the placement that was measured to be the fastest here.
+        n_ctx_auto: Context that is used if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer where
+            that costs little.
+        preferred_ctx: Context up to which an open one may cost more memory.
     """
 
     target: Path
     draft: Path | None
     n_threads: int
-    n_ctx: int | None = None
+    settings: Resolved = DEFAULTS
     model: ModelParams = field(default_factory=ModelParams)
-    memory_dir: Path | None = None
     draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
-    kv_type: str = "f16"
-    draft_kv_type: str = "f16"
-    flash_attention: str = "auto"
-    swa_full: bool | None = None
+    memory_dir: Path | None = None
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None
-    yields_cpu: bool = False
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
-    cache_ram_mib: int | None = None
-    cache_disk_mib: int | None = None
-    unload_after_min: int | None = None
-    draft_type: str = "auto"
-    op_offload_min_batch: int | None = None
-    tuned: str = ""
+    tuned: Layer = field(default_factory=dict)
     n_ctx_auto: int | None = None
     preferred_ctx: int = 0
+
+    @classmethod
+    def of(cls, settings: Resolved, target: Path = Path(), draft: Path | None = None) -> PairParams:
+        """Return a pair with its settings, before anything is planned. Raises UsageError if they contradict."""
+        params = cls(
+            target,
+            draft,
+            n_threads=settings.number("model.threads") or default_threads(),
+            settings=settings,
+            model=ModelParams.of(settings, "model"),
+            draft_model=ModelParams.of(settings, "draft"),
+        )
+        for name, kv_type in (("model.kv_type", params.kv_type), ("draft.kv_type", params.draft_kv_type)):
+            if settings["model.flash_attn"] == "off" and needs_flash_attention(kv_type):
+                flag = f"--{name.partition('.')[2] if name.startswith('model') else name}".replace(".", "-")
+                raise UsageError(
+                    f"{flag.replace('_', '-')} {kv_type} needs flash attention, which --flash-attn off turns off.",
+                    "Leave --flash-attn out, or use the KV type f16.",
+                )
+        return params
+
+    def over(self, layer: Layer) -> PairParams:
+        """Return the pair with other values of settings."""
+        return replace(self, settings=self.settings.over(layer))
+
+    @property
+    def n_ctx(self) -> int | None:
+        """Return the context in tokens for both models; None if the settings leave it open."""
+        return self.settings.number("model.ctx")
+
+    @property
+    def kv_type(self) -> str:
+        """Return the KV cache type of the target, a key of `app.settings.placement.KV_TYPES`."""
+        return _kv_type(self.settings["model.kv_type"])
+
+    @property
+    def draft_kv_type(self) -> str:
+        """Return the KV cache type of the draft."""
+        return _kv_type(self.settings["draft.kv_type"])
+
+    @property
+    def yields_cpu(self) -> bool:
+        """Return whether fewer threads compute while other programs need the CPU."""
+        return self.settings["model.threads"] is None
 
     @property
     def safe_files(self) -> Path | None:
@@ -199,6 +250,9 @@ class PairParams:
             n_outputs=n_outputs,
             kv_type=kv_type,
             n_snapshots=n_snapshots,
-            flash_attention=self.flash_attention,
-            swa_full=self.swa_full is not False,
+            settings=self.settings,
         )
+
+
+def _kv_type(value: Value) -> str:
+    return "f16" if value == "auto" else str(value)

@@ -40,10 +40,11 @@ log.addHandler(logging.NullHandler())
 
 def state_store(params: PairParams) -> StateFiles | None:
     """Return the stored states of a pair; None if they are turned off, or a model file cannot be read."""
-    if params.memory_dir is None or params.cache_disk_mib == 0:
+    mib = params.settings.number("model.cache_disk")
+    if params.memory_dir is None or mib == 0:
         return None
     try:
-        return StateFiles(states_dir() / states_identity(params), _cap(params.cache_disk_mib))
+        return StateFiles(states_dir() / states_identity(params), _cap(mib))
     except OSError as error:
         log.warning("states are not stored: %s", error)
         return None

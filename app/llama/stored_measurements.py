@@ -82,15 +82,15 @@ def pair_identity(params: PairParams) -> str:
         build_identity(),
         processor_kind(),
         str(params.n_threads),
-        params.flash_attention,
+        str(params.settings["model.flash_attn"]),
         *params.rpc,
     ]
     if params.draft is not None:
         parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]
     if params.model.load_mtp:
         parts += ["mtp", params.draft_kv_type]
-    if params.op_offload_min_batch not in (None, DEFAULT_OFFLOAD):
-        parts.append(f"offload {params.op_offload_min_batch}")
+    if (offload := params.settings["model.offload_min_batch"]) not in (None, DEFAULT_OFFLOAD):
+        parts.append(f"offload {offload}")
     return _name(parts)
 
 
@@ -104,14 +104,14 @@ def states_identity(params: PairParams) -> str:
         fingerprint(params.target),
         params.kv_type,
         str(params.n_ctx or params.n_ctx_auto),
-        params.flash_attention,
+        str(params.settings["model.flash_attn"]),
         build_identity(),
     ]
     if params.draft is not None:
         parts += [fingerprint(params.draft), params.draft_kv_type, str(N_SNAPSHOTS)]
     if params.model.load_mtp:
         parts += ["mtp", str(N_SNAPSHOTS)]
-    if params.swa_full is False:
+    if params.settings["model.swa_full"] == "off":
         parts += ["small window cache"]
     return _name(parts)
 

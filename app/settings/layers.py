@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from app.core.errors import UsageError
 from app.core.printable import printable
@@ -69,9 +69,35 @@ class Resolved:
     def __getitem__(self, name: str) -> Value:
         return self._layers[self.origin(name)][name]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resolved) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+    @property
+    def _values(self) -> tuple[Value, ...]:
+        return tuple(self[name] for name in BY_NAME)
+
+    def number(self, name: str) -> int | None:
+        """Return the value of a setting that is a whole number or open."""
+        return cast("int | None", self[name])
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the value of a setting that is a list of names; () if it is open."""
+        return cast("tuple[str, ...] | None", self[name]) or ()
+
+    def over(self, layer: Layer) -> Resolved:
+        """Return these settings with other values on top, as if they had been typed."""
+        return Resolved({**self._layers, Origin.FLAG: {**self._layers.get(Origin.FLAG, {}), **layer}})
+
     def origin(self, name: str) -> Origin:
         """Return where the value of a setting comes from."""
         return next(origin for origin in Origin if name in self._layers.get(origin, {}))
+
+
+DEFAULTS = Resolved({})
+"""Every setting with its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +125,6 @@ class ThinkingSupport:
     switchable: bool = True
     effort: bool = True
     effort_on: bool = True
-
-    def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """Return a sentence for each flag that the model ignores; the settings are part of `now`."""
-        notices = []
-        if typed.enabled is not None and not self.switchable:
-            notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
-        if typed.effort is not None and now.enabled is False:
-            notices.append("Thinking is off: --reasoning-effort changes nothing.")
-        elif typed.effort is not None and (reason := self.no_effort(now.enabled)):
-            notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
-        return tuple(notices)
 
     def no_effort(self, enabled: bool | None) -> str:
         """Return why a model ignores the effort with this request to think; "" if it does not."""

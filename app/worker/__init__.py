@@ -1,5 +1,8 @@
 """One thread, or a child process, that owns every native handle.
 
+pair_loader      a pair with its settings, as a command that loads it; makes the engine that runs it
+loading          plan how a pair is loaded on this machine now, and load it
+known_pairs      the pairs that this machine knows, with their files and settings
 engine_worker    commands and their queue, and the thread: loads a pair, answers requests, runs jobs
 isolated_engine  the same worker in a child process, which a native crash cannot take down with the program
 engine_process   that child: the parent's handle on it, and its main loop

@@ -25,9 +25,6 @@ _RELOADING = "The models are being loaded again."
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
 
-HintAfter = Callable[[Loader, ExitStatus], str]
-"""Returns what the user can do about a pair whose process ended like this."""
-
 
 class IsolatedEngine(CommandQueue):
     """Load pairs and answer in a child process, which may die without taking this one with it.
@@ -39,7 +36,6 @@ class IsolatedEngine(CommandQueue):
     Args:
         emit: Receives every event on the engine's thread; it must be quick.
         command: Starts the child, which calls `app.worker.engine_process.serve`.
-        hint_after: Hint after a pair's process ended.
         servers: Servers of remote devices, for which llama.cpp waits without a limit.
     """
 
@@ -52,13 +48,11 @@ class IsolatedEngine(CommandQueue):
         self,
         emit: Callable[[Event], None],
         command: Sequence[str],
-        hint_after: HintAfter = lambda loader, status: status.fix,
         servers: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self._emit_event = emit
         self._command = command
-        self._hint_after = hint_after
         self._servers = " and ".join(servers)
         self._process: Process | None = None
         self._closed = self._has_reloaded = False
@@ -175,13 +169,13 @@ class IsolatedEngine(CommandQueue):
                 if self._servers and now - last_event > self.silence_s:
                     self._forget()
                     reason = f"{self._servers} did not answer for {now - last_event:.0f} seconds"
-                    raise self._lost(f"{reason}; the engine process was ended.", command, ExitStatus(0)) from None
+                    raise self._lost(f"{reason}; the engine process was ended.", ExitStatus(0)) from None
                 continue
             last_event = time.monotonic()
             match message:
                 case ExitStatus():
                     self._forget()
-                    raise self._lost(f"The engine process {message.how}.", command, message)
+                    raise self._lost(f"The engine process {message.how}.", message)
                 case Loaded() if isinstance(command, Load):
                     self._loader = command.loader
                 case Step():
@@ -192,9 +186,10 @@ class IsolatedEngine(CommandQueue):
                     self._has_reloaded = False
                 return
 
-    def _lost(self, text: str, command: Command, status: ExitStatus) -> EngineLostError:
-        loader = command.loader if isinstance(command, Load) else self._loader
-        return EngineLostError(text, self._hint_after(loader, status) if loader is not None else status.fix)
+    def _lost(self, text: str, status: ExitStatus) -> EngineLostError:
+        if self._servers and not status.was_killed:
+            return EngineLostError(text, "Without --rpc the models are loaded on this machine alone.")
+        return EngineLostError(text, status.fix)
 
 
 def _failed(command: Command, error: AppError) -> Failed:

@@ -29,9 +29,10 @@ from app.engine.types import NO_DRAFT, Draft, DraftParams, SamplingParams
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
 from app.llama.sampler import SamplerChain
 from tests.bench.peer import LlamaServer
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import (
     TINY,
     Size,
@@ -159,7 +160,7 @@ def compare(name: str, size: Size, folder: Path, plan: Plan) -> None:
     target = write(folder / "target.gguf", size)
     draft = write_draft(folder / "draft.gguf", size) if write_draft is not None else None
     model = ModelParams(load_mtp=draft is None)
-    params = PairParams(target, draft, n_threads=plan.n_threads, n_ctx=N_CTX, model=model)
+    params = pair_params(target, draft, n_threads=plan.n_threads, n_ctx=N_CTX, model=model)
     pair = NativePair(params, CancelFlag(), lambda *_: True)
     drafter = pair.drafter
     assert isinstance(drafter, HiddenDrafter), pair.notices

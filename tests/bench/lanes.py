@@ -17,12 +17,12 @@ from app.engine.types import Drafting, SamplingParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.worker.events import Event, Finished, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.bench.peer import LlamaServer
 from tests.bench.steady import StepTime
+from tests.llama.params import pair_params
 
 _REST_S = 0.004
 """Seconds for which the idle threads of the last process still spin."""
@@ -32,7 +32,7 @@ def load(
     target: Path, draft: Path | None, n_ctx: int = 4096, others: Callable[[], float] = others_seconds
 ) -> NativePair:
     """Load a pair as the chat does."""
-    params = PairParams(target, draft, n_threads=default_threads(), n_ctx=n_ctx, yields_cpu=True)
+    params = pair_params(target, draft, n_threads=default_threads(), n_ctx=n_ctx)
     return NativePair(params, CancelFlag(), lambda what, share: True, others=others)
 
 

@@ -25,8 +25,8 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from tests.bench.peer import LlamaServer
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import TINY, write_target
 
 N_VOCAB, N_CTX, N_DRAFTED = 151_936, 1024, 4
@@ -97,7 +97,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         target = write_target(Path(folder) / "target.gguf", replace(TINY, n_vocab=N_VOCAB, quantized=True))
-        pair = NativePair(PairParams(target, target, n_threads=1, n_ctx=N_CTX), CancelFlag(), lambda *_: True)
+        pair = NativePair(pair_params(target, target, n_threads=1, n_ctx=N_CTX), CancelFlag(), lambda *_: True)
         for drafts in (False, True):
             compare(pair, target, given.server, given.rounds, given.tokens, drafts=drafts)
         pair.close()

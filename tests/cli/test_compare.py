@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
@@ -18,7 +17,7 @@ import pytest
 from app.cli import bench, compare, race_session
 from app.cli.bench import read_plan, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
-from app.cli.options import Options
+from app.cli.setting_flags import read_flags
 from app.compare import report
 from app.compare.benchmark import Prompt, ResultRow
 from app.compare.measure import SideFigures, measure, spread
@@ -28,14 +27,16 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, FinishReason, Guidance, SamplingParams
+from app.engine.types import FinishReason, Guidance, SamplingParams
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
-from app.llama.params import PairParams
-from app.session.chat_settings import ChatSettings
-from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
+from app.models.catalog import Pair
+from app.models.source import parse_source
+from app.settings.layers import DEFAULTS, ThinkingSupport
+from app.worker.pair_loader import PairLoader, pair_loader
 from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
+from tests.llama.params import pair_params
 from tests.pairs import FakePair
 
 Tandem = Callable[..., int]
@@ -51,11 +52,11 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     """Runs a command on the fake pair."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
-    params = PairParams(file, None, n_threads=1)
+    params = pair_params(file, None, n_threads=1)
     monkeypatch.setattr(race_session, "NativePair", lambda *_: pair)
-    monkeypatch.setattr(race_session, "pair_params", lambda options: params)
+    monkeypatch.setattr(race_session, "measured_params", lambda loader, **more: params)
     for module in (compare, bench):
-        monkeypatch.setattr(module, "read_options", read_options)
+        monkeypatch.setattr(module, "read_pair", read_pair)
     monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
 
@@ -66,24 +67,9 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     return run
 
 
-def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bool = True) -> Options:
-    from app.engine.types import SamplingParams
-    from app.models.catalog import Pair
-    from app.models.source import parse_source
-
-    made = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=None)
-    return Options(
-        pair=made,
-        files=None,
-        answers=ChatSettings(
-            "Fake",
-            SamplingParams(temperature=0),
-            None if "no_draft" in args else AutoDraft(),
-            max_tokens=getattr(args, "max_tokens", 8),
-            stops=tuple(getattr(args, "stop", ())),
-        ),
-        params=PairParams(Path(), None, n_threads=1),
-    )
+def read_pair(given: Mapping[str, Any], modes: object = (), *, use_recommended: bool = True) -> PairLoader:
+    flags = {"sampling.temp": 0.0, "answer.max_tokens": 8, **read_flags(given)}
+    return pair_loader(DEFAULTS.over(flags), Pair("fake", "Fake", parse_source("x.gguf"), None), None)
 
 
 def test_a_comparison_as_text(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,10 +165,11 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
     ],
 )
 def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: int | None, most: int) -> None:
-    options = read_options(argparse.Namespace(), ())
-    options = replace(options, answers=replace(options.answers, max_tokens=of_settings))
+    given = parse_args(["bench", *arguments.split()])
+    loader = read_pair({})
+    loader = replace(loader, settings=loader.settings.over({"answer.max_tokens": of_settings}))
 
-    assert read_plan(parse_args(["bench", *arguments.split()]), options).request.max_tokens == most
+    assert read_plan(given, loader).request.max_tokens == most
 
 
 def test_a_stop_in_the_middle(
@@ -324,10 +311,10 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
-    options = read_options(argparse.Namespace(), ())
+    loader = read_pair({})
 
     def kinds(arguments: str) -> list[str]:
-        return [prompt.kind for prompt in read_plan(parse_args(["bench", *arguments.split()]), options).prompts]
+        return [prompt.kind for prompt in read_plan(parse_args(["bench", *arguments.split()]), loader).prompts]
 
     assert kinds("--quick") == list(QUICK_KINDS)
     assert kinds("--quick --kinds reasoning") == ["reasoning"]
@@ -458,43 +445,25 @@ def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.Capture
     assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
 
 
-@pytest.fixture
-def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
-    """Has something asked of the thinking, by flags."""
-
-    def ask(asked: Thinking) -> None:
-        def read(*given: Any, **more: Any) -> Options:
-            options = read_options(*given, **more)
-            return replace(options, answers=replace(options.answers, thinking=asked), typed_thinking=asked)
-
-        for module in (compare, bench):
-            monkeypatch.setattr(module, "read_options", read)
-
-    return ask
-
-
 @pytest.mark.parametrize(
-    ("asked", "fact"), [(Thinking(enabled=True, effort="low"), "enabled True, effort low"), (AS_TRAINED, None)]
+    ("flags", "fact"), [(("--thinking", "on", "--reasoning-effort", "low"), "enabled True, effort low"), ((), None)]
 )
 def test_thinking_options_are_among_the_facts(
     tandem: Tandem,
-    wish: Callable[[Thinking], None],
     capsys: pytest.CaptureFixture[str],
-    asked: Thinking,
+    flags: tuple[str, ...],
     fact: str | None,
 ) -> None:
-    wish(asked)
-    assert tandem("compare", "hello", "--json", "--repeat", "1") == 0
+    assert tandem("compare", "hello", "--json", "--repeat", "1", *flags) == 0
     assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == fact
 
 
 def test_a_thinking_option_that_the_model_ignores_is_reported(
-    tandem: Tandem, pair: FakePair, wish: Callable[[Thinking], None], capsys: pytest.CaptureFixture[str]
+    tandem: Tandem, pair: FakePair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    off = Thinking(enabled=False)
     pair.info = replace(pair.info, thinking_support=ThinkingSupport(switchable=False))
-    wish(off)
-    assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
+    assert tandem("compare", "hello", "--repeat", "1", "--json", "--thinking", "off") == 0
     shown = capsys.readouterr()
-    assert shown.err.count("--thinking changes nothing.") == 1
-    assert json.loads(shown.out)["notices"] == list(pair.info.thinking_support.ignored(off, off))
+    notice = "This model cannot turn thinking on or off: --thinking changes nothing."
+    assert shown.err.count(notice) == 1
+    assert json.loads(shown.out)["notices"] == [notice]

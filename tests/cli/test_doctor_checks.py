@@ -196,7 +196,7 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer("10.0.0.1:1", (24 * GB,))
-    monkeypatch.setattr("app.cli.doctor_checks.servers_of", lambda options: (server,) if options.process.rpc else ())
+    monkeypatch.setattr("app.cli.doctor_checks.query_servers", lambda addresses: (server,) if addresses else ())
     args = parse_args(["doctor", "--rpc", "far:1"])
     found = check_pair(args, FACTS).facts
 

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from app.cli.chat import Opener
-from app.cli.engine import PairLoader
-from app.cli.options import Options, ProcessOptions
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.models.catalog import Pair
 from app.models.source import LocalModel, parse_source
-from app.settings.layers import Layer, Origin
+from app.settings.layers import Layer, Origin, sampling
 from app.ui.models.fit_options import NoRoomError
 from app.ui.models.state import LoadRequest
 from app.worker.events import Failed
+from app.worker.known_pairs import ProcessOptions
+from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 from tests.settings.in_memory import in_memory
 
@@ -34,7 +34,7 @@ def change(settings: Layer) -> Offer:
 
 def loaded(choice: LoadRequest) -> str:
     assert isinstance(choice.loader, PairLoader)
-    return choice.loader.options.pair.name
+    return choice.loader.pair.name
 
 
 def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
@@ -54,8 +54,8 @@ def test_settings_that_were_taken_count_for_every_later_pair() -> None:
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
 
     assert isinstance(choice.loader, PairLoader)
-    assert (choice.loader.options.params.n_ctx, choice.loader.options.process.isolate) == (1024, True)
-    assert isinstance(choice.loader.options.pair.target, LocalModel)
+    assert (choice.loader.settings["model.ctx"], choice.loader.process.isolate) == (1024, True)
+    assert isinstance(choice.loader.pair.target, LocalModel)
 
 
 def test_an_offer_keeps_the_users_preset() -> None:
@@ -65,7 +65,7 @@ def test_an_offer_keeps_the_users_preset() -> None:
     live.give({"preset": "mine"})
     opener = Opener(live, PAIR, None, ProcessOptions())
 
-    assert opener.with_offer(change({"model.kv_type": "q8_0"})).params.kv_type == "q8_0"
+    assert opener.with_offer(change({"model.kv_type": "q8_0"})).settings["model.kv_type"] == "q8_0"
 
 
 def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
@@ -90,9 +90,9 @@ def model(folder: Path, name: str, **values: Any) -> LocalModel:
     return LocalModel(write(folder / f"{name}.gguf", header(tiny(**keys))))
 
 
-def options(choice: LoadRequest) -> Options:
+def sampled(choice: LoadRequest) -> SamplingParams:
     assert isinstance(choice.loader, PairLoader)
-    return choice.loader.options
+    return sampling(choice.loader.settings)
 
 
 def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> N
     opener = Opener(in_memory(), PAIR, None, ProcessOptions())
 
     chosen = opener.open(first, None)
-    assert options(chosen).answers.sampling.top_k == 7
+    assert sampled(chosen).top_k == 7
     assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
 
     other = opener.open(second, None)
-    assert options(other).answers.sampling == SamplingParams(0.8)
+    assert sampled(other) == SamplingParams(0.8)

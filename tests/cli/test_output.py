@@ -82,7 +82,7 @@ def test_ctrl_c_clears_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.cli.measured_pairs.machine_capacity", interrupted)
+    monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", interrupted)
     monkeypatch.setattr("sys.stderr", screen := Screen())
     assert main(["pairs", "list"]) == 130
     assert "Looking at this machine" in screen.getvalue()

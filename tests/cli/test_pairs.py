@@ -13,12 +13,12 @@ from typing import Any, NoReturn
 import pytest
 
 from app.cli import main
-from app.cli.known_pairs import registry
 from app.conversations.titles import width
 from app.core.errors import INTERRUPTED, HubError
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
+from app.worker.known_pairs import registry
 from tests.capacities import in_ram
 from tests.llama.tiny_heads import write_chain, write_dflash, write_eagle3, write_mtp, write_target
 
@@ -29,7 +29,7 @@ def test_columns_align_with_wide_names(
 ) -> None:
     for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
-    monkeypatch.setattr("app.cli.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
+    monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
     file = tmp_path / "t.gguf"
     file.write_bytes(b"x")
     registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
@@ -48,7 +48,7 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("app.cli.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
+    monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     assert main(["pairs", "list"]) == 0

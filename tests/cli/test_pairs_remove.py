@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.known_pairs import registry
 from app.core.errors import CacheError
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, LocalModel
+from app.worker.known_pairs import registry
 
 pytestmark = pytest.mark.usefixtures("folders")
 

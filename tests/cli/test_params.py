@@ -10,12 +10,11 @@ import pytest
 
 from app.cli import main
 from app.cli.command_line import parse_args
-from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.llama.params import ModelParams, PairParams
-from app.settings.layers import Origin, Resolved
+from app.settings.layers import DEFAULTS
 from tests.llama.tiny_heads import write_eagle3, write_target
 
 
@@ -55,8 +54,7 @@ def test_a_model_is_on_the_cpu_by_device_or_without_gpu_layers() -> None:
 
 
 def params(*flags: str) -> PairParams:
-    given = read_flags(parse_args(["run", *flags, "Hi"]))
-    return read_params(Resolved({Origin.FLAG: given}))
+    return PairParams.of(DEFAULTS.over(read_flags(vars(parse_args(["run", *flags, "Hi"])))))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_invalid_placement_flag_is_refused(flags: list[str], message: str) -> No
 def test_placement_flags_say_where_each_model_goes() -> None:
     usual = params()
     assert (usual.model, usual.draft_model, usual.yields_cpu) == (ModelParams(), ModelParams(split=False), True)
-    assert (usual.kv_type, usual.draft_kv_type, usual.flash_attention) == ("f16", "f16", "auto")
+    assert (usual.kv_type, usual.draft_kv_type) == ("f16", "f16")
     everything = "--device --draft-device --gpu-layers --draft-gpu-layers --tensor-split --kv-type --draft-kv-type"
     autos = [part for flag in [*everything.split(), "--flash-attn", "--fit"] for part in (flag, "auto")]
     assert params(*autos) == usual
@@ -100,7 +98,8 @@ def test_placement_flags_say_where_each_model_goes() -> None:
     )
     assert found.model == ModelParams(20, devices=("CUDA0", "CUDA1"), tensor_split=(3.0, 1.0))
     assert found.draft_model == ModelParams(devices=("cpu",), split=False)
-    assert (found.kv_type, found.draft_kv_type, found.flash_attention) == ("q8_0", "q4_0", "on")
+    assert (found.kv_type, found.draft_kv_type) == ("q8_0", "q4_0")
+    assert found.target_context(512).flash_attention == "on"
     assert (found.n_threads, found.yields_cpu) == (3, False)
 
 

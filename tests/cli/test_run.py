@@ -5,22 +5,17 @@ from __future__ import annotations
 import io
 import json
 import queue
-from pathlib import Path
 
 import pytest
 
-from app.cli.options import Options
 from app.cli.output import LOADING
 from app.cli.run import Listener
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.llama.params import PairParams
-from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
-from app.models.source import parse_source
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice, PromptProgress, Step
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
@@ -28,7 +23,6 @@ PREFILL = PromptProgress(1, True, 36, 37)
 SHOWN = "Draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
-OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, ChatSettings("A"), PairParams(Path(), None, 1))
 
 
 class Terminal(io.StringIO):
@@ -48,7 +42,7 @@ def listen(*said: Event, as_json: bool = False) -> int:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     for event in said:
         events.put(event)
-    return Listener(OPTIONS, as_json=as_json).listen(events)
+    return Listener(DEFAULTS, as_json=as_json).listen(events)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:

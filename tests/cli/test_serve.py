@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView, bound_socket
 from app.core.paths import server_file
@@ -83,13 +82,13 @@ def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.Captu
 
 
 def test_a_server_is_found_until_it_ends(folders: Path) -> None:
-    options = read_options(Namespace())
+    options = read_pair({})
     server = RunningServer("http://127.0.0.1:1/v1", str(options.pair.target), str(options.pair.draft))
     with announced(server):
-        assert server_for(options, Namespace()) == server
-        assert server_for(options, Namespace(no_server=True)) is None
-        assert server_for(options, Namespace(ctx=512)) is None
-    assert server_for(options, Namespace()) is None
+        assert server_for(options, {}) == server
+        assert server_for(options, {"no_server": True}) is None
+        assert server_for(options, {"ctx": 512}) is None
+    assert server_for(options, {}) is None
 
 
 def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +97,7 @@ def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.Capture
         port = probe.getsockname()[1]
     with announced(RunningServer(f"http://127.0.0.1:{port}/v1", "", "")):
         file = server_file()
-        options = read_options(Namespace())
+        options = read_pair({})
         raw = json.loads(file.read_text())
         file.write_text(json.dumps({**raw, "target": str(options.pair.target), "draft": str(options.pair.draft)}))
         assert main(["run", "--max-tokens", "1", "hello"]) == 0

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import bench, main
 from app.cli.command_line import parse_args
-from app.cli.known_pairs import registry
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.core.errors import UsageError
 from app.core.paths import settings_file
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
+from app.settings.layers import drafting, sampling
+from app.worker.known_pairs import registry
+from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 
 PLAIN = "--target x.gguf "
@@ -30,8 +31,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return settings_file()
 
 
-def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> Options:
-    return read_options(parse_args(["run", *command.split(), "Hi"]), modes)
+def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> PairLoader:
+    return read_pair(vars(parse_args(["run", *command.split(), "Hi"])), modes)
 
 
 EVERYTHING = [
@@ -65,34 +66,32 @@ def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str)
     assert by_flags != options(PLAIN + draft)
     file.write_text(text)
     found = options(PLAIN + draft)
-    # Only a flag for reasoning warns where a model has none.
-    answers = replace(found.answers, system_yields=by_flags.answers.system_yields)
-    assert replace(found, answers=answers, typed_thinking=by_flags.typed_thinking) == by_flags
+    assert found == by_flags
 
 
 def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
-    demo = options("--pair demo").answers.sampling
+    demo = sampling(options("--pair demo").settings)
     assert (demo.temperature, demo.repeat_penalty) == (0.2, 1.1)
     file.write_text("[sampling]\ntemp = 0.5\ntop_k = 7")
-    assert options("--pair demo").answers.sampling.temperature == 0.5
-    assert options("--pair demo --preset precise").answers.sampling.temperature == 0
-    assert options("--pair demo --preset precise --temp 0.9").answers.sampling.temperature == 0.9
-    assert options("--pair demo --preset precise").answers.sampling.top_k == 7
+    assert sampling(options("--pair demo").settings).temperature == 0.5
+    assert sampling(options("--pair demo --preset precise").settings).temperature == 0
+    assert sampling(options("--pair demo --preset precise --temp 0.9").settings).temperature == 0.9
+    assert sampling(options("--pair demo --preset precise").settings).top_k == 7
 
 
 def test_fixed_drafting_in_file_needs_a_draft(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"')
-    assert options(PLAIN).answers.drafting is None
-    assert options(PLAIN + "--draft y.gguf").answers.drafting == DraftParams()
+    assert drafting(options(PLAIN).settings) is None
+    assert drafting(options(PLAIN + "--draft y.gguf").settings) == DraftParams()
     with pytest.raises(UsageError, match="needs a draft model"):
         options(PLAIN + "--drafting fixed")
 
 
 def test_drafting_commands_ignore_mode_off_in_file(file: Path) -> None:
     file.write_text('[draft]\nmode = "off"')
-    assert options(PLAIN).answers.drafting is None
-    assert options(PLAIN, ("auto", "fixed")).answers.drafting == AutoDraft()
-    assert options(PLAIN + "--no-draft", ("auto", "fixed")).answers.drafting is None
+    assert drafting(options(PLAIN).settings) is None
+    assert drafting(options(PLAIN, ("auto", "fixed")).settings) == AutoDraft()
+    assert drafting(options(PLAIN + "--no-draft", ("auto", "fixed")).settings) is None
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def test_stop_string_is_stored_and_escaped(stop: str, capsys: pytest.CaptureFixt
 def test_settings_are_shown_with_an_unusable_pair(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
+    monkeypatch.setattr("app.worker.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
     mine = Pair("mine", "Mine", LocalModel(tmp_path / "gone.gguf"), None)
     registry().add(SetUp(mine, ModelOnDisk(tmp_path / "gone.gguf", 1)), default=True)
     assert main(["settings"]) == 0
@@ -263,26 +262,24 @@ def model(tmp_path: Path) -> Path:
 def test_an_answer_uses_it_by_default(file: Path, model: Path) -> None:
     target = f"--target {model} "
     found = options(target)
-    assert found.answers.sampling == SamplingParams(0.6, 20, repeat_penalty=1.2)
-    assert options(target + "--draft y.gguf").answers.sampling == found.answers.sampling
+    assert sampling(found.settings) == SamplingParams(0.6, 20, repeat_penalty=1.2)
+    assert sampling(options(target + "--draft y.gguf").settings) == sampling(found.settings)
 
     file.write_text("[sampling]\ntemp = 0.5")
-    assert options(target + "--top-k 3").answers.sampling == SamplingParams(0.5, 3, repeat_penalty=1.2)
-    assert options(target + "--temp 0").answers.sampling == SamplingParams(0.0, 20, repeat_penalty=1.2)
-    assert options(target + "--temp 0").params.notices == ()
+    assert sampling(options(target + "--top-k 3").settings) == SamplingParams(0.5, 3, repeat_penalty=1.2)
+    assert sampling(options(target + "--temp 0").settings) == SamplingParams(0.0, 20, repeat_penalty=1.2)
 
 
 def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
-    assert options(f"--target x.gguf --draft {model}").answers.sampling == SamplingParams()
+    assert sampling(options(f"--target x.gguf --draft {model}").settings) == SamplingParams()
 
 
 def test_a_benchmark_measures_without_it(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[Options] = []
-    monkeypatch.setattr(bench, "with_pair", lambda options, job: measured.append(options))
+    measured: list[PairLoader] = []
+    monkeypatch.setattr(bench, "with_pair", lambda loader, job: measured.append(loader))
     bench.bench(parse_args(["bench", "--target", str(model)]))
 
-    assert measured[0].answers.sampling == SamplingParams()
-    assert measured[0].params.notices == ()
+    assert sampling(measured[0].settings) == SamplingParams()
 
 
 def test_the_settings_name_the_model_file_as_the_origin(
@@ -309,16 +306,16 @@ def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(
         return capsys.readouterr().out
 
     assert told("set", "draft-n-max", "4") == "draft.n_max has no effect now: draft.mode is auto.\n"
-    assert options(PLAIN + "--draft y.gguf").answers.drafting == AutoDraft()
+    assert drafting(options(PLAIN + "--draft y.gguf").settings) == AutoDraft()
     assert told("set", "draft-mode", "fixed") == ""
-    assert options(PLAIN + "--draft y.gguf").answers.drafting == DraftParams(4)
+    assert drafting(options(PLAIN + "--draft y.gguf").settings) == DraftParams(4)
 
 
 def test_flags_of_automatic_drafting_need_it(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"\n')
     with pytest.raises(UsageError, match=r"^--draft-source needs --drafting auto, and draft.mode is fixed"):
         options(PLAIN + "--draft-source ngram")
-    assert options(PLAIN + "--draft-source ngram --drafting auto").answers.drafting == AutoDraft(model=False)
-    assert options(PLAIN + "--no-ngram").answers.drafting == options(PLAIN).answers.drafting, (
+    assert drafting(options(PLAIN + "--draft-source ngram --drafting auto").settings) == AutoDraft(model=False)
+    assert drafting(options(PLAIN + "--no-ngram").settings) == drafting(options(PLAIN).settings), (
         "that is what fixed drafting does"
     )

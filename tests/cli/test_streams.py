@@ -79,7 +79,7 @@ def test_closed_pipe_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("given", [{"prompt_file": Path("-")}, {"prompt": "-"}, {}])
 def test_stdin_is_not_prompt_and_file(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.run.read_options", lambda args: None)
+    monkeypatch.setattr("app.cli.run.read_pair", lambda given: None)
     with pytest.raises(UsageError, match="Standard input is the prompt or a file before it, not both"):
         run(argparse.Namespace(file=[Path("-")], **given))
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading, main, tune_placement
+from app.cli import main, tune_placement
 from app.cli.doctor_checks import check_pair
-from app.cli.loading import pair_params
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.core.errors import Interrupted, ModelLoadError
 from app.core.paths import memory_dir
 from app.engine.auto.cost_profile import CostProfile
@@ -22,8 +21,12 @@ from app.llama import library, stored_measurements
 from app.llama.child import ChildError, ask
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
+from app.llama.fitting.tuned_placement import flags_of
 from app.llama.params import PairParams
+from app.worker import loading
+from app.worker.loading import measured_params
 from tests.cli.doctor_facts import CPU, FACTS
+from tests.llama.params import pair_params
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 MB = 1_000_000
@@ -35,16 +38,12 @@ Speed = Callable[[PairParams], Measured]
 Tune = Callable[..., tuple[int, str, str]]
 
 
-def namespace(**given: object) -> argparse.Namespace:
-    return argparse.Namespace(**given)
-
-
 def fast_from(threshold: int) -> Speed:
     """Batches cost a third from this op offload threshold; placements are alike otherwise."""
 
     def measure(params: PairParams) -> Measured:
         rows = {1: 10e6, 2: 20e6, 4: 40e6, 8: 80e6, 64: 640e6}
-        if params.op_offload_min_batch == threshold:
+        if params.settings["model.offload_min_batch"] == threshold:
             rows = {size: ns if size < threshold else ns / 5 for size, ns in rows.items()}
         return CostProfile(rows, draft_ns=1e6), True
 
@@ -82,19 +81,19 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     assert tune(fast_from(8))[1] == out
 
     monkeypatch.setattr(library, "use_offload", lambda n: n)
-    params = pair_params(read_options(namespace()))
-    assert params.op_offload_min_batch == 8
+    params = measured_params(read_pair({}))
+    assert params.settings["model.offload_min_batch"] == 8
     assert [notice for notice in params.notices if "tandem tune" in notice] == [
-        f"Placement by tandem tune: {params.tuned}."
+        f"Placement by tandem tune: {flags_of(params.tuned)}."
     ]
-    report = check_pair(namespace(), replace(FACTS, devices=(CARD, CPU)))
+    report = check_pair(argparse.Namespace(), replace(FACTS, devices=(CARD, CPU)))
     (line,) = [check.text for check in report.sections[0].lines if check.label == "placement"]
-    assert line == f"{params.tuned}, by tandem tune"
-    assert pair_params(read_options(namespace(gpu_layers=3, draft_device=("cpu",)))).tuned == ""
+    assert line == f"{flags_of(params.tuned)}, by tandem tune"
+    assert measured_params(read_pair({"gpu_layers": 3, "draft_device": ("cpu",)})).tuned == {}
 
     monkeypatch.setattr(library, "use_offload", lambda n: 16)
-    params = pair_params(read_options(namespace()))
-    assert params.op_offload_min_batch == 16
+    params = measured_params(read_pair({}))
+    assert params.settings["model.offload_min_batch"] == 16
     assert "The op offload threshold stays at 16; restart Tandem to use 8." in params.notices
 
 
@@ -165,7 +164,9 @@ def test_several_drafts_are_refused(tune: Tune) -> None:
 
 
 def test_a_placement_is_measured_in_a_process_of_its_own(demo_target: Path, demo_draft: Path, tmp_path: Path) -> None:
-    params = PairParams(demo_target, demo_draft, n_threads=1, n_ctx=256, memory_dir=tmp_path, op_offload_min_batch=8)
+    params = pair_params(
+        demo_target, demo_draft, n_threads=1, n_ctx=256, settings={"model.offload_min_batch": 8}, memory_dir=tmp_path
+    )
     profile, drafts = ask(tune_placement._MEASURE, params, 200_000_000, 1)
 
     assert drafts

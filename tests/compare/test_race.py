@@ -24,11 +24,11 @@ from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.draft_heads import HeadContext
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.worker.events import Event, JobProgressed, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_eagle3, write_target
 from tests.pairs import FakePair
 
@@ -169,7 +169,7 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
 
 @pytest.mark.native
 def test_the_side_without_drafts_takes_no_hidden_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = PairParams(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf"), n_threads=1)
+    params = pair_params(write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf"), n_threads=1)
     pair = NativePair(params, CancelFlag(), lambda *_: True)
     taken: list[str] = []
     take, side = HeadContext.hidden_rows, ""

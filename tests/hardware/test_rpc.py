@@ -13,9 +13,7 @@ import pytest
 
 from app.cli.chat import Opener
 from app.cli.command_line import parse_args
-from app.cli.engine import PairLoader
-from app.cli.loading import servers_of
-from app.cli.options import ProcessOptions, read_options, read_process
+from app.cli.options import read_pair, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device
@@ -23,6 +21,9 @@ from app.hardware.fit import MAIN
 from app.hardware.installation import Installation
 from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
+from app.worker.known_pairs import ProcessOptions
+from app.worker.loading import query_servers
+from app.worker.pair_loader import PairLoader
 from tests.settings.in_memory import in_memory
 
 GB = 10**9
@@ -191,7 +192,7 @@ def test_what_is_no_endpoint(text: str) -> None:
 
 
 def process(*flags: str) -> ProcessOptions:
-    return read_process(parse_args([*flags]))
+    return read_process(vars(parse_args([*flags])))
 
 
 def test_the_flag_is_repeatable_and_implies_a_process_of_its_own() -> None:
@@ -206,12 +207,12 @@ def test_a_server_that_is_named_twice() -> None:
 
 
 def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
-    first = read_options(parse_args(["--rpc", "a:5"]))
+    first = read_pair(vars(parse_args(["--rpc", "a:5"])))
     opener = Opener(in_memory(), first.pair, None, first.process)
     loader = opener.open(replace(first.pair, name="later"), None).loader
 
     assert isinstance(loader, PairLoader)
-    assert loader.options.process.rpc == ("a:5",)
+    assert loader.process.rpc == ("a:5",)
 
 
 @pytest.mark.parametrize("command", [["tune"], ["compare", "x"]])
@@ -225,7 +226,7 @@ def test_a_build_without_rpc_is_reported_how_to_get_one(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
     with pytest.raises(UsageError, match="built without RPC and cannot use --rpc") as caught:
-        servers_of(read_options(parse_args(["--rpc", "127.0.0.1:1"])))
+        query_servers(["127.0.0.1:1"])
     assert "-DGGML_RPC=on" in caught.value.hint
     assert "pip install" in caught.value.hint
 

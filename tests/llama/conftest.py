@@ -15,6 +15,7 @@ from app.llama.context import Context
 from app.llama.fitting import fit_pair
 from app.llama.model import Model
 from app.llama.params import ContextParams
+from app.settings.layers import DEFAULTS
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.llama.tiny_model import write_model
 
@@ -60,7 +61,7 @@ def new_context(model: Model) -> Iterator[NewContext]:
             n_outputs=n_outputs,
             n_snapshots=n_snapshots,
             kv_type=kv_type,
-            swa_full=swa_full,
+            settings=DEFAULTS.over({"model.swa_full": "on" if swa_full else "off"}),
         )
         made.append(Context(of, params, cancel))
         return made[-1]

@@ -14,8 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from app.cli.command_line import parse_args
-from app.cli.loading import asked_here
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.hardware.fit import MAIN
 from app.llama import library
 from app.llama.checks import open_model_file
@@ -24,6 +23,7 @@ from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.library import native
 from app.llama.model import Model
+from app.worker.loading import asked_here
 
 _ALLOCATED = re.compile(r"(\S+) (?:model|KV|RS|compute) buffer size =\s*([\d.]+) MiB")
 _MIB = 1 << 20
@@ -32,7 +32,7 @@ _MIB = 1 << 20
 def compare(path: Path, flags: list[str]) -> dict[str, tuple[int, int]]:
     """Return the estimated and the allocated bytes of each device but RAM, where mapped files count in full."""
     rooms = memory_rooms()
-    asked = asked_here(read_options(parse_args(["--target", str(path), "--no-draft", *flags])), lambda: rooms)
+    asked = asked_here(read_pair(vars(parse_args(["--target", str(path), "--no-draft", *flags]))), lambda: rooms)
     found = fitting_of(asked, rooms)
     lines: list[bytes] = []
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))

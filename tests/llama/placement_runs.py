@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.cli import loading
 from app.cli.command_line import parse_args
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.pair import NativePair
+from app.worker import loading
 from tests.llama.test_draft_heads import answer, writers
 from tests.llama.tiny_heads import write_target
 
@@ -39,7 +39,7 @@ def write_pair(kind: str, folder: Path) -> list[str]:
 
 def run(flags: list[str]) -> dict[str, Any]:
     """Load a pair; answer without drafts, with them, and with them again from a restored state."""
-    pair = loading.load(read_options(parse_args([*_SETTINGS, *flags])), CancelFlag(), lambda *_: True)
+    pair = loading.load(read_pair(vars(parse_args([*_SETTINGS, *flags]))), CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
     plain, _ = answer(pair, NoDrafting(), _PROMPT, _N_TOKENS)
     pair.target.rollback(0)

@@ -20,10 +20,10 @@ from app.llama.call_grammar import call_grammar, call_guidance
 from app.llama.cancel import CancelFlag
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from tests.engine.text import reading
 from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
@@ -287,7 +287,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def pair(demo_target: Path) -> Iterator[NativePair]:
-    loaded = NativePair(PairParams(demo_target, None, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(demo_target, None, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
 
@@ -348,7 +348,7 @@ def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_
         tokenizer__ggml__token_type=Array(I32, types),
         tokenizer__chat_template="{{ messages }} tools " + " ".join(form.signs),
     )
-    loaded = NativePair(PairParams(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     model = loaded._model
     guidance = call_guidance(model, form, TOOLS, Guidance(), must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):

@@ -13,12 +13,12 @@ from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.llama.prompt import PromptBuilder
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.llama.gguf_files import F32, I32, STRING, Array
+from tests.llama.params import pair_params
 from tests.llama.test_prompt import tiny
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
@@ -32,7 +32,7 @@ UNKNOWN, USER_DEFINED, BYTE = 2, 4, 6
 @pytest.fixture(scope="module")
 def pair(demo_target: Path) -> Iterator[NativePair]:
     # With one thread, a batch of another length divides the work in the same way.
-    params = PairParams(demo_target, None, n_threads=1, n_ctx=512)
+    params = pair_params(demo_target, None, n_threads=1, n_ctx=512)
     loaded = NativePair(params, CancelFlag(), lambda what, share: True)
     yield loaded
     loaded.close()

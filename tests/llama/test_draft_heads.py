@@ -38,6 +38,7 @@ from tests.compare.runs import finish as finish_sampled
 from tests.compare.test_drafts import result as finish
 from tests.llama import tiny_heads
 from tests.llama.gguf_files import I32, Array
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import (
     BLOCK,
     CANDIDATES,
@@ -89,15 +90,17 @@ Inputs = dict[draft_heads.HeadContext, dict[int, tuple[int, Rows]]]
 
 
 def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> NativePair:
-    params = PairParams(
+    params = pair_params(
         target,
         draft,
         n_threads=1,
         n_ctx=1024,
         model=ModelParams(load_mtp=mtp),
-        kv_type="f32",
-        draft_kv_type="f32",
-        swa_full=target.name != WINDOW_ALONE,
+        settings={
+            "model.kv_type": "f32",
+            "draft.kv_type": "f32",
+            "model.swa_full": "on" if target.name != WINDOW_ALONE else "off",
+        },
     )
     return NativePair(params, CancelFlag(), lambda *_: True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams, PairParams
 from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory
 from app.models.model_facts import read_facts
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import Size, write_dense_mtp, write_mtp
 from tests.llama.tiny_hybrid import write_gemma3
 from tests.llama.tiny_model import write_model
@@ -31,7 +31,7 @@ sched_reserve:  CUDA_Host compute buffer size =   10.00 MiB
 
 
 def params(path: Path, kv_type: str = "f16", n_ctx: int = 4096) -> PairParams:
-    return PairParams(path, None, n_threads=1, n_ctx=n_ctx, kv_type=kv_type)
+    return pair_params(path, None, n_threads=1, n_ctx=n_ctx, settings={"model.kv_type": kv_type})
 
 
 def test_buffers_in_ram_and_on_devices_are_counted_apart() -> None:
@@ -46,8 +46,10 @@ def test_buffers_in_ram_and_on_devices_are_counted_apart() -> None:
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_path: Path) -> None:
-    wanted = replace(params(write_gemma3(tmp_path / "model.gguf", context_length=8192), kv_type, 8192), swa_full=False)
-    full, _ = needs(replace(wanted, swa_full=None))
+    wanted = params(write_gemma3(tmp_path / "model.gguf", context_length=8192), kv_type, 8192).over(
+        {"model.swa_full": "off"}
+    )
+    full, _ = needs(wanted.over({"model.swa_full": "auto"}))
     small, _ = needs(wanted)
     exact = measure(small, wanted.target, ModelParams(), wanted.target_context(8192))
 

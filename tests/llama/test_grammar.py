@@ -17,12 +17,12 @@ from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.grammar import Grammar
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.worker.events import Event, Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.engine.text.reading import read
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING
 
@@ -43,7 +43,7 @@ TOOL = {
 
 @pytest.fixture(scope="module")
 def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
-    loaded = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
 
@@ -118,7 +118,7 @@ def test_brackets_that_would_overflow_a_stack_are_an_error(pair: NativePair) -> 
 def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path]) -> None:
     tokens, types = [*SPECIALS, "a", "b"], [CONTROL] * len(SPECIALS) + [NORMAL] * 2
     model = tiny(tokenizer__ggml__tokens=Array(STRING, tokens), tokenizer__ggml__token_type=Array(I32, types))
-    loaded = NativePair(PairParams(model, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(model, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     with pytest.raises(UsageError, match="allows no token"):
         answered(loaded, asked(Guidance(grammar='root ::= "z"'), DRAWN))
     loaded.close()

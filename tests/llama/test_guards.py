@@ -22,6 +22,7 @@ from app.llama.library import function, native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
 from app.llama.sampler import SamplerChain
+from app.settings.layers import DEFAULTS
 from app.settings.placement import KV_TYPES, needs_flash_attention
 from tests.llama.conftest import NewContext
 from tests.llama.gguf_files import I32, Array
@@ -48,7 +49,7 @@ def test_cache_type_sizes_equal_those_of_ggml(kv_type: str) -> None:
 def test_every_cache_type_decodes_or_is_refused_with_an_error(
     draft_model: Model, kv_type: str, flash_attention: str
 ) -> None:
-    wanted = ContextParams(**RIGHT, kv_type=kv_type, flash_attention=flash_attention)
+    wanted = ContextParams(**RIGHT, kv_type=kv_type, settings=DEFAULTS.over({"model.flash_attn": flash_attention}))
     try:
         context = Context(draft_model, wanted)
     except ModelLoadError as error:

@@ -18,12 +18,12 @@ from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
 from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
 from tests.llama.conftest import NewContext
 from tests.llama.generation import Machine
+from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
 _SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
@@ -200,7 +200,7 @@ def facts_of(model: Model) -> ModelFacts:
 
 
 def load(target: Path, draft: Path | None) -> NativePair:
-    return NativePair(PairParams(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
+    return NativePair(pair_params(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
 
 
 def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable[..., Path]) -> None:

@@ -14,9 +14,7 @@ import psutil
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.engine import PairLoader, make_engine
-from app.cli.loading import pair_params
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError
 from app.core.program import python_command, python_environment
@@ -27,6 +25,8 @@ from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
 from app.worker.isolated_engine import IsolatedEngine
+from app.worker.loading import measured_params
+from app.worker.pair_loader import PairLoader, make_engine
 from app.worker.request import AnswerRequest
 from tests.llama.tiny_model import write_aborting_model
 from tests.worker.harness import Listener
@@ -35,8 +35,8 @@ pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)
 
 
-def options(*flags: str) -> Options:
-    return read_options(parse_args(["--threads", "1", *flags]))
+def options(*flags: str) -> PairLoader:
+    return read_pair(vars(parse_args(["--threads", "1", *flags])))
 
 
 def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:
@@ -46,10 +46,10 @@ def question(text: str, max_tokens: int | None = None, drafting: DraftParams | N
 class Running(Listener):
     """An engine and its events."""
 
-    def __init__(self, asked: Options) -> None:
+    def __init__(self, asked: PairLoader) -> None:
         super().__init__()
         self.engine: Engine = make_engine(asked.process, self.events.put)
-        self.engine.load(PairLoader(asked))
+        self.engine.load(asked)
 
     @property
     def child(self) -> psutil.Process:
@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
 def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running], tmp_path: Path) -> None:
     path = write_aborting_model(tmp_path / "m.gguf")
     # Otherwise the file would never come so far.
-    kept = pair_params(options("--target", str(path), "--fit", "off")).safe_files
+    kept = measured_params(options("--target", str(path), "--fit", "off")).safe_files
     SafeFiles(kept).add(path)
 
     lost = begin("--isolate", "--fit", "off", "--target", str(path)).until(Failed)[-1]
@@ -125,13 +125,13 @@ def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running]
 def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     small = (
         "from app.hardware.system import System; System.memory = lambda self: (10**8, 10**8)\n"
-        "from app.cli.engine import serve_child; serve_child()"
+        "from app.worker.pair_loader import serve_child; serve_child()"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.
     engine = IsolatedEngine(events.put, python_command("-c", small))
     try:
-        engine.load(PairLoader(options("--isolate", "--ctx", "2048")))
+        engine.load(options("--isolate", "--ctx", "2048"))
         told = events.get(timeout=120)
     finally:
         engine.close(30)

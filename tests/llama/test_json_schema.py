@@ -16,8 +16,8 @@ from app.engine.types import Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.llama.text_patterns import rust_patterns
+from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
 BIG = 10**15 - 1
@@ -27,7 +27,7 @@ STRINGS = {"type": "string", "maxLength": 10**9}
 
 @pytest.fixture(scope="module")
 def pair(demo_target: Path) -> Iterator[NativePair]:
-    loaded = NativePair(PairParams(demo_target, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(demo_target, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
 

@@ -17,10 +17,10 @@ from app.engine.generator import Observe, Verification, verify
 from app.engine.types import Draft, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled
 
@@ -36,7 +36,7 @@ def never() -> bool:
 @pytest.fixture(scope="module")
 def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
     # Two threads that wait for each other on busy cores are a hundred times slower than one.
-    loaded = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
 
@@ -103,7 +103,7 @@ def letters_pair(tiny: Callable[..., Path]) -> Iterator[NativePair]:
     types = Array(I32, [CONTROL] * len(SPECIALS) + [NORMAL] * len(LETTERS))
     model = tiny(tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
     # The target drafts for itself, greedily: often right and often wrong.
-    loaded = NativePair(PairParams(model, model, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    loaded = NativePair(pair_params(model, model, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     yield loaded
     loaded.close()
 

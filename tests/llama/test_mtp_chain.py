@@ -19,7 +19,8 @@ from app.llama.draft_heads import HeadContext
 from app.llama.fitting.pair_memory import needs
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
+from tests.llama.params import pair_params
 from tests.llama.test_draft_heads import WINDOW_ALONE, answer, drafter_of, load
 from tests.llama.tiny_heads import N_VOCAB, TINY, write_chain
 
@@ -92,7 +93,7 @@ def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(tmp_path: Path,
 @pytest.mark.parametrize("architecture", ["step35", "hy_v3", "mimo2"])
 def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: str) -> None:
     path = write_chain(tmp_path / "chain.gguf", architecture=architecture)
-    params = PairParams(path, None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
+    params = pair_params(path, None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
     target, heads = needs(params)
     assert heads is not None
 
@@ -104,11 +105,11 @@ from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
 library.start()
 log = native.llama_log_callback(lambda level, text, _: print(text.decode(), end=""))
 native.llama_log_set(log, ctypes.c_void_p(0))
-params = PairParams(Path({str(path)!r}), None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
+params = pair_params(Path({str(path)!r}), None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
 NativePair(params, CancelFlag(), lambda *_: True)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)

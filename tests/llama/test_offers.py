@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.cli.chat import Opener
-from app.cli.loading import pair_params
-from app.cli.options import Options, read_options
+from app.cli.options import read_pair
 from app.hardware.devices import Device
 from app.hardware.offers import Offer
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import DoesNotFitError
-from app.settings.layers import Layer
+from app.settings.layers import Layer, drafting
 from app.ui.models.fit_options import NoRoomError
 from app.worker.events import Failed, Notice
+from app.worker.loading import measured_params
+from app.worker.pair_loader import PairLoader
 from tests.settings.in_memory import in_memory
 
 pytestmark = pytest.mark.native
@@ -37,38 +37,38 @@ def give(rooms: Callable[..., None]) -> Give:
 
 
 @pytest.fixture
-def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
-    return argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
+def args(demo_target: Path, demo_draft: Path) -> dict[str, str]:
+    return {"target": str(demo_target), "draft": str(demo_draft)}
 
 
-def opener(options: Options, flags: Layer | None = None) -> Opener:
+def opener(options: PairLoader, flags: Layer | None = None) -> Opener:
     return Opener(in_memory(flags), options.pair, options.files, options.process)
 
 
-def refusal(options: Options) -> DoesNotFitError:
+def refusal(options: PairLoader) -> DoesNotFitError:
     with pytest.raises(DoesNotFitError) as caught:
-        pair_params(options)
+        measured_params(options)
     return caught.value
 
 
 @pytest.mark.parametrize(("main", "card"), [(0.5, 0.0), (8, 1.05)])
-def test_every_offer_leads_to_a_pair_that_fits(give: Give, args: argparse.Namespace, main: float, card: float) -> None:
+def test_every_offer_leads_to_a_pair_that_fits(give: Give, args: dict[str, str], main: float, card: float) -> None:
     give(main, card)
-    options = read_options(args)
+    options = read_pair(args)
     offers = [offer for offer in refusal(options).offers if offer.settings or offer.pair]
 
     assert any(offer.suffices for offer in offers)
     for offer in offers:
         taken = opener(options).with_offer(offer)
         if offer.suffices:
-            pair_params(taken)
+            measured_params(taken)
         else:
             refusal(taken)
 
 
-def test_an_offer_taken_in_the_chat_is_loaded(give: Give, args: argparse.Namespace) -> None:
+def test_an_offer_taken_in_the_chat_is_loaded(give: Give, args: dict[str, str]) -> None:
     give(0.5)
-    chat = opener(read_options(args))
+    chat = opener(read_pair(args))
     first = chat.again()
     with pytest.raises(DoesNotFitError) as caught:
         first.loader(CancelFlag(), lambda *_: True)
@@ -88,9 +88,9 @@ def test_an_offer_taken_in_the_chat_is_loaded(give: Give, args: argparse.Namespa
     pair.close()
 
 
-def test_no_draft_replaces_the_draft_settings(args: argparse.Namespace) -> None:
-    taken = opener(read_options(args), {"draft.n_max": 4}).with_offer(
+def test_no_draft_replaces_the_draft_settings(args: dict[str, str]) -> None:
+    taken = opener(read_pair(args), {"draft.n_max": 4}).with_offer(
         Offer("no draft", 0, "", {"draft.mode": "off"}, suffices=True)
     )
 
-    assert (taken.answers.drafting, taken.pair.draft) == (None, None)
+    assert (drafting(taken.settings), taken.pair.draft) == (None, None)

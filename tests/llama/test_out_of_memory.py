@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.cli import loading
-from app.cli.engine import PairLoader
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.core.errors import DecodeError, NoMemoryError, UsageError
 from app.hardware.devices import Device
 from app.llama import library
@@ -22,7 +18,7 @@ from app.llama.fitting.fit_pair import DoesNotFitError
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
-from app.llama.params import ModelParams
+from app.worker import loading
 from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native
@@ -117,8 +113,7 @@ def test_a_load_that_ran_out_comes_with_offers(
         raise no_memory(device, "big.gguf")
 
     monkeypatch.setattr("app.llama.pair.NativePair", fail)
-    given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
-    load = PairLoader(read_options(given))
+    load = read_pair({"target": str(demo_target), "draft": str(demo_draft)})
 
     with pytest.raises(DoesNotFitError, match=r"not enough memory for big\.gguf") as caught:
         load(CancelFlag(), lambda *_: True)
@@ -133,9 +128,9 @@ def test_a_device_that_is_gone_and_shares_of_other_devices_are_usage_errors(
     rooms: Callable[..., None], demo_target: Path
 ) -> None:
     rooms(CARD, MAIN)
-    options = read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))
+    gone = read_pair({"target": str(demo_target), "device": ("CUDA7",)})
     with pytest.raises(UsageError, match="no device CUDA7"):
-        loading.pair_params(options)
-    split = replace(options, params=replace(options.params, model=ModelParams(tensor_split=(3, 1))))
+        loading.measured_params(gone)
+    split = read_pair({"target": str(demo_target), "tensor_split": (3.0, 1.0)})
     with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
-        loading.pair_params(split)
+        loading.measured_params(split)

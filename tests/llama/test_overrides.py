@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
@@ -22,7 +21,7 @@ from app.llama.fitting.pair_memory import needs
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
 from app.llama.stored_measurements import pair_identity
 from app.models.catalog import Pair
 from app.models.compatibility import check_pair, with_facts
@@ -33,6 +32,7 @@ from app.settings import layers
 from app.settings.layers import Layer, Origin
 from app.settings.placement import MAX_LAYERS, expert_overrides
 from tests.capacities import on_gpu
+from tests.llama.params import pair_params
 from tests.llama.tiny_model import EMBEDDING, FORWARD, write_mixture
 
 pytestmark = pytest.mark.native
@@ -49,8 +49,8 @@ def mixture(tmp_path: Path) -> Path:
 
 
 def model_of(*flags: str) -> ModelParams:
-    given = read_flags(parse_args(["run", "hello", *flags]))
-    return read_params(layers.Resolved({Origin.FLAG: given})).model
+    given = read_flags(vars(parse_args(["run", "hello", *flags])))
+    return ModelParams.of(layers.Resolved({Origin.FLAG: given}), "model")
 
 
 def overrides(*flags: str) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def test_llama_cpp_is_given_each_pattern_with_the_memory_of_its_device(monkeypat
 
 
 def test_the_estimate_counts_the_experts_in_ram(mixture: Path) -> None:
-    plain = PairParams(mixture, None, 1, 256)
+    plain = pair_params(mixture, None, 1, 256)
     before, _ = needs(plain)
     assert (before.experts, before.expert_copy) == ((EXPERTS, EXPERTS), EXPERTS // 3)
     for n_layers, left in ((1, (0, EXPERTS)), (MAX_LAYERS, ())):
@@ -127,7 +127,7 @@ def test_a_proposal_moves_as_many_experts_as_the_loader(mixture: Path) -> None:
 def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:
     assert len(read_header(mixture, tensors=True).tensors) == 22
     model = ModelParams(devices=("cpu",), overrides=expert_overrides(MAX_LAYERS))
-    params = PairParams(mixture, None, 1, 256, model=model)
+    params = pair_params(mixture, None, 1, 256, model=model)
     before, _ = needs(params)
     assert measure(before, mixture, model, params.target_context(256)) is not before
     handle, kept = loading.load(mixture, model, lambda _: True)
@@ -136,7 +136,7 @@ def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:
 
 
 def test_measurements_are_kept_apart_in_coarse_steps(mixture: Path) -> None:
-    plain = PairParams(mixture, None, 1, 256, model=ModelParams(devices=("cpu",)))
+    plain = pair_params(mixture, None, 1, 256, model=ModelParams(devices=("cpu",)))
     places = (ModelParams(cpu_experts=n) for n in (0, 1, 24))
     by_name = replace(plain.model, overrides=expert_overrides(1))
     identities = [pair_identity(replace(plain, model=model)) for model in (plain.model, *places, by_name)]
@@ -151,7 +151,7 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     mixture: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, expected: int
 ) -> None:
     monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
-    params = PairParams(mixture, None, 1, 256)
+    params = pair_params(mixture, None, 1, 256)
     target, _ = needs(params)
     ram = Device("cpu", "cpu", "CPU", 64 << 30)
     rooms = (Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking), ram)
@@ -177,7 +177,7 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
 
 def test_a_longer_context_moves_no_experts_that_are_on_a_gpu(mixture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
-    params = PairParams(mixture, None, 1, 256)
+    params = pair_params(mixture, None, 1, 256)
     target = replace(needs(params)[0], n_ctx_train=4096, compute=0)
     monkeypatch.setattr(fit_pair, "needs", lambda _: (target, None))
     ram = Device("cpu", "cpu", "CPU", 64 << 30)

@@ -17,12 +17,12 @@ from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.settings.table import MAX_CONTEXT
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dflash
 from tests.llama.tiny_model import vocabulary
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.native
 
 
 def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
-    return NativePair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
+    return NativePair(pair_params(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
         told.append((what, share))
         return True
 
-    pair = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
+    pair = NativePair(pair_params(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
     assert counted == {"models": 2, "contexts": 2}
     assert pair.notices == []
     assert pair.drafter is not None
@@ -90,7 +90,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
 def test_a_dropped_draft_is_freed_and_the_target_answers(
     tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int]
 ) -> None:
-    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, yields_cpu=True)
+    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256)
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
     n_notices = len(pair.notices)
     pair.drop_draft()
@@ -154,7 +154,7 @@ def test_a_cancelled_load_frees_everything(
     demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str
 ) -> None:
     with pytest.raises(Interrupted):
-        NativePair(PairParams(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
+        NativePair(pair_params(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
     assert counted == NOTHING
 
 

@@ -26,6 +26,7 @@ from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.memory_estimate import ModelMemory
+from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -114,16 +115,14 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
     files = [tiny(llama__context_length=512) for _ in range(2)]
     target, draft = ModelParams(devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
     load(
-        PairParams(
+        pair_params(
             files[0],
             files[1],
             1,
             256,
-            target,
+            model=target,
             draft_model=draft,
-            kv_type="f32",
-            draft_kv_type="bf16",
-            flash_attention="on",
+            settings={"model.kv_type": "f32", "draft.kv_type": "bf16", "model.flash_attn": "on"},
         )
     ).close()
 
@@ -134,7 +133,7 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
 
 
 def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
-    base = PairParams(demo_target, demo_draft, 2)
+    base = pair_params(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))
     kinds = [
         base,
@@ -143,25 +142,25 @@ def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_d
         replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(1, 1))),
         replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1))),
         replace(base, draft_model=one),
-        replace(base, kv_type="q8_0"),
-        replace(base, draft_kv_type="q8_0"),
-        replace(base, flash_attention="on"),
+        base.over({"model.kv_type": "q8_0"}),
+        base.over({"draft.kv_type": "q8_0"}),
+        base.over({"model.flash_attn": "on"}),
         replace(base, n_threads=1),
     ]
 
     names = [pair_identity(params) for params in kinds]
     assert len(set(names)) == len(kinds)
-    assert pair_identity(base) == pair_identity(replace(base, n_ctx=256))
+    assert pair_identity(base) == pair_identity(base.over({"model.ctx": 256}))
     # Settings of a draft that is not loaded do not count.
     alone = replace(base, draft=None)
-    assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
+    assert pair_identity(alone) == pair_identity(alone.over({"draft.kv_type": "q8_0"})) != names[0]
 
 
 def test_statistics_of_another_machine_are_not_used(
     cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_card, on_cpu = ModelParams(devices=("CUDA0",)), ModelParams(devices=("cpu",))
-    alone = PairParams(demo_target, demo_draft, 2, model=on_cpu, draft_model=on_cpu, memory_dir=tmp_path)
+    alone = pair_params(demo_target, demo_draft, 2, model=on_cpu, draft_model=on_cpu, memory_dir=tmp_path)
     with_card = replace(alone, model=on_card)
     both = replace(alone, model=ModelParams(devices=("CUDA0", "cuda1")))
 
@@ -194,7 +193,7 @@ def memory(gigabytes: float) -> Device:
 def test_measurements_follow_planned_shares_in_coarse_steps(cards: None, demo_target: Path) -> None:
     def identity(*shares: float) -> str:
         model = ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=shares)
-        return pair_identity(PairParams(demo_target, None, 1, model=model))
+        return pair_identity(pair_params(demo_target, None, 1, model=model))
 
     assert identity(0.6021, 0.3979) == identity(0.5987, 0.4013) == identity(3, 2)
     assert identity(3, 2) != identity(1, 1)
@@ -202,7 +201,7 @@ def test_measurements_follow_planned_shares_in_coarse_steps(cards: None, demo_ta
 
 def test_without_a_gpu_the_parameters_stay(rooms: Callable[..., None], demo_target: Path) -> None:
     rooms(memory(32))
-    wanted = PairParams(demo_target, None, 1)
+    wanted = pair_params(demo_target, None, 1)
 
     found = fitted(wanted, ())
 
@@ -221,7 +220,7 @@ def test_llama_cpp_estimates_memory_only_if_it_is_tight(
         return need
 
     monkeypatch.setattr("app.llama.footprint.measure", measure)
-    wanted = PairParams(demo_target, None, 1, 8192, memory_dir=tmp_path / "drafting")
+    wanted = pair_params(demo_target, None, 1, 8192, memory_dir=tmp_path / "drafting")
     SafeFiles(wanted.safe_files).add(demo_target)
     rooms(memory(32))
     fitted(wanted, ())

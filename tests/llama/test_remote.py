@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.engine import PairLoader, make_engine
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
@@ -25,6 +24,7 @@ from app.hardware.rpc import query_server
 from app.llama import devices
 from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
 from app.worker.isolated_engine import IsolatedEngine
+from app.worker.pair_loader import make_engine
 from app.worker.request import AnswerRequest
 from tests.worker.harness import Listener
 
@@ -106,11 +106,11 @@ class Chat(Listener):
 
     def __init__(self, *flags: str) -> None:
         super().__init__()
-        options = read_options(parse_args(["--threads", "1", *flags]))
+        options = read_pair(vars(parse_args(["--threads", "1", *flags])))
         engine = make_engine(options.process, self.events.put)
         assert isinstance(engine, IsolatedEngine)
         self.engine = engine
-        self.engine.load(PairLoader(options))
+        self.engine.load(options)
 
     def answer(self, prompt: str = "Count to a thousand.") -> int:
         """Ask for an answer that does not end by itself; returns its number."""

@@ -21,6 +21,7 @@ from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import fitted
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
+from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dflash, write_target
 from tests.llama.tiny_model import write_aborting_model, write_model
 
@@ -29,7 +30,7 @@ KEPT = "survived.json"
 
 
 def params(target: Path, folder: Path | None, draft: Path | None = None) -> PairParams:
-    return PairParams(target, draft, n_threads=1, n_ctx=64, memory_dir=folder and folder / "drafting")
+    return pair_params(target, draft, n_threads=1, n_ctx=64, memory_dir=folder and folder / "drafting")
 
 
 def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[str]:

@@ -23,7 +23,6 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import PairParams
 from app.llama.state_files import StateFiles
 from app.llama.stored_measurements import states_identity
 from app.worker.events import Finished
@@ -31,6 +30,7 @@ from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.llama.conftest import NewContext
+from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_mamba2, write_qwen35, write_windowed_lfm2
 from tests.llama.tiny_model import write_model
 
@@ -237,7 +237,7 @@ def test_random_operations_never_change_the_text(
     def start(is_other: bool) -> Process:
         # A cache of the window alone has 256 cells if batches have 32 tokens.
         context = new_context(1024, of=models[is_other], kv_type=kv_type, n_batch=32, swa_full=swa_full)
-        folder = states_identity(PairParams(models[is_other].path, None, n_threads=1, kv_type=kv_type))
+        folder = states_identity(pair_params(models[is_other].path, None, settings={"model.kv_type": kv_type}))
         return Process(states, folder=folder, budget_bytes=_BUDGET, context=context)
 
     def check(process: Process, prompt: Sequence[int]) -> None:
@@ -291,7 +291,7 @@ def opened(demo_target: Path, demo_draft: Path, tmp_path: Path) -> Iterator[Any]
     pairs: list[NativePair] = []
 
     def open_pair(n_ctx: int = 1024, **params: Any) -> NativePair:
-        found = PairParams(demo_target, demo_draft, n_threads=1, n_ctx=n_ctx, memory_dir=tmp_path, **params)
+        found = pair_params(demo_target, demo_draft, n_threads=1, n_ctx=n_ctx, memory_dir=tmp_path, **params)
         pairs.append(NativePair(found, CancelFlag(), lambda *_: True))
         return pairs[-1]
 
@@ -315,7 +315,7 @@ def test_greedy_text_after_a_restart_equals_that_of_a_fresh_read(opened: Any, pa
     prompts = {"1": "The sea is calm today. " * 26 + "Describe it.", "2": "Red, green, blue. " * 30 + "Say it again."}
     fresh = {}
     for name, prompt in prompts.items():
-        pair = opened(cache_disk_mib=0, cache_ram_mib=0, **params)
+        pair = opened(settings={"model.cache_disk": 0, "model.cache_ram": 0}, **params)
         fresh[name] = greedy(pair, prompt, name).text
         pair.close()
     pair = opened(**params)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from app.cli import loading
-from app.cli.options import read_options
+from app.cli.options import read_pair
 from app.engine.auto.threads import ThreadTimes
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import cpu_model, thread_file
+from app.worker import loading
 from tests.llama.conftest import NewContext
+from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
 
@@ -74,28 +73,26 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_the_fastest_thread_count_is_used_and_saved(
     tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    params = PairParams(demo_target, demo_draft, 1, n_ctx=256, memory_dir=tmp_path)
+    params = pair_params(demo_target, demo_draft, 1, n_ctx=256, memory_dir=tmp_path)
     pair = load(params)
     list(pair.measure_threads((1, 2), lambda: False))
     pair.close()
 
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
-    options = read_options(argparse.Namespace(target=str(demo_target)))
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
-    asked = replace(params, yields_cpu=True)
-    found = loading.placed_here(options, asked, lambda asked: asked)
+    found = loading.placed_here(params, lambda params: params)
     assert (found.n_threads, found.n_threads_batch) == (2, 1)
     # Another machine has other numbers to choose from.
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
-    assert loading.placed_here(options, asked, lambda asked: asked) is asked
+    assert loading.placed_here(params, lambda params: params) is params
 
 
 def test_threads_measured_beside_busy_programs_are_not_saved(
     tmp_path: Path, demo_target: Path, busy: SimpleNamespace
 ) -> None:
     busy.is_much = True
-    pair = load(PairParams(demo_target, None, 1, n_ctx=256, memory_dir=tmp_path))
+    pair = load(pair_params(demo_target, None, 1, n_ctx=256, memory_dir=tmp_path))
     steps = pair.measure_threads((1, 2), lambda: False)
     next(steps)
     with pytest.raises(StopIteration) as ended:
@@ -113,7 +110,7 @@ def test_threads_yield_to_other_programs(
     monkeypatch.setattr("app.llama.pair.usable_processors", lambda: frozenset(range(4)))
     monkeypatch.setattr("app.llama.pair.others_seconds", lambda: busy[0])
     monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
-    params = PairParams(demo_target, demo_draft, 4, n_ctx=256, yields_cpu=True)
+    params = pair_params(demo_target, demo_draft, 4, n_ctx=256)
     pair = load(params)
     in_use = []
     for others in (0.0, 2.0, 0.0):
@@ -130,19 +127,18 @@ def test_threads_yield_to_other_programs(
 
 def test_a_given_thread_count_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "thread_candidates", lambda: pytest.fail("it was looked up"))
-    given = argparse.Namespace(target=str(demo_target), threads=1)
 
-    assert loading.pair_params(read_options(given)).n_threads == 1
+    assert loading.measured_params(read_pair({"target": str(demo_target), "threads": 1})).n_threads == 1
 
 
 def test_the_model_that_the_cpu_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:
-    both = PairParams(demo_target, demo_draft, 1)
+    both = pair_params(demo_target, demo_draft, 1)
     card = ModelParams(devices=("CUDA0",))
-    apart = PairParams(demo_target, demo_draft, 1, model=card)
-    in_part = PairParams(demo_target, None, 1, model=ModelParams(n_gpu_layers=3, devices=("CUDA0",)))
+    apart = pair_params(demo_target, demo_draft, 1, model=card)
+    in_part = pair_params(demo_target, None, 1, model=ModelParams(n_gpu_layers=3, devices=("CUDA0",)))
 
     assert cpu_model(both) == demo_target
     assert cpu_model(apart) == demo_draft
     assert cpu_model(in_part) == demo_target
-    assert cpu_model(PairParams(demo_target, None, 1, model=card)) is None
+    assert cpu_model(pair_params(demo_target, None, 1, model=card)) is None
     assert thread_file(both, (1, 2)) is None

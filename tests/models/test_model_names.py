@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.known_pairs import choose_pair
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts
 from app.models.model_names import apart, file_type, known_as, part_names, part_of, parts_here, quantization
 from app.models.pair_summary import pair_texts, title_of
 from app.models.source import HubModel, LocalModel
+from app.worker.known_pairs import pair_by_models
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_list_and_the_headers_name_models_alike() -> None:
 
 
 def test_own_files_are_named_by_their_file_names() -> None:
-    pair, _ = choose_pair({"target": "/models/of/mine/Big-7B-Q4_K_M.gguf", "draft": "/models/Big-0.5B-Q8_0.gguf"})
+    pair, _ = pair_by_models("/models/of/mine/Big-7B-Q4_K_M.gguf", "/models/Big-0.5B-Q8_0.gguf")
     assert pair.title == "Big-7B Q4_K_M + 0.5B Q8_0"
     assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
 

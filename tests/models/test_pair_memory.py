@@ -13,7 +13,6 @@ from app.hardware.recommend import (
     weigh,
 )
 from app.llama.fitting.pair_memory import needs
-from app.llama.params import PairParams
 from app.models.catalog import Catalog, Pair, WorkingMemory, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair, with_facts
 from app.models.gguf import read_header
@@ -22,6 +21,7 @@ from app.models.pair_summary import pair_memory, weights, with_files
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel
 from tests.capacities import in_ram
+from tests.llama.params import pair_params
 from tests.shapes import SHAPES, facts_of_shape, shape_of
 
 BY_NAME = Catalog(shipped_file()).pairs
@@ -74,7 +74,7 @@ def test_every_shape_is_used() -> None:
 
 def test_a_check_and_a_load_estimate_the_same_memory(demo_target: Path, demo_draft: Path) -> None:
     check = check_pair(real_facts(demo_target), real_facts(demo_draft))
-    loaded = needs(PairParams(demo_target, demo_draft, 1, 4096))
+    loaded = needs(pair_params(demo_target, demo_draft, 1, 4096))
 
     assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from app.cli.options import options_of
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.engine.types import AutoDraft, DraftParams
-from app.models.catalog import Pair
-from app.models.source import parse_source
 from app.session.chat_settings import chat_settings
 from app.session.session import Session
 from app.settings.file import SettingsFile
@@ -59,6 +56,5 @@ def test_automatic_drafting_is_compared_with_its_settings_in_every_mode() -> Non
     lookup = AutoDraft(model=False, min_match=5)
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
-    pair = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=parse_source("y.gguf"))
-    for made in (chat_settings("A pair", settings), options_of(settings, pair, None).answers):
-        assert (made.drafting, made.automatic) == (DraftParams(3), lookup)
+    made = chat_settings("A pair", settings)
+    assert (made.drafting, made.automatic) == (DraftParams(3), lookup)

@@ -10,18 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cli.options import options_of
+from app.cli.report import ignored_flags
 from app.compare.job import conversation_prefix
 from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import THINK, AnswerPart, RenderedPrompt
 from app.engine.types import SamplingParams
 from app.llama.template import ChatTemplate
-from app.models.catalog import Pair
 from app.models.gguf import parse_header
-from app.models.source import HubModel
 from app.session.session import Session
 from app.settings.checking import in_one_line, recommended
+from app.settings.kinds import Value
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, ThinkingSupport, sampling, thinking
 from app.settings.live import Scope
 from app.worker.events import Finished, Loaded, Step
@@ -90,16 +89,6 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
 
 
-def test_what_flags_ask_is_reported_from_what_settings_have_for_every_model() -> None:
-    live = in_memory({"answer.thinking": "on"})
-    live.set("answer.reasoning_effort", "high")
-    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None)
-    assert (options.answers.thinking, options.typed_thinking) == (
-        Thinking(enabled=True, effort="high"),
-        Thinking(enabled=True),
-    )
-
-
 class ThinkingPair(FakePair):
     """The letters "o" and "c" are the marks of the thinking, which are control tokens."""
 
@@ -161,17 +150,26 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
         ),
     ],
 )
-def test_an_ignored_request_is_reported(support: ThinkingSupport, typed: Thinking, said: list[str]) -> None:
-    found = support.ignored(typed, typed)
+def test_an_ignored_flag_is_reported(support: ThinkingSupport, typed: Thinking, said: list[str]) -> None:
+    given: dict[str, Value] = {}
+    if typed.enabled is not None:
+        given["answer.thinking"] = "on" if typed.enabled else "off"
+    if typed.effort is not None:
+        given["answer.reasoning_effort"] = typed.effort
+    found = ignored_flags(support, Resolved({Origin.FLAG: given}))
 
     assert len(found) == len(said)
     assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
+    # Settings hold for models without reasoning, too.
+    assert ignored_flags(support, Resolved({Origin.FILE: given})) == ()
 
 
-def test_settings_count_for_an_effort_but_are_not_reported() -> None:
-    typed, support = Thinking(effort="max"), ThinkingSupport(effort=False)
-    assert support.ignored(typed, Thinking(enabled=True, effort="max")) == ()
-    assert support.ignored(AS_TRAINED, Thinking(enabled=False, effort="max")) == ()
+def test_the_setting_of_thinking_decides_whether_an_effort_is_ignored() -> None:
+    layers: dict[Origin, Layer] = {
+        Origin.FLAG: {"answer.reasoning_effort": "max"},
+        Origin.FILE: {"answer.thinking": "on"},
+    }
+    assert ignored_flags(ThinkingSupport(effort=False), Resolved(layers)) == ()
 
 
 def test_a_comparison_builds_its_prompt_with_the_requested_thinking() -> None:

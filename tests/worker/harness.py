@@ -12,7 +12,7 @@ from app.conversations.message import Message, Role
 from app.core.program import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
-from app.worker.isolated_engine import HintAfter, IsolatedEngine
+from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
 from tests.worker.fake_process import MODULE
 
@@ -81,13 +81,12 @@ class Harness(Listener):
     def __init__(
         self,
         command: Sequence[str] = (),
-        hint_after: HintAfter = lambda loader, status: "",
         servers: Sequence[str] = (),
         stop_s: float = _PATIENT_S,
     ) -> None:
         super().__init__()
         command = command or python_command("-m", MODULE)
-        self.engine = IsolatedEngine(self.events.put, command, hint_after, servers)
+        self.engine = IsolatedEngine(self.events.put, command, servers)
         self.engine.stop_s = stop_s
 
     @property

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.cli.engine import PairLoader
-from app.cli.options import Options, ProcessOptions
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, ContextOverflowError, ModelFileError, StoppedError, WaitError
-from app.engine.types import AutoDraft, DraftParams
 from app.hardware.offers import Offer
 from app.llama.fitting.fit_pair import DoesNotFitError
-from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS
 from app.worker.engine_worker import Command, Load, RunJob
 from app.worker.jobs import AnswerJob
+from app.worker.known_pairs import ProcessOptions
+from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest
 
 PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), {"seed": 3})
-OPTIONS = Options(
+LOADER = PairLoader(
     PAIR,
     SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5), None),
-    ChatSettings("t", drafting=DraftParams(3, 0, 0.5), system="Be brief.", stops=("\n\n", "\ud800")),
-    PairParams(Path(), None, 2, 4096, ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
-    True,
+    DEFAULTS.over({"draft.mode": "fixed", "answer.stop": ("\n\n", "\ud800"), "model.tensor_split": (1.0, 2.5)}),
     ProcessOptions(True, ("[::1]:5", "h:6")),
 )
 ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))
@@ -41,8 +36,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
 @pytest.mark.parametrize(
     "command",
     [
-        Load(1, PairLoader(OPTIONS)),
-        Load(1, PairLoader(replace(OPTIONS, files=None, answers=ChatSettings("t", drafting=AutoDraft(lookup=False))))),
+        Load(1, LOADER),
         RunJob(2, AnswerJob(ASKED)),
         RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
     ],

@@ -67,7 +67,7 @@ class Fitting:
         weighed = [weigh(pair, capacity, self.plan.target.devices) for pair in pairs]
         fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
         best = max(fits, key=lambda found: found.need_bytes, default=None)
-        flash_attention = self.params.flash_attention
+        flash_attention = str(self.params.settings["model.flash_attn"])
         return offers(self.target, self.draft, self.rooms, self.request, smaller=best, flash_attention=flash_attention)
 
     @property
@@ -117,7 +117,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
         raise found.refusal(pairs)
     found = with_open_context(found)
     notices = (*params.notices, *found.notices)
-    if found.params.swa_full is not params.swa_full:
+    if found.params.settings["model.swa_full"] != params.settings["model.swa_full"]:
         notices = (*notices, _SMALL_WINDOWS)
     return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
@@ -159,9 +159,9 @@ def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fit
     found = _planned(params, rooms, certain)
     windows = found.target.window_gain or (found.draft is not None and found.draft.window_gain)
     n_moved = found.plan.target.cpu_experts if found.request.cpu_experts is None else 0
-    if params.swa_full is not None or not windows or (found.plan.fits and not n_moved):
+    if params.settings["model.swa_full"] != "auto" or not windows or (found.plan.fits and not n_moved):
         return found
-    small = _planned(replace(params, swa_full=False), rooms, certain)
+    small = _planned(params.over({"model.swa_full": "off"}), rooms, certain)
     is_better = (small.plan.lacking, small.plan.target.cpu_experts) < (found.plan.lacking, n_moved)
     return small if is_better else found
 

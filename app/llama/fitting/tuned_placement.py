@@ -6,7 +6,7 @@ llama.cpp reads the op offload threshold once in a process, so each placement is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from app.llama.installed import build_identity
 from app.llama.params import PairParams
 from app.llama.stored_measurements import fingerprint
 from app.models.draft_kinds import kind_of_file
-from app.settings.layers import Layer
+from app.settings.layers import Layer, Origin
 from app.settings.placement import ALL_LAYERS, TUNED, WIDE_KV
 from app.settings.table import BY_NAME
 
@@ -40,27 +40,26 @@ def with_placement(placement: Layer, params: PairParams) -> PairParams:
     """Return a pair with these settings in place of automatic ones."""
     values: Any = placement
     return replace(
-        params,
+        params.over(placement),
         model=replace(params.model, n_gpu_layers=values.get("model.gpu_layers", params.model.n_gpu_layers)),
         draft_model=replace(params.draft_model, devices=values.get("draft.device", params.draft_model.devices)),
-        kv_type=values.get("model.kv_type", params.kv_type),
-        op_offload_min_batch=values.get("model.offload_min_batch", params.op_offload_min_batch),
     )
 
 
-def candidate_placements(found: Fitting, automatic: Collection[str]) -> list[Layer]:
-    """Return the placements to compare, the automatic one first.
+def _automatic(params: PairParams) -> frozenset[str]:
+    """Return the settings of the placement that have no value."""
+    return frozenset(name for name in TUNED if params.settings.origin(name) is Origin.DEFAULT)
+
+
+def candidate_placements(found: Fitting) -> list[Layer]:
+    """Return the placements to compare with the automatic one, which is the first of them.
 
     Where one does not fit, as many layers as fit go to the GPU. A mixture whose experts are partly in RAM is compared
     with whole layers in RAM, too.
-
-    Args:
-        found: The automatic placement.
-        automatic: Settings of the placement without a value.
     """
     params, target, draft = found.params, found.target, found.plan.draft
     placements: list[Layer] = [{}]
-    if target.can_quantize_cache and target.kv_type in WIDE_KV and params.flash_attention != "off":
+    if target.can_quantize_cache and target.kv_type in WIDE_KV and params.settings["model.flash_attn"] != "off":
         placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
     if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == "model":
@@ -71,7 +70,7 @@ def candidate_placements(found: Fitting, automatic: Collection[str]) -> list[Lay
             partly = ({**placement, "model.gpu_layers": n} for n in layers)
             fitting = next((one for one in partly if _fits(found, one)), None)
             placements += [fitting] if fitting is not None else []
-    return [placement for placement in placements if placement.keys() <= set(automatic)]
+    return [placement for placement in placements if placement.keys() <= _automatic(params)]
 
 
 def _fits(found: Fitting, placement: Layer) -> bool:
@@ -84,11 +83,11 @@ def _fits(found: Fitting, placement: Layer) -> bool:
     return plan(target, found.draft, found.rooms, request).fits
 
 
-def offload_candidates(placement: Layer, found: Fitting, automatic: Collection[str]) -> list[Layer]:
+def offload_candidates(placement: Layer, found: Fitting) -> list[Layer]:
     """Return one placement with other op offload thresholds; [] if the GPU has all weights."""
     target, model = found.plan.target, found.params.model
     in_ram = target.cpu_experts or target.gpu_layers != ALL_LAYERS or model.overrides
-    if not in_ram or model.on_cpu or "model.offload_min_batch" not in automatic:
+    if not in_ram or model.on_cpu or "model.offload_min_batch" not in _automatic(found.params):
         return []
     return [{**placement, "model.offload_min_batch": n} for n in _OFFLOAD_THRESHOLDS]
 
@@ -103,7 +102,7 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
     from app.llama.library import use_offload
     from app.llama.pair import NativePair
 
-    use_offload(params.op_offload_min_batch)
+    use_offload(params.settings.number("model.offload_min_batch"))
     pair = NativePair(params, CancelFlag(), lambda what, share: True)
     for _ in pair.remeasure_costs(lambda: False, budget_ns=budget_ns, passes=passes):
         pass
@@ -114,15 +113,15 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
 # The chosen placement
 
 
-def with_tuned_placement(params: PairParams, automatic: Collection[str], local: Callable[[], Rooms]) -> PairParams:
+def with_tuned_placement(params: PairParams, local: Callable[[], Rooms]) -> PairParams:
     """Return a pair in the placement that was chosen for it here, if any; `local` lists the devices."""
-    file = placement_file(params, automatic)
+    file = placement_file(params)
     # Listing them takes a child process.
     placement = load_placement(file, local()) if file is not None and file.is_file() else None
-    return replace(with_placement(placement, params), tuned=flags_of(placement)) if placement else params
+    return replace(with_placement(placement, params), tuned=placement) if placement else params
 
 
-def placement_file(params: PairParams, automatic: Collection[str]) -> Path | None:
+def placement_file(params: PairParams) -> Path | None:
     """Return the file of the placement chosen for a pair with its settings; None if nothing can be stored."""
     if params.memory_dir is None:
         return None
@@ -130,8 +129,9 @@ def placement_file(params: PairParams, automatic: Collection[str]) -> Path | Non
         models = [fingerprint(path) for path in (params.target, params.draft) if path is not None]
     except OSError:
         return None
-    requested = (params.model, params.draft_model, params.kv_type, params.draft_kv_type, params.flash_attention)
-    parts = (models, requested, params.n_ctx, params.rpc, sorted(automatic), build_identity(), processor_kind())
+    caches = params.kv_type, params.draft_kv_type, params.settings["model.flash_attn"]
+    requested, automatic = (params.model, params.draft_model, *caches), sorted(_automatic(params))
+    parts = (models, requested, params.n_ctx, params.rpc, automatic, build_identity(), processor_kind())
     return params.memory_dir / "placements" / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
 

@@ -15,6 +15,8 @@ from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair, WorkingMemory
 from app.models.memory_estimate import CELLS, ModelMemory
 from app.models.source import HubModel
+from app.settings.kinds import Value
+from tests.llama.params import pair_params
 
 GB = 1_000_000_000
 ROOMS = (
@@ -33,7 +35,7 @@ PAIRS = [
 
 
 def params(*devices: str, draft: bool = False) -> PairParams:
-    return PairParams(
+    return pair_params(
         Path("big.gguf"), Path("small.gguf") if draft else None, n_threads=1, model=ModelParams(devices=devices)
     )
 
@@ -63,7 +65,7 @@ def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
     just = [replace(PAIRS[0], target=HubModel("o/t", "Q4_K_M", size=most))]
 
     def offered(n_ctx: int | None) -> bool:
-        found = fitting_of(replace(params("CUDA1"), n_ctx=n_ctx), ROOMS)
+        found = fitting_of(params("CUDA1").over({"model.ctx": n_ctx}), ROOMS)
         return any(offer.pair for offer in found.offers(just))
 
     assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
@@ -73,24 +75,24 @@ def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: p
     full = replace(BIG, weights=20 * GB, kv=6 * GB, window_gain=5 * GB, experts=(GB // 2,) * 31)
     small = replace(full, kv=GB, window_gain=0)
     needs = {True: full, False: small}
-    monkeypatch.setattr(fit_pair, "needs", lambda params: (needs[params.swa_full is not False], None))
+    monkeypatch.setattr(fit_pair, "needs", lambda params: (needs[params.settings["model.swa_full"] != "off"], None))
 
-    def place(swa_full: bool | None, gigabytes: int) -> tuple[bool | None, bool, int]:
+    def place(swa_full: str, gigabytes: int) -> tuple[Value, bool, int]:
         rooms = (replace(ROOMS[0], free_bytes=gigabytes * GB), ROOMS[-1])
-        found = fitting_of(replace(params(), swa_full=swa_full), rooms)
-        return found.params.swa_full, found.plan.fits, found.plan.target.cpu_experts
+        found = fitting_of(params().over({"model.swa_full": swa_full}), rooms)
+        return found.params.settings["model.swa_full"], found.plan.fits, found.plan.target.cpu_experts
 
-    assert place(None, 30) == (None, True, 0), "the full cache where it fits"
-    assert place(None, 24) == (False, True, 0)
-    assert place(True, 24) == (True, True, 6)
-    assert place(None, 20) == (False, True, 4)
-    assert place(False, 30) == (False, True, 0)
+    assert place("auto", 30) == ("auto", True, 0), "the full cache where it fits"
+    assert place("auto", 24) == ("off", True, 0)
+    assert place("on", 24) == ("on", True, 6)
+    assert place("auto", 20) == ("off", True, 4)
+    assert place("off", 30) == ("off", True, 0)
     full, small = (replace(need, experts=()) for need in (full, small))
     needs |= {True: full, False: small}
-    assert place(None, 24) == (False, True, 0)
-    assert place(None, 12) == (False, False, 0), "what lacks least, for the offers"
+    assert place("auto", 24) == ("off", True, 0)
+    assert place("auto", 12) == ("off", False, 0), "what lacks least, for the offers"
     needs[True] = replace(full, window_gain=0)
-    assert place(None, 24) == (None, False, 0)
+    assert place("auto", 24) == ("auto", False, 0)
 
 
 def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:

@@ -15,6 +15,7 @@ from app.llama.fitting.fit_pair import Fitting, fitting_of, with_open_context
 from app.llama.params import PairParams
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.model_facts import ModelFacts
+from tests.llama.params import pair_params
 from tests.shapes import facts_of_shape
 
 GB = 1_000_000_000
@@ -37,7 +38,7 @@ def opened(
     monkeypatch.setattr(fit_pair, "needs", needs)
     monkeypatch.setattr(fit_pair, "facts_of_pair", lambda params: (facts, None))
     monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
-    placed = fitting_of(PairParams(Path("big.gguf"), None, n_threads=1, **asked), where)
+    placed = fitting_of(pair_params(Path("big.gguf"), None, n_threads=1, **asked), where)
     return placed, with_open_context(placed)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.measured_pairs import of_memory
+from app.compare.measured_pairs import of_memory
 from app.core.shell import command
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -20,8 +20,8 @@ from app.hardware.fit import MAIN, PlacementRequest, plan
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
 from app.llama.fitting.pair_checks import Situation, cause_checks, memory_checks, model_checks, speed_check
-from app.llama.params import PairParams
 from app.models.memory_estimate import ModelMemory
+from tests.llama.params import pair_params
 
 GB = 1_000_000_000
 BIG = ModelMemory("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
@@ -34,7 +34,7 @@ MEASURED = Measured(CostModel(PROFILE), acceptance=0.8)
 def planned(*rooms: Device, measured: bool = True, **request: Any) -> Fitting:
     asked = PlacementRequest(**request)
     found = plan(BIG, SMALL, rooms, asked)
-    return Fitting(PairParams(Path("b"), Path("s"), 1), found, BIG, SMALL, rooms, measured, asked)
+    return Fitting(pair_params(Path("b"), Path("s")), found, BIG, SMALL, rooms, measured, asked)
 
 
 GOOD = Situation(

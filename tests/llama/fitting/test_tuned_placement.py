@@ -28,7 +28,7 @@ from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
-from app.settings.placement import TUNED
+from tests.llama.params import pair_params
 
 GB = 1_000_000_000
 ROOMS = (Device("CUDA0", "gpu", "CUDA", 12 * GB, "A card", 12 * GB), Device(MAIN, "cpu", "CPU", 64 * GB))
@@ -47,7 +47,7 @@ CHANGE: Layer = {
 def params(tmp_path: Path) -> PairParams:
     for name in ("big.gguf", "small.gguf"):
         (tmp_path / name).write_bytes(name.encode())
-    return PairParams(
+    return pair_params(
         tmp_path / "big.gguf", tmp_path / "small.gguf", n_threads=1, memory_dir=tmp_path / "tandem" / "drafting"
     )
 
@@ -67,16 +67,17 @@ def test_a_pair_that_fits_is_compared_with_a_smaller_cache_and_the_draft_on_the_
 ) -> None:
     found = fitting(monkeypatch, params, replace(DENSE, weights=4 * GB))
 
-    assert candidate_placements(found, TUNED) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
-    assert candidate_placements(found, ()) == [{}]
-    assert offload_candidates({}, found, TUNED) == []
+    assert candidate_placements(found) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
+    chosen = fitting_of(params.over({"model.kv_type": "f16", "draft.device": ("CUDA0",)}), ROOMS)
+    assert candidate_placements(chosen) == [{}]
+    assert offload_candidates({}, found) == []
 
 
 def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
     monkeypatch: pytest.MonkeyPatch, params: PairParams
 ) -> None:
     found = fitting(monkeypatch, params, DENSE)
-    layered = [change for change in candidate_placements(found, TUNED) if "model.gpu_layers" in change]
+    layered = [change for change in candidate_placements(found) if "model.gpu_layers" in change]
 
     assert [[*change] for change in layered] == [
         ["model.gpu_layers"],
@@ -90,10 +91,11 @@ def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
         assert not fitting_of(with_placement({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
     # The threshold matters if layers are in RAM and it is not set.
     partly = fitting_of(with_placement(layered[0], params), ROOMS)
-    assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly, TUNED)] == [
+    assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly)] == [
         {**layered[0], "model.offload_min_batch": 0}
     ] * 4
-    assert offload_candidates(layered[0], partly, ("model.gpu_layers",)) == []
+    fixed = replace(partly, params=partly.params.over({"model.offload_min_batch": 32}))
+    assert offload_candidates(layered[0], fixed) == []
 
 
 def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
@@ -103,30 +105,30 @@ def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
 
     assert found.plan.fits
     assert found.plan.target.cpu_experts
-    (layered,) = [change for change in candidate_placements(found, TUNED) if "model.gpu_layers" in change]
+    (layered,) = [change for change in candidate_placements(found) if "model.gpu_layers" in change]
     assert fitting_of(with_placement(layered, params), ROOMS).plan.target.cpu_experts == 0
-    assert len(offload_candidates({}, found, TUNED)) == 4
+    assert len(offload_candidates({}, found)) == 4
 
 
 def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairParams) -> None:
-    save_placement(file := placement_file(params, TUNED), CHANGE, ROOMS)
+    save_placement(file := placement_file(params), CHANGE, ROOMS)
 
-    loaded = with_tuned_placement(params, TUNED, lambda: ROOMS)
+    loaded = with_tuned_placement(params, lambda: ROOMS)
     assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
-    assert (loaded.op_offload_min_batch, loaded.tuned) == (8, flags_of(CHANGE))
-    assert loaded.tuned == "--gpu-layers 20 --kv-type q8_0 --draft-device cpu --offload-min-batch 8"
-    for other, automatic in (
-        (params, TUNED[1:]),
-        (replace(params, n_ctx=4096), TUNED),
-        (replace(params, draft=None), TUNED),
-        (replace(params, model=ModelParams(n_gpu_layers=9)), TUNED),
+    assert (loaded.settings["model.offload_min_batch"], loaded.tuned) == (8, CHANGE)
+    assert flags_of(loaded.tuned) == "--gpu-layers 20 --kv-type q8_0 --draft-device cpu --offload-min-batch 8"
+    for other in (
+        params.over({"model.gpu_layers": None}),
+        params.over({"model.ctx": 4096}),
+        replace(params, draft=None),
+        replace(params, model=ModelParams(n_gpu_layers=9)),
     ):
-        assert with_tuned_placement(other, automatic, lambda: ROOMS) == other
+        assert with_tuned_placement(other, lambda: ROOMS) == other
     bigger = (replace(ROOMS[0], total_bytes=24 * GB), ROOMS[1])
-    assert with_tuned_placement(params, TUNED, lambda: bigger) == params
+    assert with_tuned_placement(params, lambda: bigger) == params
 
     save_placement(file, {}, ROOMS)
-    assert with_tuned_placement(params, TUNED, lambda: ROOMS) == params
+    assert with_tuned_placement(params, lambda: ROOMS) == params
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_a_damaged_choice_is_discarded(tmp_path: Path, name: str, value: object)
 
 
 def test_costs_with_another_threshold_are_stored_apart(params: PairParams) -> None:
-    files = {n: memory_file(replace(params, op_offload_min_batch=n)) for n in (None, 32, 8, 4)}
+    files = {n: memory_file(params.over({"model.offload_min_batch": n})) for n in (None, 32, 8, 4)}
 
     assert files[None] == files[32]
     assert len(set(files.values())) == 3

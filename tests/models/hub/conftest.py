@@ -43,10 +43,10 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings and data of this test alone."""
-    for name in ("app.cli.known_pairs.pairs_file", "app.core.paths.pairs_file"):
+    for name in ("app.worker.known_pairs.pairs_file", "app.core.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
-    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
-    monkeypatch.setattr("app.cli.loading.memory_dir", lambda: tmp_path / "memory")
+    monkeypatch.setattr("app.worker.known_pairs.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.worker.loading.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 
 

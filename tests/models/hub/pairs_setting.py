@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.cli.known_pairs import is_here
 from app.core.errors import CatalogError
 from app.models.catalog import Catalog, Pair, WorkingMemory, shipped_file
 from app.models.registry import Registry, SetUp
@@ -16,6 +15,7 @@ from app.models.source import DemoModel, HubModel
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairEnvironment
 from app.worker.engine_worker import Progress
+from app.worker.known_pairs import is_here
 from app.worker.request import LoadedPair
 from tests.capacities import in_ram
 from tests.models.hub.models import DRAFT, TARGET, tiny

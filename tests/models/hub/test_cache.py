@@ -14,7 +14,6 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from app.cli import main
-from app.cli.known_pairs import registry
 from app.cli.pairs_remove import delete_file
 from app.core.errors import CacheError, UnreachableError
 from app.models.catalog import Pair
@@ -24,6 +23,7 @@ from app.models.registry import SetUp
 from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel
+from app.worker.known_pairs import registry
 from tests.models.hub.faults import EditJson
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, no_demo, publish, sha256

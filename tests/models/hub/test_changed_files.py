@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.cli.known_pairs import about_catalog, named_pair, newest, registry
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
 from app.models.source import HubModel
+from app.worker.known_pairs import about_catalog, named_pair, newest, registry
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, sha256
 

@@ -14,11 +14,11 @@ from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import main, tune
 from app.cli.doctor_checks import hub_section
-from app.cli.known_pairs import registry
 from app.core import shell
 from app.models.hub import cache
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
+from app.worker.known_pairs import registry
 from tests.cli.json_keys import JSON_KEYS
 from tests.llama.tiny_heads import write_dflash, write_eagle3, write_target
 from tests.models.hub.faults import Status

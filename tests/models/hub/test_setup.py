@@ -14,7 +14,6 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from app.cli import main
-from app.cli.known_pairs import registry
 from app.core.errors import AppError, CatalogError, HubError, PairError
 from app.core.shell import command
 from app.hardware.fit import main_memory_room
@@ -27,6 +26,7 @@ from app.models.registry import Registry
 from app.models.resolve import resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
+from app.worker.known_pairs import registry
 from tests.capacities import in_ram
 from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
 from tests.models.hub.faults import Status
@@ -42,7 +42,7 @@ def test_one_command_downloads_checks_tries_and_remembers(
 ) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("[model]\nctx = 2000\n")
-    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
 
     said = capsys.readouterr().err
@@ -358,7 +358,7 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     hub: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"
-    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     room(6 * 10**9)
 
     def found() -> tuple[str, str]:
@@ -402,7 +402,7 @@ def test_the_trial_loads_the_pair_as_the_chat_does(
 ) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('[model]\nfit = "off"\n')
-    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     room(1000)
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
     assert "mine is set up. Tried:" in capsys.readouterr().err

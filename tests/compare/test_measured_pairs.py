@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.cli.measured_pairs import of_memory
+from app.compare.measured_pairs import of_memory
 from app.core.units import GB
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel

@@ -1,28 +1,53 @@
-"""The pairs that this machine knows, the pair that the flags name, and its own settings."""
+"""The pairs that this machine knows, with their files and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from app.core.errors import ModelFileError, PairError, UsageError
-from app.core.paths import cache_dir, config_dir, pairs_file
+from app.core.errors import ModelFileError, PairError
+from app.core.paths import cache_dir, config_dir, pairs_file, settings_file
 from app.core.regular_file import is_file, resolved
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, read_header
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.pair_summary import pair_of, setup_models
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.settings.checking import recommended
-from app.settings.layers import Layer, pair_layer
+from app.settings.file import SettingsFile
+from app.settings.layers import Layer, Resolved, pair_layer
+from app.settings.live import LiveSettings
 
 DEFAULT_PAIR = "demo"
 """Pair to use before any was set up."""
 FILES = "files"
 """Name of a pair that is given by its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """The process that runs a pair, and the servers ("host:port") whose devices it uses; these imply isolation."""
+
+    isolate: bool = False
+    rpc: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPair:
+    """A pair to load, its files if it was set up, and all settings.
+
+    Attributes:
+        preferred_ctx: Context in tokens up to which an open one may cost more memory.
+    """
+
+    pair: Pair
+    files: SetUp | None
+    settings: Resolved
+    process: ProcessOptions = field(default_factory=ProcessOptions)
+    preferred_ctx: int = 0
 
 
 def catalog() -> Catalog:
@@ -115,6 +140,8 @@ def newest(name: str) -> Pair:
 
 def about_catalog(pair: Pair) -> tuple[str, ...]:
     """Return notices about the catalog entry of a loaded pair."""
+    if pair.name == FILES:
+        return ()
     unread, entry = left_out(), catalog().pairs.get(pair.name)
     if entry is None or registry().read().in_place_of(entry) is None:
         return unread
@@ -122,31 +149,8 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
     return (*unread, f"{pair.name} was set up with other files than the catalog names now; to update: {again}")
 
 
-def is_chosen(given: Container[str]) -> bool:
-    """Return whether options name a pair or models."""
-    return any(name in given for name in ("pair", "target", "draft"))
-
-
-def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
-    """Return the pair that options name, else the default, and its files if it was set up."""
-    if "target" not in given and "draft" not in given:
-        return _named(given.get("pair"))
-    if "pair" in given:
-        raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
-    if "target" not in given:
-        raise UsageError("--draft needs --target.", "Name both files.")
-    pair = replace(pair_of(given["target"], given.get("draft")), name=FILES)
-    here = [known for known in registry().read().pairs.values() if known.is_here]
-    found = [known for known in here if known.is_of(pair)]
-    if "draft" not in given and isinstance(pair.target, HubModel):
-        # Setup may have added the draft layers beside it.
-        found += [known for known in here if known.pair.target == pair.target]
-    return (found[0].pair, found[0]) if found else (pair, None)
-
-
-def _named(name: str | None) -> tuple[Pair, SetUp | None]:
-    if name == "":
-        raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
+def pair_by_name(name: str | None = None) -> tuple[Pair, SetUp | None]:
+    """Return a pair to load, by default the default one, and its files if it was set up. Raises PairError."""
     pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
     # An entry changed since its setup means other files.
     if files is None or not files.is_of(pair):
@@ -156,6 +160,28 @@ def _named(name: str | None) -> tuple[Pair, SetUp | None]:
             raise files.gone
         return pair, None
     return pair, files
+
+
+def pair_by_models(target: str, draft: str | None = None) -> tuple[Pair, SetUp | None]:
+    """Return the pair of two models, and its files if it was set up."""
+    pair = replace(pair_of(target, draft), name=FILES)
+    here = [known for known in registry().read().pairs.values() if known.is_here]
+    found = [known for known in here if known.is_of(pair)]
+    if draft is None and isinstance(pair.target, HubModel):
+        # Setup may have added the draft layers beside it.
+        found += [known for known in here if known.pair.target == pair.target]
+    return (found[0].pair, found[0]) if found else (pair, None)
+
+
+def settings_of(pair: Pair, files: SetUp | None, flags: Layer | None = None) -> LiveSettings:
+    """Return the settings of a pair: flags, the user's file, the pair's entry, and what its target recommends."""
+    return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), of_file(pair, files))
+
+
+def context_of(live: LiveSettings | None = None) -> int:
+    """Return the context size in tokens that settings ask for, those of every pair by default."""
+    live = live or LiveSettings(SettingsFile(settings_file()))
+    return live.resolved().number("model.ctx") or DEFAULT_CONTEXT
 
 
 def of_entry(pair: Pair) -> Layer:

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from app.cli.chat import first_pair
-from app.cli.known_pairs import catalog, choose_pair, newest
-from app.cli.options import read_options
+from app.cli.options import choose_pair
 from app.core.errors import PairError
 from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
+from app.worker.known_pairs import about_catalog, catalog, newest
 
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    monkeypatch.setattr("app.cli.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
-    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.worker.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
+    monkeypatch.setattr("app.worker.known_pairs.config_dir", lambda: tmp_path / "config")
     return Registry(tmp_path / "pairs.toml")
 
 
@@ -87,7 +87,7 @@ def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     """Another release of Tandem, or the user, makes a pair of another file."""
     file.parent.mkdir(exist_ok=True)
     file.write_text('[pairs.chat]\ntarget = { repo = "a/new", file = "new.gguf" }\n')
-    monkeypatch.setattr("app.cli.known_pairs.shipped_file", lambda: folder / "shipped.toml")
+    monkeypatch.setattr("app.worker.known_pairs.shipped_file", lambda: folder / "shipped.toml")
 
 
 def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
@@ -100,14 +100,14 @@ def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
     newer(tmp_path, monkeypatch, tmp_path / "shipped.toml")
 
     assert choose_pair({}) == (old.pair, old)
-    (notice,) = read_options(argparse.Namespace()).params.notices
+    (notice,) = about_catalog(old.pair)
     assert notice == "chat was set up with other files than the catalog names now; to update: tandem setup chat"
     assert newest("chat").target == HubModel("a/new", file="new.gguf")
     assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
 
     file.unlink()
     assert choose_pair({})[0].target == HubModel("a/new", file="new.gguf")
-    assert read_options(argparse.Namespace()).params.notices == ()
+    assert about_catalog(choose_pair({})[0]) == ()
 
 
 def test_an_entry_that_the_user_changes_means_other_files(

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading, measured_pairs
 from app.cli.doctor_checks import check_pair
-from app.cli.known_pairs import registry
-from app.cli.options import read_options
+from app.cli.options import read_pair
+from app.compare import measured_pairs
 from app.core.errors import NoMemoryError
 from app.core.paths import settings_file
 from app.engine.auto.cost_profile import CostProfile
@@ -31,6 +30,8 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
+from app.worker import loading
+from app.worker.known_pairs import registry
 from tests.cli.doctor_facts import CPU, FACTS
 from tests.llama.tiny_heads import write_dflash, write_target
 
@@ -57,10 +58,10 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert files.draft is not None
     args = argparse.Namespace(target=str(files.target.path), draft=str(files.draft.path))
 
-    threads = thread_file(loading.pair_params(read_options(args)), thread_candidates())
+    threads = thread_file(loading.measured_params(read_pair(vars(args))), thread_candidates())
     assert threads is not None
     stored_measurements.save_threads(threads, ThreadTimes({9: 1.0}, {9: 1.0}))
-    params = loading.pair_params(read_options(args))
+    params = loading.measured_params(read_pair(vars(args)))
     assert params.n_threads == 9
     statistics = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
     statistics.model.counts[0][0] = [150.0, 200.0]
@@ -91,9 +92,9 @@ def test_a_load_that_runs_out_of_memory_is_tried_with_the_default_context(
 
     monkeypatch.setattr(pair, "NativePair", native)
     monkeypatch.setattr(loading, "fitted", placed)
-    options = read_options(argparse.Namespace(target=str(files.target.path)))
+    loader = read_pair({"target": str(files.target.path)})
 
-    assert isinstance(loading.load(options, CancelFlag(), lambda *_: True), PairParams)
+    assert isinstance(loading.load(loader, CancelFlag(), lambda *_: True), PairParams)
     assert asked == [32_768, DEFAULT_CONTEXT]
 
 
@@ -112,9 +113,9 @@ def test_layers_that_share_tensors_get_the_devices_of_their_target(
     tmp_path: Path, flags: dict[str, object], noticed: bool
 ) -> None:
     target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
-    options = read_options(argparse.Namespace(target=str(target), draft=str(draft), **flags))
-    asked = loading.asked_here(options, lambda: memory_rooms(CARDS), use_tuned=False)
-    remote = loading.asked_here(options, lambda: memory_rooms(CARDS), (RpcServer("host:1", (GB,)),), use_tuned=False)
+    loader = read_pair({"target": str(target), "draft": str(draft), **flags})
+    asked = loading.asked_here(loader, lambda: memory_rooms(CARDS), use_tuned=False)
+    remote = loading.asked_here(loader, lambda: memory_rooms(CARDS), (RpcServer("host:1", (GB,)),), use_tuned=False)
 
     assert [notice for notice in asked.notices if "shares tensors with its target" in notice] == (
         ["draft.gguf shares tensors with its target, so it runs on the target's devices."] if noticed else []

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app.cli.known_pairs import FILES, known_pairs, local_file
-from app.cli.options import Options
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
 from app.core.paths import memory_dir
 from app.hardware.builds import rpc_command
@@ -26,7 +24,7 @@ from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.fitting.tuned_placement import with_tuned_placement
+from app.llama.fitting.tuned_placement import flags_of, with_tuned_placement
 from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
@@ -36,8 +34,10 @@ from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.source import ModelSource
+from app.settings.layers import drafting
 from app.settings.placement import ALL_LAYERS, DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
+from app.worker.known_pairs import FILES, ChosenPair, about_catalog, known_pairs, local_file
 from app.worker.request import LoadedPair
 
 T = TypeVar("T")
@@ -45,15 +45,15 @@ _ANYWHERE = ModelParams(split=False)
 """Placement of a draft whose device the settings leave open."""
 
 
-def load(options: Options, cancel: threading.Event, progress: Progress) -> LoadedPair:
+def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> LoadedPair:
     """Load a pair, on the thread that is to own it; see `app.worker.engine_worker.Loader`."""
     # Loads llama.cpp, which a list of pairs does not need.
     from app.llama.pair import NativePair
 
     assert isinstance(cancel, CancelFlag)
-    servers = servers_of(options)
-    asked = asked_here(options, memory_rooms, servers)
-    params = _placed(options, asked, servers)
+    servers = query_servers(chosen.process.rpc)
+    asked = asked_here(chosen, memory_rooms, servers)
+    params = _placed(asked, servers)
     try:
         return NativePair(params, cancel, progress)
     except NoMemoryError as error:
@@ -62,40 +62,40 @@ def load(options: Options, cancel: threading.Event, progress: Progress) -> Loade
     # Tandem chose a longer context than the default one.
     asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
     try:
-        return NativePair(_placed(options, asked, servers), cancel, progress)
+        return NativePair(_placed(asked, servers), cancel, progress)
     except NoMemoryError as error:
         raise ran_out(asked, known_pairs(), error, servers) from error
 
 
-def pair_params(options: Options) -> PairParams:
-    """Return what to load and where; create the demo's draft if missing.
+def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams:
+    """Return how a pair is loaded for a measurement; create the demo's draft if missing.
 
-    Measurements are made with the default context, so that they can be compared.
+    Measurements are made with the default context, so that they can be compared. They have no conversation whose
+    caches are wanted again. `load_mtp` also loads the MTP layer of a target that has another draft.
     """
-    servers = servers_of(options)
-    asked = replace(asked_here(options, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
-    params = _placed(options, asked, servers)
-    # A benchmark has no conversation to come back to.
-    return replace(params, cache_ram_mib=0, cache_disk_mib=0)
+    servers = query_servers(chosen.process.rpc)
+    asked = replace(asked_here(chosen, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
+    asked = replace(asked, model=replace(asked.model, load_mtp=load_mtp or asked.model.load_mtp))
+    return _placed(asked, servers).over({"model.cache_ram": 0, "model.cache_disk": 0})
 
 
-def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
+def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
     # Loads llama.cpp.
     from app.llama.library import use_offload
 
-    requested, notices = asked.op_offload_min_batch, asked.notices
+    requested, notices = asked.settings.number("model.offload_min_batch"), asked.notices
     used = use_offload(requested)
     if requested is not None and used != requested:
         notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {requested}.",)
     if asked.tuned:
-        notices += (f"Placement by tandem tune: {asked.tuned}.",)
-    asked = replace(asked, op_offload_min_batch=used, notices=notices)
-    return placed_here(options, asked, lambda params: fitted(params, known_pairs(), servers))
+        notices += (f"Placement by tandem tune: {flags_of(asked.tuned)}.",)
+    asked = replace(asked.over({"model.offload_min_batch": used}), notices=notices)
+    return placed_here(asked, lambda params: fitted(params, known_pairs(), servers))
 
 
-def servers_of(options: Options) -> tuple[RpcServer, ...]:
-    """Query the servers of --rpc for their devices."""
-    if not options.process.rpc:
+def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
+    """Query servers of remote devices for their memory."""
+    if not addresses:
         return ()
     from app.llama.devices import build, can_use_rpc
 
@@ -105,19 +105,19 @@ def servers_of(options: Options) -> tuple[RpcServer, ...]:
             "This llama.cpp is built without RPC and cannot use --rpc.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
         )
-    return tuple(map(query_server, options.process.rpc))
+    return tuple(map(query_server, addresses))
 
 
 def asked_here(
-    options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = (), *, use_tuned: bool = True
+    chosen: ChosenPair, local: Callable[[], Rooms], servers: Sequence[RpcServer] = (), *, use_tuned: bool = True
 ) -> PairParams:
-    """Return what the options ask for, before memory is estimated.
+    """Return what the settings ask for, before memory is estimated.
 
     Args:
         local: Lists the memory of this machine.
-        use_tuned: Use the placement that `tandem tune --placement` chose, if any.
+        use_tuned: Use the placement that was measured to be the fastest, if any.
     """
-    pair, files, notices = options.pair, options.files, options.params.notices
+    pair, files, notices = chosen.pair, chosen.files, about_catalog(chosen.pair)
     target = files.target.path if files is not None else _file(pair.target, pair)
     draft: Path | None = None
     if pair.draft is not None:
@@ -126,8 +126,9 @@ def asked_here(
             draft = known.path if known is not None else _file(pair.draft, pair, draft=True)
         except ModelLoadError as error:
             notices += (without_draft(error),)
-    params = replace(options.params, target=target, draft=draft, memory_dir=memory_dir(), notices=notices)
-    params = _with_draft_type(params, drafts=options.answers.drafting is not None)
+    params = PairParams.of(chosen.settings, target, draft)
+    params = replace(params, memory_dir=memory_dir(), notices=notices, preferred_ctx=chosen.preferred_ctx)
+    params = _with_draft_type(params, drafts=drafting(chosen.settings) is not None)
     follows = _draft_follows_target(params)
     if follows:
         params = _beside_target(params)
@@ -137,7 +138,7 @@ def asked_here(
             # A draft that waits for the network at every token gains nothing.
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
-    return with_tuned_placement(params, options.automatic, local) if use_tuned else params
+    return with_tuned_placement(params, local) if use_tuned else params
 
 
 def _draft_follows_target(params: PairParams) -> bool:
@@ -163,7 +164,7 @@ def _beside_target(params: PairParams) -> PairParams:
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
     """Apply the setting `draft.type`: load the draft's file, the MTP layers of the target, or neither."""
-    wanted = params.draft_type if drafts else "none"
+    wanted = str(params.settings["draft.type"]) if drafts else "none"
     if params.draft is not None and wanted == "auto":
         return params
     try:
@@ -191,9 +192,9 @@ def _file(source: ModelSource, pair: Pair, *, draft: bool = False) -> Path:
     return path
 
 
-def placed_here(options: Options, asked: PairParams, plan: Callable[[PairParams], PairParams]) -> PairParams:
+def placed_here(asked: PairParams, plan: Callable[[PairParams], PairParams]) -> PairParams:
     """Return how a pair is loaded: every layer on a device, unless that is turned off, and with measured threads."""
-    params = unless_damaged(asked, plan) if options.fit else asked
+    params = unless_damaged(asked, plan) if asked.settings["model.fit"] != "off" else asked
     file = stored_measurements.thread_file(params, thread_candidates()) if params.yields_cpu else None
     chosen = stored_measurements.load_threads(file)
     if chosen is None:

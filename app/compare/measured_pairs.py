@@ -7,9 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app.cli.known_pairs import registry
-from app.cli.loading import asked_here, placed_here
-from app.cli.options import open_settings, options_of
 from app.compare.history import speedups
 from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
@@ -25,6 +22,9 @@ from app.llama.fitting.machine_room import machine_capacity, memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
+from app.worker.known_pairs import registry, settings_of
+from app.worker.loading import asked_here, placed_here
+from app.worker.pair_loader import pair_loader
 
 _MIN_TOKENS_FOR_SPEEDUP = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
@@ -59,9 +59,8 @@ def seen_here() -> dict[str, PairSpeed]:
     benchmarked = benchmarked_speedups()
     for name, files in pairs.items():
         try:
-            # Recommended settings are about sampling, which does not change the placement.
-            options = options_of(open_settings({}, files.pair, {}).resolved(), files.pair, files)
-            measured = measured_of(placed_here(options, asked_here(options, lambda: rooms), plan), benchmarked)
+            loader = pair_loader(settings_of(files.pair, files).resolved(), files.pair, files)
+            measured = measured_of(placed_here(asked_here(loader, lambda: rooms), plan), benchmarked)
         except (AppError, OSError) as error:
             log.warning("the measurements of %s cannot be read: %s", name, error)
             continue

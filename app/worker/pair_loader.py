@@ -1,0 +1,86 @@
+"""A pair with its settings as a command that loads it, and the engine that runs the command.
+
+This module is light: only the worker, which runs the command, imports what loads a pair.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.core.errors import UsageError
+from app.engine.types import DraftParams
+from app.llama.cancel import CancelFlag
+from app.llama.params import PairParams
+from app.models.catalog import Pair
+from app.models.registry import SetUp
+from app.settings.layers import Origin, Resolved, drafting
+from app.worker.engine_worker import EngineWorker, Progress
+from app.worker.events import Event
+from app.worker.known_pairs import ChosenPair, ProcessOptions, has_mtp_layers
+from app.worker.request import LoadedPair
+
+if TYPE_CHECKING:
+    from app.worker.isolated_engine import IsolatedEngine
+
+_POLL_S = 0.2
+_CHILD = "from app.llama.cancel import CancelFlag; from app.worker import engine_process as p; p.serve(CancelFlag())"
+
+
+class PairLoader(ChosenPair):
+    """Loads the pair on the worker's thread; it can be pickled."""
+
+    __slots__ = ()
+
+    def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
+        # These imports take long; only the worker needs them.
+        from app.llama.start_check import check_start
+
+        # The import of llama.cpp would do the same, but the user could not stop it.
+        check_start(cancel.is_set)
+        from app.worker.loading import load
+
+        return load(self, cancel, progress)
+
+
+def pair_loader(
+    settings: Resolved, pair: Pair, files: SetUp | None, process: ProcessOptions | None = None
+) -> PairLoader:
+    """Return what loads a pair with these settings. Raises UsageError if they contradict each other or the pair."""
+    PairParams.of(settings)
+    # N-grams have no probabilities for p_min to judge.
+    has_draft = settings["draft.type"] != "ngram" and (pair.draft is not None or has_mtp_layers(pair, files))
+    if isinstance(drafting(settings), DraftParams) and not has_draft:
+        if settings.origin("draft.mode") is Origin.FLAG:
+            fix = "Add --draft FILE, or use --drafting auto for n-grams."
+            raise UsageError("Fixed drafting needs a draft model.", fix)
+        # The settings file means the pairs that have a draft model.
+        settings = settings.over({"draft.mode": "off"})
+    if drafting(settings) is None:
+        pair = replace(pair, draft=None)
+    return PairLoader(pair, files, settings, process or ProcessOptions())
+
+
+def make_engine(process: ProcessOptions, emit: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:
+    """Return an engine that loads nothing yet.
+
+    Remote devices need a process of their own: llama.cpp aborts when one goes away.
+    """
+    if not process.isolate:
+        return EngineWorker(emit, CancelFlag())
+    from app.core.program import python_command
+    from app.worker.isolated_engine import IsolatedEngine
+
+    child = python_command("-c", _CHILD)
+    return IsolatedEngine(emit, child, process.rpc)
+
+
+def received(events: queue.SimpleQueue[Event]) -> Event:
+    """Wait for an event, in short waits: Windows delivers Ctrl+C to Python only between two."""
+    while True:
+        with suppress(queue.Empty):
+            return events.get(timeout=_POLL_S)
