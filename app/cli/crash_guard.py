@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 # The parent keeps in memory what is imported up here.
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ if sys.platform != "win32":
         import signal
 
         watched = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        modes = _terminal_modes()
+        modes, began = _terminal_modes(), time.time()
         read_end, write_end = os.pipe()
         # Without a handler, macOS drops the signal although it is blocked.
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -61,7 +62,7 @@ if sys.platform != "win32":
             # The caller sees the signal that ended the program.
             signal.signal(-code, signal.SIG_DFL)
             os.kill(os.getpid(), -code)
-        return _explain(child, code, modes, report)
+        return _explain(child, code, modes, report, began)
 
     def _end_with_parent(read_end: int) -> None:
         """End the program when its parent is killed: a shell would take the terminal back."""
@@ -135,7 +136,9 @@ if sys.platform != "win32":
             termios.tcsetattr(0, termios.TCSAFLUSH, modes)
         return key in _ENTER
 
-    def _explain(child: int, code: int, modes: list[Any] | None, report: Callable[[AppError], None]) -> int:
+    def _explain(
+        child: int, code: int, modes: list[Any] | None, report: Callable[[AppError], None], began: float
+    ) -> int:
         """Say why the program crashed; open the chat again if the user wants it, and start the server again."""
         from app.cli.command_line import parse_args
         from app.core.errors import AppError
@@ -143,7 +146,7 @@ if sys.platform != "win32":
         from app.core.paths import log_file
         from app.core.program import ExitStatus
 
-        status = ExitStatus(code, written_by(child, log_file()))
+        status = ExitStatus(code, written_by(child, log_file(), began))
         args = parse_args(sys.argv[1:])
         message = f"The program {status.how}."
         if args.command != "chat" and sys.stdout.isatty():

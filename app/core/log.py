@@ -26,7 +26,7 @@ def logged_to(file: Path) -> Iterator[int]:
     """Append messages of Tandem's loggers to a file; yield its descriptor. Discard them if it cannot be opened."""
     log = _open(file)
     with suppress(OSError):
-        os.write(log, f"{time.strftime(_TIME_FORMAT)} {_mark(os.getpid())}".encode())
+        os.write(log, f"{time.strftime(_TIME_FORMAT)} tandem: process {os.getpid()}\n".encode())
     handler = logging.StreamHandler(os.fdopen(os.dup(log), "w", encoding="utf-8", errors="replace", buffering=1))
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
     logging.getLogger("tandem").addHandler(handler)
@@ -48,20 +48,20 @@ def _open(file: Path) -> int:
     return os.open(os.devnull, os.O_WRONLY)
 
 
-def _mark(process: int) -> str:
-    return f"tandem: process {process}\n"
+def written_by(process: int, file: Path, began: float) -> str:
+    """Return what a process has written to the log file, without messages of more than a few seconds ago.
 
-
-def written_by(process: int, file: Path) -> str:
-    """Return what a process has written to the log file, without messages of more than a few seconds ago."""
+    An earlier process may have had the same number: this one began at `began`, in seconds of `time.time`.
+    """
     try:
         text = regular_file.read_bytes(file).decode("utf-8", errors="replace")
     except OSError:
         return ""
-    if _mark(process) not in text:
+    first, oldest = (time.strftime(_TIME_FORMAT, time.localtime(at)) for at in (began, time.time() - _RECENT_S))
+    head, mark, rest = text.rpartition(f" tandem: process {process}\n")
+    if not mark or head[-len(first) :] < first:
         return ""
-    oldest = time.strftime(_TIME_FORMAT, time.localtime(time.time() - _RECENT_S))
-    lines = text.rpartition(_mark(process))[2].splitlines(keepends=True)
+    lines = rest.splitlines(keepends=True)
     return "".join(line for line in lines if not _TIMED_MESSAGE.match(line) or line >= oldest)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.printable import printable
 from app.engine.types import SAMPLING_BOUNDS
-from app.settings.kinds import Value
+from app.settings.kinds import Number, Value
 from app.settings.table import BY_NAME, FORMER, TABLES, Setting, nearest
 
 _MAX_SHOWN_CHARACTERS = 300
@@ -31,10 +31,14 @@ _BY_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An ignored entry of a file, and what is wrong, as a printable sentence without the file's name."""
+    """An entry of a file and what is wrong, as a printable sentence without the file's name.
+
+    The entry is ignored, unless another value is `used` in its place.
+    """
 
     name: str
     text: str
+    used: bool = False
 
 
 def check(
@@ -51,8 +55,13 @@ def check(
         elif not accepts(setting):
             problems.append(_problem(name, f"{name} cannot be set here."))
         else:
+            kind = setting.kind
+            if isinstance(kind, Number) and isinstance(raw, int | float) and kind.high < raw <= kind.former_high:
+                text = f"{name} is {raw:g}, and the most is {kind.high:g} now; that is used."
+                problems.append(Problem(name, text, used=True))
+                raw = kind.high
             try:
-                values[name] = setting.kind.read(raw)
+                values[name] = kind.read(raw)
             except (ValueError, OverflowError):
                 problems.append(_problem(name, setting.error(name, _value_text(raw))))
     return values, problems
@@ -69,7 +78,9 @@ def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Proble
             problems.append(_problem(f"presets.{name}", f"presets.{name} must be a table with a name of its own."))
             continue
         presets[name], wrong = check(table, lambda setting: setting.in_preset)
-        problems += [Problem(f"presets.{name}.{one.name}", f"presets.{printable(name)}: {one.text}") for one in wrong]
+        for one in wrong:
+            text = f"presets.{printable(name)}: {one.text}"
+            problems.append(replace(one, name=f"presets.{name}.{one.name}", text=text))
     return presets, problems
 
 

@@ -70,6 +70,7 @@ class Number(Kind):
         word: Text for None; "" if a number is required.
         also: Other words for None.
         step: Change by one key press.
+        former_high: Largest value of earlier versions, if it was larger; stored ones are read as `high`.
     """
 
     low: float
@@ -78,6 +79,7 @@ class Number(Kind):
     word: str = ""
     also: tuple[str, ...] = ()
     step: float = 1
+    former_high: float = 0
 
     @property
     def allowed(self) -> str:

@@ -89,7 +89,7 @@ class LiveSettings:
         )
 
     def sentences(self) -> Sequence[str]:
-        """Return a sentence for each part of the settings file that is ignored."""
+        """Return a sentence for each part of the settings file that is ignored or changed."""
         if self.content.unreadable:
             return (f"{self.content.unreadable} Its settings are ignored, and Tandem does not write to it.",)
         return tuple(map(self.file.sentence, self.content.problems))

@@ -37,6 +37,8 @@ MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 """Most threads: with 4,096 one decode took 20 s."""
 _MAX_MIB = 1 << 24
+_FORMER_MAX_DRAFT = 64
+"""Most drafted tokens of earlier versions."""
 _MAX_SHOWN_CHARACTERS = 40
 """Characters of an invalid value in its error."""
 
@@ -150,6 +152,7 @@ def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unse
     return _setting(name, kind, default, text, metavar=metavar, unset=unset, more=more, needs_reload=True)
 
 
+_DRAFT_LENGTH = Number(0, MAX_DRAFT, whole=True, former_high=_FORMER_MAX_DRAFT)
 _LAYER_COUNT = Number(0, MAX_LAYERS, whole=True, word="auto", also=("all",))
 
 SETTINGS: tuple[Setting, ...] = (
@@ -185,8 +188,8 @@ SETTINGS: tuple[Setting, ...] = (
         "TYPE",
         more="auto uses the draft's file, else an MTP layer in the target's file",
     ),
-    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step", metavar="N"),
-    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify", metavar="N"),
+    _draft("n_max", _DRAFT_LENGTH, "most tokens drafted per step", metavar="N"),
+    _draft("n_min", _DRAFT_LENGTH, "fewest drafted tokens to verify", metavar="N"),
     _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token", metavar="P"),
     _setting(
         "draft.ngram_min_match",

@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, NoReturn
 
+from app.core.log import logged_to
+from app.core.paths import log_file
 from app.core.program import ExitStatus, python_environment
 from app.worker.engine_worker import EngineWorker
 
@@ -128,7 +130,7 @@ def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thre
 def serve(cancel: threading.Event | None = None) -> NoReturn:
     """Run commands until the parent closes its end of the pipe or is gone."""
     commands, events = _take_pipes()
-    # The parent looks for the reason of a crash there, such as llama.cpp's log.
+    # The parent looks for the reason of a crash on stderr, such as llama.cpp's log.
     logging.getLogger("tandem").addHandler(logging.StreamHandler())
 
     def send(event: object) -> None:
@@ -141,7 +143,7 @@ def serve(cancel: threading.Event | None = None) -> NoReturn:
             os._exit(1)
 
     worker = EngineWorker(send, cancel)
-    with suppress(EOFError, pickle.UnpicklingError):
+    with suppress(EOFError, pickle.UnpicklingError), logged_to(log_file()):
         while True:
             message = pickle.load(commands)
             if isinstance(message, Call):

@@ -100,6 +100,7 @@ class IsolatedEngine(CommandQueue):
                 self._perform(command)
             except AppError as error:
                 self._emit(_failed(command, error))
+                self._report_reload(command, error)
                 if isinstance(error, EngineLostError) and self._loader is not None and not self._has_reloaded:
                     self._has_reloaded = True
                     self._emit(Notice(_RELOADING))
@@ -108,6 +109,11 @@ class IsolatedEngine(CommandQueue):
                 reason = error.strerror or str(error)
                 lost = EngineLostError(f"The engine process cannot be started: {reason}.", "Leave --isolate out.")
                 self._emit(_failed(command, lost))
+
+    def _report_reload(self, command: Command, error: AppError) -> None:
+        """Report that the reload of a lost pair failed, which no one asked for."""
+        if isinstance(command, RunJob) and isinstance(command.job, ReloadJob):
+            self._emit(Notice(f"The models could not be loaded again. {error.sentences}"))
 
     def _emit(self, event: Event) -> None:
         if self._closed:
@@ -181,6 +187,8 @@ class IsolatedEngine(CommandQueue):
                 case Step():
                     steps.append(message)
             self._emit(message)
+            if isinstance(message, Failed):
+                self._report_reload(command, message.error)
             if isinstance(message, Loaded | Finished | JobEnded | Failed):
                 if not isinstance(command, RunJob) or not isinstance(command.job, ReloadJob):
                     self._has_reloaded = False

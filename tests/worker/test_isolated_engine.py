@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from app.core.errors import EngineLostError, ModelLoadError
+from app.core.paths import log_file
 from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
@@ -255,3 +256,26 @@ class TestReload:
         mark.unlink()
         number = harness.engine.answer(question())
         assert finished(harness.until(Finished, Failed)[-1]).request == number
+
+    def test_a_failed_reload_is_reported(self, harness: Harness, tmp_path: Path) -> None:
+        harness.engine.load(FakeLoader(n_ctx=100_000, fails_at="loading", mark=str(tmp_path / "mark")))
+        harness.until(Loaded)
+        harness.engine.answer(ENDLESS)
+        harness.until(Step)
+        harness.child.kill()
+        harness.until(Failed)
+        harness.until(Failed)
+
+        assert harness.until(Notice)[-1] == Notice("The models could not be loaded again. It is gone. Bring it back.")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder of the log is set in XDG's way")
+def test_the_messages_of_the_child_are_in_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    harness = Harness()
+    # It takes no flag and no function.
+    harness.engine.load(int)  # type: ignore[arg-type]
+    harness.until(Failed)
+    harness.engine.close(30)
+
+    assert "unexpected failure in the engine" in log_file().read_text(encoding="utf-8")
