@@ -319,8 +319,8 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
 
     def give(n_bytes: int) -> None:
         capacity = in_ram(n_bytes)
-        for module in ("setup", "measured_pairs"):
-            monkeypatch.setattr(f"app.cli.{module}.machine_capacity", lambda *_, **__: ("a machine", capacity))
+        for module in ("cli.setup", "compare.measured_pairs"):
+            monkeypatch.setattr(f"app.{module}.machine_capacity", lambda *_, **__: ("a machine", capacity))
         monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give
