@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading
 from app.hardware.devices import Device
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
@@ -16,6 +15,7 @@ from app.llama.fitting import fit_pair
 from app.llama.model import Model
 from app.llama.params import ContextParams
 from app.settings.layers import DEFAULTS
+from app.worker import loading
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.llama.tiny_model import write_model
 
