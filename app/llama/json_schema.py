@@ -49,6 +49,8 @@ _SINGLE_SCHEMAS = frozenset(
 )
 _STRUCTURAL_KEYWORDS = frozenset(("type", "properties"))
 """Keywords that are rarely the fault, although without them nothing is refused."""
+_NO_LIMITS: dict[str, Any] = {"uniqueItems": False, "propertyNames": {"type": "string"}, "nullable": False}
+"""Values of keywords that restrict nothing, which generators of schemas write."""
 _VALUE_KEYWORDS = frozenset(("const", "enum", "default", "examples"))
 _MAXIMUM_KEYWORDS = frozenset(("maxLength", "maxItems", "maxProperties"))
 _COMBINING_KEYWORDS = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
@@ -208,7 +210,8 @@ def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[s
 
     out: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _IGNORED_KEYWORDS or key.startswith("x-") or (value is None and key not in _VALUE_KEYWORDS):
+        is_note = key in _IGNORED_KEYWORDS or key.startswith("x-") or (key in _NO_LIMITS and _NO_LIMITS[key] == value)
+        if is_note or (value is None and key not in _VALUE_KEYWORDS):
             continue
         if key in _NAMED_SCHEMAS and isinstance(value, dict):
             out[key] = {name: prepared(one, key, name) for name, one in value.items()}

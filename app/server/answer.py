@@ -16,7 +16,7 @@ from app.llama.matcher import takes
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
-from app.server.tools import custom_input
+from app.server.tools import InputReader
 from app.worker.events import Event, Failed, Finished, PromptProgress, Step, TokenProbability
 from app.worker.request import AnswerRequest
 
@@ -126,7 +126,7 @@ class PartReader:
     def __init__(self, asked: AnswerRequest) -> None:
         self._reader = CallReader(asked.tools) if asked.tools else None
         self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
-        self._arguments = ""
+        self._input: InputReader | None = None
         self._calls: list[ToolCall] = []
         self._is_cut = False
         self._longest_stop = max((len(stop.encode()) for stop in asked.stops), default=0)
@@ -164,21 +164,20 @@ class PartReader:
                 return Delta(text, reasoning)
             case CallBegin(name):
                 self._calls.append(ToolCall(name, "", new_call_id()))
+                self._input = InputReader() if name in self._custom else None
                 return CallPart(len(self._calls) - 1, self._calls[-1], begins=True)
             case CallArguments(text):
-                if self._calls[-1].name in self._custom:
-                    # Its text is known when its JSON is complete.
-                    self._arguments, text = self._arguments + text, ""
-                return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=text))
+                new = self._input.push(text) if self._input is not None else text
+                return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=new))
             case CallEnd(is_cut):
                 self._is_cut = is_cut
-                arguments, self._arguments = self._arguments, ""
-                call = replace(self._calls[-1], arguments=custom_input(arguments, is_cut=is_cut) if arguments else "")
+                call = self._calls[-1]
+                rest = self._input.end(is_cut=is_cut) if self._input is not None else ""
                 lark = self._custom.get(call.name, {}).get("lark")
-                if lark is not None and not (is_cut or takes(lark, call.arguments)):
+                if lark and self._input is not None and not (is_cut or takes(lark, self._input.text)):
                     # Most formats hold the text as a JSON string, which no grammar of it can constrain.
                     log.warning("the input of the custom tool %r does not match its grammar", call.name)
-                return CallPart(len(self._calls) - 1, call, ends=not is_cut)
+                return CallPart(len(self._calls) - 1, replace(call, arguments=rest), ends=not is_cut)
 
     def _decided(self) -> tuple[TokenProbability, ...]:
         """Return the next probabilities of tokens that are not part of a stop string and not the last one."""

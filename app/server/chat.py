@@ -101,7 +101,6 @@ class CompletionFormat(Format):
         return {"timings": as_timings(end.stats), **more}
 
     def _of_step(self, part: Delta) -> dict[str, Any]:
-        """Return the timings of a step, if the request asks for them."""
         shows = part.stats is not None and self._fields.flag("timings_per_token")
         return {"timings": as_timings(part.stats)} if shows and part.stats is not None else {}
 

@@ -18,7 +18,6 @@ from app.session.chat_settings import ChatSettings
 from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.request import AnswerRequest
 
-_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
@@ -28,7 +27,7 @@ _SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", 
 
 def new_call_id() -> str:
     """Return an id for a call of a tool."""
-    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    return secrets.token_hex(_ID_LENGTH)[:_ID_LENGTH]
 
 
 def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = ()) -> Iterator[Message]:

@@ -249,11 +249,7 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
     return Guidance(
-        grammar,
-        schema=schema,
-        strict=strict,
-        logit_bias=_logit_bias(fields),
-        ignores_end=fields.flag("ignore_eos"),
+        grammar, schema=schema, strict=strict, logit_bias=_logit_bias(fields), ignores_end=fields.flag("ignore_eos")
     )
 
 

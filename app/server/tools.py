@@ -25,10 +25,14 @@ _TOOL_CHOICES = {
     **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
 }
 """Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
-_LONGEST_ESCAPE = len("\\u0000")
 _ANCHORS = re.compile(r"\A\^|(?<!\\)\$\Z")
 _INPUT = "input"
 """Parameter that holds the text for a custom tool."""
+_INPUT_BEGIN = re.compile(rf'\s*\{{\s*"{_INPUT}"\s*:\s*"')
+_STRING_TEXT = re.compile(
+    r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89abAB])[0-9a-fA-F]{4}|u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}))+'
+)
+"""Text of a JSON string up to its end, or to an escape that is not complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +164,40 @@ def custom_arguments(text: object) -> str:
     return json.dumps({_INPUT: text}, ensure_ascii=False)
 
 
-def custom_input(arguments: str, *, is_cut: bool) -> str:
-    """Return the input in the arguments of a call of a custom tool, and arguments that cannot be read as they are.
+class InputReader:
+    """Turn the arguments of a call of a custom tool into its input while they are written.
 
-    Of a cut call, return as much of the input as there is.
+    Attributes:
+        text: The input so far.
     """
-    escapes, ends = (range(_LONGEST_ESCAPE), ("", '"}', "}")) if is_cut else (range(1), ("",))
-    for text in (arguments[: len(arguments) - n] + end for n in escapes for end in ends):
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._arguments = ""
+        self._at = 0
+
+    def push(self, arguments: str) -> str:
+        """Return the new text in more of the arguments."""
+        self._arguments += arguments
+        if not self._at and (begin := _INPUT_BEGIN.match(self._arguments)) is not None:
+            self._at = begin.end()
+        if not self._at or (found := _STRING_TEXT.match(self._arguments, self._at)) is None:
+            return ""
+        self._at = found.end()
+        return self._add(json.loads(f'"{found[0]}"', strict=False))
+
+    def end(self, *, is_cut: bool) -> str:
+        """Return the rest of the text; arguments that cannot be read are text as they are."""
+        if is_cut:
+            return ""
         with suppress(ValueError, KeyError, TypeError):
-            value = json.loads(text, strict=False)[_INPUT]
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "" if is_cut else arguments
+            value = json.loads(self._arguments, strict=False)[_INPUT]
+            whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            return self._add(whole[len(self.text) :])
+        return self._add(self._arguments[self._at :])
+
+    def _add(self, text: str) -> str:
+        # An escape may name half a character, which no answer can hold.
+        text = text.encode(errors="replace").decode()
+        self.text += text
+        return text

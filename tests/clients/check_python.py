@@ -144,10 +144,7 @@ TYPED: dict[str, tuple[str, dict[str, Any], str, str]] = {
     ),
     "openai_types_of_a_response": (
         "responses",
-        {
-            **RESPONSE,
-            "tools": [{"type": "function", "strict": False, **FUNCTION}, {"type": "custom", "name": "patch"}],
-        },
+        {**RESPONSE, "tools": [{"type": "function", "strict": False, **FUNCTION}, {"type": "custom", "name": "patch"}]},
         "types.responses.Response",
         "types.responses.ResponseStreamEvent",
     ),

@@ -35,10 +35,7 @@ SCHEMA = {
     "properties": {"city": {"enum": ["Paris", "Rome"]}, "count": {"enum": [1, 20, 300]}},
     "required": ["city", "count"],
 }
-TOOL = {
-    "type": "function",
-    "function": {"name": "look_up", "description": "Look something up", "parameters": SCHEMA},
-}
+TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look something up", "parameters": SCHEMA}}
 
 
 @pytest.fixture(scope="module")

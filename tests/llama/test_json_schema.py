@@ -183,7 +183,8 @@ def test_a_keyword_that_does_not_hold_is_an_error_or_logged_once(
 
 
 def test_a_strict_schema_may_have_keywords_that_restrict_nothing() -> None:
-    assert schema_rule({"oneOf": [{"type": "string"}, {"minLength": 3}], "format": "path"}, strict=True)
+    record = {"propertyNames": {"type": "string"}, "uniqueItems": False, "x-order": 1, "title": "a", "deprecated": True}
+    assert schema_rule({"oneOf": [{"type": "string"}, {"minLength": 3}], "format": "path", **record}, strict=True)
 
 
 def nested(levels: int) -> Any:

@@ -89,10 +89,7 @@ def test_special_tokens_have_their_texts() -> None:
         ("{% if messages[0].role in ['system', 'developer'] %}yes{% endif %}", "yes"),
         ("{{ documents is none and tools is none and missing is not defined }}", "True"),
         ("{% set x %}{% filter upper %}a{{ 1 }}b{% endfilter %}{% endset %}{{ x }}", "A1B"),
-        (
-            "{% for a in [1, [2, [3]]] recursive %}{{ loop(a) if a is iterable else a }}{% endfor %}",
-            "123",
-        ),
+        ("{% for a in [1, [2, [3]]] recursive %}{{ loop(a) if a is iterable else a }}{% endfor %}", "123"),
         ("{{ '<a{}>{b}'.format(1, b='c') }}", "<a1>c"),
         (
             "{% for tool in tools %}{{ tool }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}",

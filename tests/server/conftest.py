@@ -87,10 +87,7 @@ def serve() -> Iterator[Serve]:
     running: list[tuple[uvicorn.Server, threading.Thread, EngineQueue]] = []
 
     def start(
-        pair: FakePair | None = None,
-        *,
-        access: Access | None = None,
-        settings: ChatSettings | None = None,
+        pair: FakePair | None = None, *, access: Access | None = None, settings: ChatSettings | None = None
     ) -> Server:
         pair = pair or FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256))
         queue = EngineQueue(lambda emit: EngineWorker(emit), Metrics())

@@ -358,10 +358,7 @@ def test_a_body_that_is_not_compressed_is_read(serve: Serve, encoding: str) -> N
 def test_a_body_that_cannot_be_read_says_why(serve: Serve) -> None:
     server = serve()
     status, answer = server.post("/v1/chat/completions", gzip.compress(b"{}"), **{"Content-Encoding": "gzip"})
-    assert (status, answer["error"]["message"]) == (
-        415,
-        "The body is compressed (gzip). Send it without compression.",
-    )
+    assert (status, answer["error"]["message"]) == (415, "The body is compressed (gzip). Send it without compression.")
     for wrong, message in (
         (
             {"messages": [{"role": "user", "content": 1}]},

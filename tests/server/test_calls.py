@@ -179,9 +179,15 @@ def test_arguments_that_are_no_json_are_returned_as_they_are(serve: Serve) -> No
 
 
 def test_the_input_of_a_custom_tool_that_is_no_json_is_returned_as_it_is(serve: Serve) -> None:
-    text = '<tool_call>\n{"name": "apply_patch", "arguments": {"input": "say "hi" to all"}}\n</tool_call>'
-    (item,) = serve(WritingPair(text)).post("/v1/responses", CUSTOM_RESPONSES)[1]["output"]
-    assert item["input"] == '{"input": "say "hi" to all"}}\n'
+    call = '<tool_call>\n{"name": "apply_patch", "arguments": %s}\n</tool_call>'
+    for arguments, text in (
+        ('{"input": "say "hi" to all"}', 'say "hi" to all"}}\n'),
+        ('{"input": "a\\ud83d b"}', "a? b"),
+        ('{"input": [1]}', "[1]"),
+        ('{"text": "a"}', '{"text": "a"}'),
+    ):
+        (item,) = serve(WritingPair(call % arguments)).post("/v1/responses", CUSTOM_RESPONSES)[1]["output"]
+        assert item["input"] == text
 
 
 def test_the_input_of_a_custom_tool_that_breaks_its_grammar_is_logged(
@@ -196,7 +202,7 @@ def test_the_input_of_a_custom_tool_that_breaks_its_grammar_is_logged(
     assert caplog.records[0].getMessage() == "the input of the custom tool 'p' does not match its grammar"
 
 
-PATCH = '*** Begin Patch\n"a" \\ b\n*** End Patch\n' + "line\n" * 10
+PATCH = '*** Begin Patch\n"a" \\ é😀\n*** End Patch\n' + "line\n" * 20
 CUSTOM_CHAT = {**BODY, "tools": [{"type": "custom", "custom": {"name": "apply_patch"}}]}
 CUSTOM_RESPONSES = {"input": PROMPT, "tools": [{"type": "custom", "name": "apply_patch"}]}
 
@@ -209,6 +215,7 @@ def test_a_custom_tool_is_called_with_plain_text(serve: Serve, form: Any) -> Non
     chunks = [data["choices"][0]["delta"] for _, data in server.stream("/v1/chat/completions", CUSTOM_CHAT)[:-1]]
     inputs = [one["custom"]["input"] for delta in chunks for one in delta.get("tool_calls", ())]
     assert "".join(inputs) == PATCH
+    assert len(inputs) > 10
 
     (item,) = server.post("/v1/responses", CUSTOM_RESPONSES)[1]["output"]
     assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", PATCH)
@@ -216,6 +223,7 @@ def test_a_custom_tool_is_called_with_plain_text(serve: Serve, form: Any) -> Non
     deltas = [data["delta"] for name, data in events if name == "response.custom_tool_call_input.delta"]
     (done,) = (data["input"] for name, data in events if name == "response.custom_tool_call_input.done")
     assert "".join(deltas) == done == PATCH
+    assert len(deltas) > 10
     assert events[-1][1]["response"]["output"][0]["input"] == PATCH
 
 

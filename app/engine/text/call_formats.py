@@ -159,10 +159,7 @@ FORMATS: tuple[CallFormat, ...] = (
     ),
     CallFormat("mistral-id", ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"), "[TOOL_CALLS]$NAME[CALL_ID]$ID[ARGS]$ARGUMENTS"),
     CallFormat(
-        "mistral-args",
-        ("[TOOL_CALLS]", "[ARGS]"),
-        "[TOOL_CALLS]$NAME[ARGS]$ARGUMENTS",
-        also=("[TOOL_CALLS]$NAME\n",),
+        "mistral-args", ("[TOOL_CALLS]", "[ARGS]"), "[TOOL_CALLS]$NAME[ARGS]$ARGUMENTS", also=("[TOOL_CALLS]$NAME\n",)
     ),
     # DeepSeek V3 and R1, then V3.1
     CallFormat(
@@ -232,12 +229,7 @@ FORMATS: tuple[CallFormat, ...] = (
         also=("<|message_sep|>\n\nfunction call<|role_sep|>",),
     ),
     HERMES,
-    CallFormat(
-        "llama3",
-        ("tools",),
-        '{"name": $JSON, "parameters": $ARGUMENTS}',
-        also=("<|python_tag|>",),
-    ),
+    CallFormat("llama3", ("tools",), '{"name": $JSON, "parameters": $ARGUMENTS}', also=("<|python_tag|>",)),
 )
 """All formats; of several whose signs a template contains, the first is its format."""
 

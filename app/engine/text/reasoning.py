@@ -118,11 +118,7 @@ class ReasoningSplitter:
     """
 
     def __init__(
-        self,
-        markup: ReasoningMarkup = THINK,
-        part: AnswerPart = AnswerPart.START,
-        *,
-        begun: bool = False,
+        self, markup: ReasoningMarkup = THINK, part: AnswerPart = AnswerPart.START, *, begun: bool = False
     ) -> None:
         self.part = part
         self._markup = markup

@@ -123,10 +123,7 @@ def test_marks_are_the_texts_of_the_table() -> None:
 
 
 KINDS = {"path": "string", "content": "string", "n": "integer", "flag": "boolean", "tags": "array", "more": "object"}
-FILE_TOOLS = [
-    tool("write_file", {key: {"type": kind, "description": "a"} for key, kind in KINDS.items()}),
-    TOOLS[0],
-]
+FILE_TOOLS = [tool("write_file", {key: {"type": kind, "description": "a"} for key, kind in KINDS.items()}), TOOLS[0]]
 ONE_OF_EACH = [
     next((name for name in NAMES if name.startswith(starts) and not name.startswith(WRITE_NO_CALLS)), None)
     for starts in (*FAMILIES.values(), ("Qwen-Qwen3",))

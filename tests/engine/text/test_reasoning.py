@@ -90,13 +90,7 @@ XML = "Send <response>yes</response>"
             "",
             "First\n\nHi",
         ),
-        (
-            HARMONY,
-            CHANNELS,
-            ("<|channel|>", "commentary to=me", *ANALYSIS, "A", "<|end|>", *FINAL, "B"),
-            "A",
-            "B",
-        ),
+        (HARMONY, CHANNELS, ("<|channel|>", "commentary to=me", *ANALYSIS, "A", "<|end|>", *FINAL, "B"), "A", "B"),
         # Stopped within a header, or before it.
         (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", "<|start|>", "assistant"), "Hm.", ""),
         (HARMONY, CHANNELS, ("<|channel|>",), "", ""),
@@ -164,12 +158,7 @@ def test_an_end_mark_in_text_form_counts_only_at_the_end(part: AnswerPart, after
         (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "<|channel|>finalThe answer is 42"),
         (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "<|channel|>final42"),
         (HARMONY, CHANNELS, ("<|channel|>", "final", "Yes", "<|end|>", *FINAL, "No"), "<|channel|>finalYes\n\nNo"),
-        (
-            HARMONY,
-            CHANNELS,
-            ("<|channel|>", "final\nYes, it is", *FINAL, "No"),
-            "<|channel|>final\nYes, it is\n\nNo",
-        ),
+        (HARMONY, CHANNELS, ("<|channel|>", "final\nYes, it is", *FINAL, "No"), "<|channel|>final\nYes, it is\n\nNo"),
         (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there"), "final\nHi there"),
         (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there", "<channel|>", "Yes"), "final\nHi there\n\nYes"),
         (MUSE, RECIPIENTS, (" to=user", "Hi"), " to=userHi"),
