@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -228,7 +229,9 @@ class _Builder(LarkRules):
         if argument.values is Values.PYTHON and not listed:
             choices += [_PYTHON_WORDS[kind] for kind in sorted(_PYTHON_WORDS.keys() & (kinds or ()))]
             limit = text_terminal(known, "'", "'")
-            choices += [self._terminal(f"{limit} & {_PLAIN_QUOTED}", owner) if limit else "QUOTED"] * is_text
+            # A text that must have a line break has no single quotes.
+            with suppress(UsageError):
+                choices += [self._terminal(f"{limit} & {_PLAIN_QUOTED}", owner) if limit else "QUOTED"] * is_text
         choices += [json.dumps(repr(one)) for one in listed if argument.values is Values.PYTHON]
         return self._rule(*begin, f"({' | '.join(choices)})", *end)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 LARGEST_BOUND = 1 << 31
@@ -26,7 +27,7 @@ def text_terminal(schema: Mapping[str, Any], end: str = "", begin: str = "") -> 
     """Return the right side of a Lark terminal of a text by its schema, and of the texts around it; "" for any text."""
     found = []
     if isinstance(pattern := schema.get("pattern"), str):
-        found += [_whole_text(one) for one in rust_patterns(pattern)]
+        found += [f"(?:{_whole_text(one)})" for one in rust_patterns(pattern)]
     low, high = (n if isinstance(n := schema.get(name), int) else None for name in ("minLength", "maxLength"))
     if low or (high is not None and high < LARGEST_BOUND):
         found.append(f"(?s:.{{{low or 0},{'' if high is None else high}}})")
@@ -64,8 +65,11 @@ def _in_rust(part: re.Match[str]) -> str:
 
 def _whole_text(pattern: str) -> str:
     """Return an expression of a whole text for one of a part of it."""
-    if any(depth == 0 and sign == "|" for _, sign, depth in _signs(pattern)):
-        return f"(?s:.*)(?:{pattern})(?s:.*)"
+    cuts = [end for end, sign, depth in _signs(pattern) if depth == 0 and sign == "|"]
+    return "|".join(_whole(pattern[start : end - 1]) for start, end in pairwise((0, *cuts, len(pattern) + 1)))
+
+
+def _whole(pattern: str) -> str:
     begin, end = pattern.startswith("^"), re.search(r"(?<!\\)(\\\\)*\$$", pattern) is not None
     inner = pattern[int(begin) : len(pattern) - int(end)]
     return f"{'' if begin else '(?s:.*)'}(?:{inner}){'' if end else '(?s:.*)'}"

@@ -149,7 +149,7 @@ def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_call
         takes(by_name("qwen-xml"), call, wrong, must_call=True)
 
 
-LIMITED = {"pattern": "^a/[^b]+$", "maxLength": 6}
+LIMITED = {"pattern": "^a/[^b]+$|^$", "maxLength": 6}
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -157,6 +157,7 @@ def test_a_text_follows_its_keywords_in_every_format(form: CallFormat) -> None:
     tools = [tool("f", ("x",), x={"type": "string", **LIMITED}, kind={"const": "k"})]
     for arguments, is_right in (
         ({"x": "a/c"}, True),
+        ({"x": ""}, True),
         ({"x": "a/b"}, False),
         ({"x": "a/ccccccc"}, False),
         ({"x": "a/c", "kind": "k"}, True),
