@@ -123,16 +123,17 @@ class _Builder(LarkRules):
         else:
             at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK_PATTERN.search(one)), None)
             bare = self._bare_calls(names, arguments)
-            if at is None:
+            if at is None and not bare:
                 return ""
+            marks = [lead[at:]] if at is not None else []
             # Control tokens in the text, such as marks of reasoning, are free.
-            others = self._control_token(besides=lead[at])
+            others = self._control_token(besides=marks[0][0] if marks else "")
             free = f"(TEXT? {others})* " if others else ""
             # Some models leave out the text around a call, and begin with the mark of its name.
             short = (one.partition("$NAME")[0] for one in form.also if "$NAME" in one)
-            marks = [lead[at:], *(self._symbols(one) for one in short if prefix.endswith(f"\n{one}"))]
-            starts = " | ".join(f"{self._until(mark)} call more" for mark in marks)
-            start = " | ".join((f"{free}(TEXT? | {starts})", *bare))
+            marks += [self._symbols(one) for one in short if prefix.endswith(f"\n{one}")]
+            starts = (f"{self._until(mark)} call more" for mark in marks)
+            start = " | ".join((f"{free}({' | '.join(('TEXT?', *starts))})", *bare))
         return self._joined(f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}")
 
     def _call(self, name: str, arguments: str, rest: str) -> str:

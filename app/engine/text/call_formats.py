@@ -229,7 +229,9 @@ FORMATS: tuple[CallFormat, ...] = (
         also=("<|message_sep|>\n\nfunction call<|role_sep|>",),
     ),
     HERMES,
-    CallFormat("llama3", ("tools",), '{"name": $JSON, "parameters": $ARGUMENTS}', also=("<|python_tag|>",)),
+    CallFormat(
+        "llama3", ("tools",), '{"name": $JSON, "parameters": $ARGUMENTS}', also=("<|python_tag|>",), alone=("",)
+    ),
 )
 """All formats; of several whose signs a template contains, the first is its format."""
 
