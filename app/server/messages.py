@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -23,8 +22,6 @@ from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
-_JSON_DECODER = json.JSONDecoder(strict=False)
-_JSON_SEPARATORS = re.compile(r"[\s,:]*")
 _INVALID_JSON_KEY = "INVALID_JSON"
 """Key under which Anthropic's documentation puts arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
@@ -119,7 +116,6 @@ class AnthropicFormat(Format):
                 return [*self._end_block(), sse(last, "message_delta"), sse(stop, "message_stop")]
 
     def _begin_block(self, kind: str, block: dict[str, Any] | None = None) -> list[str]:
-        """Return the events before a delta of a block, if another one is open."""
         if self._open == kind:
             return []
         ended = self._end_block()
@@ -146,8 +142,9 @@ class AnthropicFormat(Format):
             # Null breaks Vercel's AI SDK, and Anthropic's schema requires the field.
             content.append({"type": "text", "text": answer.text, "citations": []})
         for call in answer.calls:
+            # A part of the input could look like a whole one.
             is_cut = answer.is_call_cut and call is answer.calls[-1]
-            content.append(_tool_use(call, _input_of(call.arguments, is_cut=is_cut)))
+            content.append(_tool_use(call, {} if is_cut else _input_of(call.arguments)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
@@ -155,22 +152,11 @@ class AnthropicFormat(Format):
         return {**head, "stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
 
 
-def _input_of(text: str, *, is_cut: bool) -> dict[str, Any]:
-    """Return the arguments in a text; of a cut call those that are complete."""
+def _input_of(text: str) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
-        value = json.loads(text)
-        return value if isinstance(value, dict) else {_INVALID_JSON_KEY: text}
-    if not is_cut:
-        return {_INVALID_JSON_KEY: text}
-    out: dict[str, Any] = {}
-    at = text.find("{") + 1
-    with suppress(ValueError):
-        while at < len(text):
-            key, at = _JSON_DECODER.raw_decode(text, _JSON_SEPARATORS.match(text, at).end())  # type: ignore[union-attr] # it matches any text
-            value, at = _JSON_DECODER.raw_decode(text, _JSON_SEPARATORS.match(text, at).end())  # type: ignore[union-attr]
-            if at < len(text):
-                out[key] = value
-    return out
+        if isinstance(value := json.loads(text), dict):
+            return value
+    return {_INVALID_JSON_KEY: text}
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:

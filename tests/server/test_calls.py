@@ -130,8 +130,8 @@ def test_a_cut_call_has_partial_arguments_and_no_markup_is_text(
     asked = {**ANTHROPIC, **limits, "stop_sequences": stops}
     message = server.post("/v1/messages", asked)[1]
     assert (message["stop_reason"], len(message["content"])) == ("max_tokens", 1)
-    # An input is an object, so an argument that was cut is left out.
-    assert set(message["content"][0]["input"]) <= {"path"}
+    # An input is an object, and one with some of the arguments could look like a whole one.
+    assert message["content"][0]["input"] == {}
     ends = [data["delta"] for name, data in server.stream("/v1/messages", asked) if name == "message_delta"]
     assert ends[0]["stop_reason"] == "max_tokens"
 
