@@ -15,7 +15,7 @@ from app.engine.text.call_format import Argument, CallFormat, Values
 from app.engine.text.call_values import Schema
 from app.engine.types import Guidance
 from app.llama.json_schema import schema_rule
-from app.llama.lark_rules import PLACEHOLDER_PATTERN, LarkRules, escaped
+from app.llama.lark_rules import LINE_BREAK, PLACEHOLDER_PATTERN, LarkRules, escaped
 from app.llama.matcher import Vocabulary
 from app.llama.model import Model
 from app.llama.text_patterns import text_terminal
@@ -221,6 +221,8 @@ class _Builder(LarkRules):
         has_tags = argument.values is Values.TAGS and kinds is not None and bool(kinds & {"array", "object"})
         if argument.end and (has_tags or is_text) and not listed:
             limits = known if kinds == _ONLY_STRING else {}
+            if (lark or text_terminal(limits)) and begin[-1] == "WHITE?":
+                begin[-1] = LINE_BREAK
             for quote, unquote in argument.quotes:
                 quoted = f"{self._text(quote)} {self._until(self._symbols(unquote), limits, owner, lark)}"
                 is_free = not (lark or text_terminal(limits))

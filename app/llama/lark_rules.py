@@ -22,6 +22,7 @@ QUOTED: /'([^'\\\n]|\\.)*'/
 NUMBER: /-?[0-9]{1,15}(\.[0-9]{1,15})?/
 """
 PLACEHOLDER_PATTERN = re.compile(r"(\$[A-Z]+)")
+LINE_BREAK = '"\\n"?'
 _LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
 """White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
 _JSON_LEXEMES = re.compile(r'[{}\[\],:]|"[^"]*"|[^{}\[\],:"]+')
@@ -92,9 +93,12 @@ class LarkRules:
         first, *after = dropwhile("WHITE?".__eq__, end)
         is_token = first[0] == "<"
         mark = "" if is_token else escaped(json.loads(first))
+        # A reader takes one line break for the format's own.
+        has_break = end[0] == "WHITE?"
         if lark:
-            return " ".join((self._rule(checked_rule(f"%lark {{\n{lark}\n}}", owner)), *end))
-        if terminal := text_terminal(limits or {}, f"[ \\t\\n]{{0,20}}{mark}"):
+            rule = self._rule(checked_rule(f"%lark {{\n{lark}\n}}", owner))
+            return " ".join((rule, *[LINE_BREAK] * has_break, first, *after))
+        if terminal := text_terminal(limits or {}, r"\n?" * has_break + mark):
             name = self._terminal(terminal, owner)
             return " ".join((name, first, *after) if is_token else (self._rule(name, options="[lazy]"), *after))
         if is_token:

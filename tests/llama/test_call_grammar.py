@@ -141,6 +141,13 @@ def test_a_custom_tool_follows_its_grammar(form: CallFormat, must_call: bool) ->
         assert takes(form, call, [custom("regex", r"\d{4}-\d\d")], must_call=must_call) is is_right, text
 
 
+@pytest.mark.parametrize("form", [by_name("qwen-xml"), by_name("seed"), by_name("glm")])
+def test_white_space_around_a_limited_text_is_no_part_of_it(form: CallFormat) -> None:
+    for tools in ([custom("lark", LINES)], [custom("regex", r"BEGIN\n\+x\nEND")]):
+        for text, is_right in (("BEGIN\n+x\nEND", True), ("\n\nBEGIN\n+x\nEND", False), ("BEGIN\n+x\nEND ", False)):
+            assert takes(form, written(form, ("patch", {"input": text})), tools, must_call=True) is is_right, text
+
+
 def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_called() -> None:
     wrong = [custom("lark", "start: missing")]
     call = written(by_name("qwen-xml"), ("patch", {"input": "x"}))
