@@ -122,6 +122,8 @@ def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
         # Other types of tools run on the servers of their providers.
         choice = _TOOL_CHOICES.get(kind, "auto")
         names = [_named(wanted)] if choice == "required" else [""]
+        if kind in ("function", "tool", "custom") and not names[0]:
+            refuse(wanted.at("name"), None, "the name of a tool")
         # A tool that is named is called once.
         one_call = one_call or bool(names[0])
         if kind == "allowed_tools":

@@ -410,6 +410,10 @@ REFUSED: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
     (read_completions, {"prompt": "a"}, {"echo": True, "logprobs": 1}, "Leave out echo or logprobs"),
     (read_anthropic, ANTHROPIC, {"tools": [], "tool_choice": {"type": "any"}}, "tool_choice is any, but there"),
     (read_anthropic, ANTHROPIC, {"tool_choice": {"type": "sometimes"}}, "it must be auto, any, tool or none."),
+    *(
+        (read, body, {"tool_choice": {"type": kind}}, "tool_choice.name is null; it must be the name of a tool.")
+        for read, body, kind in ((read_chat, CHAT, "function"), (read_anthropic, ANTHROPIC, "tool"))
+    ),
     (read_anthropic, ANTHROPIC, {"tool_choice": "auto"}, 'tool_choice is "auto"; it must be an object.'),
     *(
         (read_anthropic, ANTHROPIC, {"tools": [{"name": "f", **more}]}, NO_SCHEMA)
