@@ -14,7 +14,7 @@ from app.core.errors import UsageError
 from app.engine.text.call_format import Argument, CallFormat, Values
 from app.engine.text.call_values import Schema
 from app.engine.types import Guidance
-from app.llama.json_schema import schema_rule
+from app.llama.json_schema import schema_rule, warn_once
 from app.llama.lark_rules import LINE_BREAK, PLACEHOLDER_PATTERN, LarkRules, escaped
 from app.llama.matcher import Vocabulary
 from app.llama.model import Model
@@ -145,12 +145,14 @@ class _Builder(LarkRules):
 
     def _arguments_of(self, tool: Mapping[str, Any]) -> str:
         function, strict = tool["function"], tool.get("strict", False)
-        owner, lark = f"The schema of the tool {json.dumps(function['name'])}", tool.get("custom", {}).get("lark", "")
+        lark = tool.get("custom", {}).get("lark", "")
+        owner = f"The {'grammar' if lark else 'schema'} of the tool {json.dumps(function['name'])}"
         try:
             return self._arguments(function["parameters"], owner, strict=strict, lark=lark)
-        except UsageError:
+        except UsageError as error:
             if self._must_call or strict:
                 raise
+            warn_once(f"{error.message} Calls of this tool are free.")
             return self._arguments({"type": "object"}, "")
 
     def _bare_begins(self, names: Sequence[str]) -> Iterator[list[str]]:

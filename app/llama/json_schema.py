@@ -83,12 +83,13 @@ def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = F
         reason = error.message if isinstance(error, UsageError) else _TOO_DEEP
         raise UsageError(f"{owner} cannot be enforced: {reason}.", "Remove or replace that keyword.") from None
     if ignored:
-        _warn_once(f"{owner} is enforced only in part: {ignored}")
+        warn_once(f"{owner} is enforced only in part: {ignored}")
     return rule
 
 
 @lru_cache(maxsize=1024)
-def _warn_once(sentence: str) -> None:
+def warn_once(sentence: str) -> None:
+    """Log what a request asks for and does not get, once for all requests."""
     log.warning(sentence)
 
 
@@ -115,7 +116,7 @@ def checked_rule(rule: str, owner: str) -> str:
         UsageError: llguidance refuses it.
     """
     if reason := refusal(f"start: T\nT: {rule}" if rule.startswith("/") else f"start: {rule}"):
-        raise UsageError(f"{owner} cannot be enforced: {reason}.", "Remove or replace that keyword.")
+        raise UsageError(f"{owner} cannot be enforced: {reason}.", "Correct it, or leave it out.")
     return rule
 
 

@@ -148,10 +148,13 @@ def test_white_space_around_a_limited_text_is_no_part_of_it(form: CallFormat) ->
             assert takes(form, written(form, ("patch", {"input": text})), tools, must_call=True) is is_right, text
 
 
-def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_called() -> None:
+def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     wrong = [custom("lark", "start: missing")]
     call = written(by_name("qwen-xml"), ("patch", {"input": "x"}))
     assert takes(by_name("qwen-xml"), call, wrong)
+    assert caplog.records[-1].getMessage().endswith("Calls of this tool are free.")
     with pytest.raises(UsageError, match=r'the tool "patch".* cannot be enforced'):
         takes(by_name("qwen-xml"), call, wrong, must_call=True)
 
