@@ -46,6 +46,8 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.worker.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
         ("app.cli.pairs", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
         ("app.llama", {"llama_cpp"}),
+        ("app.llama.matcher", {"llama_cpp"}),
+        ("app.server.app", {"llama_cpp", "llguidance", "numpy"}),
     ],
 )
 def test_a_module_loads_only_its_own_libraries(module: str, forbidden: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import llguidance
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from app.core.errors import UsageError
 from app.core.printable import one_line
-from app.llama.model import Model
+
+if TYPE_CHECKING:
+    from app.llama.model import Model
 
 _GRAMMAR_HEADER = '%llguidance {"no_forcing": true}\n'
 """First line of every grammar: the target chooses among all tokens of an allowed text, not only the usual ones."""

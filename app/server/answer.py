@@ -12,7 +12,6 @@ from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, Ca
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-from app.llama.matcher import takes
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
@@ -174,10 +173,17 @@ class PartReader:
                 call = self._calls[-1]
                 rest = self._input.end(is_cut=is_cut) if self._input is not None else ""
                 lark = self._custom.get(call.name, {}).get("lark")
-                if lark and self._input is not None and not (is_cut or takes(lark, self._input.text)):
-                    # Most formats hold the text as a JSON string, which no grammar of it can constrain.
-                    log.warning("the input of the custom tool %r does not match its grammar", call.name)
+                if lark and self._input is not None and not is_cut:
+                    self._check(call.name, lark, self._input.text)
                 return CallPart(len(self._calls) - 1, replace(call, arguments=rest), ends=not is_cut)
+
+    @staticmethod
+    def _check(name: str, lark: str, text: str) -> None:
+        """Log an input that breaks its grammar: most formats hold it as a JSON string, which no grammar constrains."""
+        from app.llama.matcher import takes  # Only custom tools need llguidance in this process.
+
+        if not takes(lark, text):
+            log.warning("the input of the custom tool %r does not match its grammar", name)
 
     def _decided(self) -> tuple[TokenProbability, ...]:
         """Return the next probabilities of tokens that are not part of a stop string and not the last one."""
