@@ -53,6 +53,12 @@ _NO_LIMITS: dict[str, Any] = {"uniqueItems": False, "propertyNames": {"type": "s
 """Values of keywords that restrict nothing, which generators of schemas write."""
 _VALUE_KEYWORDS = frozenset(("const", "enum", "default", "examples"))
 _MAXIMUM_KEYWORDS = frozenset(("maxLength", "maxItems", "maxProperties"))
+_LOW_BOUNDS = frozenset(("minimum", "exclusiveMinimum"))
+_HIGH_BOUNDS = frozenset(("maximum", "exclusiveMaximum"))
+_LARGEST_NUMBER = 10**18
+"""Bounds beyond this value are ignored, such as those of 64-bit integers, which llguidance does not take."""
+_SMALLEST_NUMBER = -(2.0**63)
+"""llguidance recurses without end for it."""
 _COMBINING_KEYWORDS = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
 _OPEN_KEYWORDS = _COMBINING_KEYWORDS | {
     "additionalProperties",
@@ -100,6 +106,7 @@ def _checked_rule(text: str, *, strict: bool) -> tuple[str, str]:
     _check_depth(root, root, set(), 0)
     ignored: list[str] = []
     prepared = _prepared(root, (), ignored, closes=not _combines(root)) if isinstance(root, dict) else {}
+    json.loads(json.dumps(prepared), parse_int=_checked_number, parse_float=_checked_number)
     if reason := _refusal(prepared, strict=True):
         ignored.append(_fault(prepared, reason, strict=True))
     if reason and not strict and (reason := _refusal(prepared, strict=False)):
@@ -107,6 +114,11 @@ def _checked_rule(text: str, *, strict: bool) -> tuple[str, str]:
     if strict and ignored:
         raise UsageError(ignored[0])
     return _rule(prepared, strict=strict), "; ".join(ignored)
+
+
+def _checked_number(text: str) -> None:
+    if float(text) == _SMALLEST_NUMBER:
+        raise UsageError(f"the number {text} is too small")
 
 
 def checked_rule(rule: str, owner: str) -> str:
@@ -226,14 +238,18 @@ def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[s
             kinds = _lowered(value)
             if kinds != "any" and not (isinstance(kinds, list) and "any" in kinds):
                 out[key] = kinds
-        elif key in _MAXIMUM_KEYWORDS and isinstance(value, (int, float)) and value >= LARGEST_BOUND:
+        elif isinstance(value, (int, float)) and (
+            (key in _MAXIMUM_KEYWORDS and value >= LARGEST_BOUND)
+            or (key in _LOW_BOUNDS and value <= -_LARGEST_NUMBER)
+            or (key in _HIGH_BOUNDS and value >= _LARGEST_NUMBER)
+        ):
             continue
         elif key == "pattern" and isinstance(value, str):
             first, *more = rust_patterns(value)
             out[key] = first
             if more:
                 out["allOf"] = [*out.get("allOf", ()), *({"pattern": one} for one in more)]
-        elif key != "format" or value in _KNOWN_FORMATS:
+        elif key != "format" or (isinstance(value, str) and value in _KNOWN_FORMATS):
             out[key] = value
     names = out.get("properties")
     if closes and isinstance(names, dict) and not _OPEN_KEYWORDS & out.keys():

@@ -119,6 +119,8 @@ ACCEPTED: list[tuple[Any, Any]] = [
     ({"allOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"const": 2}}}]}, {"a": 1, "b": 2}),
     ({"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, [1]),
     ({"type": "string", "format": "binary"}, "x"),
+    ({"type": "string", "format": {}}, "x"),
+    ({"type": "integer", "minimum": -(1 << 63), "exclusiveMaximum": 1 << 64}, 5),
     ({"type": "string", "format": "date"}, "2026-11-28"),
     ({"$schema": "nonsense", "$id": "x", "type": "object", "x-guidance": {"no": 1}}, {}),
     ({"type": "object", "additionalProperties": {"type": "integer"}}, {"any": 1}),
@@ -161,6 +163,8 @@ def in_property(schema: Any) -> dict[str, Any]:
         ({"type": {"a": 1}}, '"type": type must be'),
         ({"type": 5}, '"type": type must be'),
         ({"$ref": "#"}, '"$ref": no value is valid'),
+        *(({"enum": [{"a": n}]}, f"the number {n} is too small") for n in (-(1 << 63), -(1 << 63) + 9)),
+        ({"type": "integer", "maximum": -(1 << 63)}, "the number"),
     ],
 )
 def test_what_cannot_be_enforced_is_named_with_its_place(schema: Any, place: str) -> None:
