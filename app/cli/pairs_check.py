@@ -107,7 +107,7 @@ def find_models(args: argparse.Namespace) -> int:
     with _reading() as (watch, status):
         model, target = _found(source, watch)
         problem, remedy = check_target(target, drafted=True)
-        if remedy is not None:
+        if problem is not None and remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
         has_mtp = check_pair(target).draft_kind is Source.MTP

@@ -98,13 +98,13 @@ class Removal:
 
     Attributes:
         note: Its origin, unless it is a complete download.
-        kept: Why it is kept; "" if it is deleted.
+        kept: Why it is kept; None deletes it.
     """
 
     path: Path
     size: int
-    note: str = ""
-    kept: str = ""
+    note: str | None = None
+    kept: str | None = None
 
 
 def plan_removal(
@@ -116,12 +116,12 @@ def plan_removal(
     for source, model in zip(pair.pair.sources, pair.models, strict=False):
         for path in filter(is_file, model.parts):
             kept = "another pair uses it" if path in used else _why_kept(source, everything or path in downloaded)
-            note = "Tandem made it, and makes it again when needed" if isinstance(source, DemoModel) else ""
+            note = "Tandem made it, and makes it again when needed" if isinstance(source, DemoModel) else None
             removals.append(Removal(path, path.stat().st_size, note, kept))
     return removals
 
 
-def _why_kept(source: ModelSource, is_ours: bool) -> str:
+def _why_kept(source: ModelSource, is_ours: bool) -> str | None:
     match source:
         case DemoModel("target"):
             return "it belongs to the demo's Python package"
@@ -129,7 +129,7 @@ def _why_kept(source: ModelSource, is_ours: bool) -> str:
             return "it is your own file"
         case HubModel() if not is_ours:
             return "Tandem did not download it; --all-files deletes it too"
-    return ""
+    return None
 
 
 def plan_partial(pair: Pair) -> list[Removal]:

@@ -228,7 +228,7 @@ def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: S
     target = pair_title(replace(pair.info, draft=None))
     print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
     if best is not None:
-        print(f"\nUse it: {printable(setup_models(str(session.params.target), best['draft'] or ''))}")
+        print(f"\nUse it: {printable(setup_models(str(session.params.target), best['draft']))}")
     return 0
 
 

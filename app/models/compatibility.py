@@ -154,7 +154,7 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
     problem, remedy = check_target(target, drafted=draft is not None)
     if draft is not None and remedy is None:
         is_head = draft.head is not None
-        problem = head_problem(target, draft) if is_head else incompatibility(target.vocab, draft.vocab) or ""
+        problem = head_problem(target, draft) if is_head else incompatibility(target.vocab, draft.vocab)
         if not draft.vocab.tokens:
             problem = f"{draft.name} cannot be used as a draft: {NO_VOCABULARY}."
         if not draft.can_rollback:
@@ -183,25 +183,25 @@ def kind_of(facts: ModelFacts) -> Source:
     return facts.head.kind if facts.head is not None else Source.MODEL
 
 
-def mtp_problem(target: ModelFacts) -> str:
-    """Return why the MTP layers in a target's file cannot draft, as a sentence; "" if they can or there are none."""
+def mtp_problem(target: ModelFacts) -> str | None:
+    """Return why the MTP layers in a target's file cannot draft, as a sentence, if there are some."""
     n = target.n_mtp_layers
     if not n:
-        return ""
+        return None
     name, what = target.name, "MTP layer" if n == 1 else f"{n:,} MTP layers"
     fault = target.mtp_fault
     if target.architecture not in _MTP_ARCHITECTURES:
         fault = f"Tandem supports no MTP for the architecture {target.architecture}"
     elif n > 1 and target.architecture not in _CHAIN_ARCHITECTURES:
         fault = f"llama.cpp computes only one for the architecture {target.architecture}"
-    return f"The {what} of {name} cannot draft: {fault}." if fault else ""
+    return f"The {what} of {name} cannot draft: {fault}." if fault else None
 
 
-def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
-    """Return why a file with draft layers cannot draft for a target, as a sentence; "" if it can."""
+def head_problem(target: ModelFacts, draft: ModelFacts) -> str | None:
+    """Return why a file with draft layers cannot draft for a target, as a sentence."""
     head = draft.head
     if head is None:
-        return ""
+        return None
     refused = f"{draft.name} cannot be used as a draft"
     if head.fault:
         return f"{refused}: {head.fault}."
@@ -228,7 +228,7 @@ def head_problem(target: ModelFacts, draft: ModelFacts) -> str:
             f"{refused}: it was made for another target, with {len(draft.vocab.tokens):,} tokens instead of "
             f"{len(target.vocab.tokens):,}."
         )
-    return incompatibility(target.vocab, draft.vocab) or ""
+    return incompatibility(target.vocab, draft.vocab)
 
 
 def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> tuple[bool, bool, str]:
@@ -245,20 +245,21 @@ def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> t
         problem = mtp_problem(target)
         if not target.n_mtp_layers and wanted == "mtp":
             problem = f"{target.name} has no MTP layer."
-        return False, not problem and target.n_mtp_layers > 0, problem and f"Running without this draft. {problem}"
+        notice = f"Running without this draft. {problem}" if problem else ""
+        return False, not problem and target.n_mtp_layers > 0, notice
     found = f"{draft.name} is {kind_of(draft).with_article}" if draft is not None else "the pair has no draft"
     return False, False, f"Running without this kind of draft: no {Source(wanted).label} was found; {found}."
 
 
-def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:
-    """Return why a model cannot be a target, with a draft model or without, and the remedy; "" and None if it can."""
+def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str | None, Remedy | None]:
+    """Return why a model cannot be a target, with a draft model or without, and the remedy."""
     if not target.vocab.tokens:
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
     if target.head is not None:
         return target.head.as_target(target.name), Remedy.OTHER_TARGET
     if drafted and not (target.can_rollback or target.keeps_snapshots):
         return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
-    return "", None
+    return None, None
 
 
 def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:

@@ -42,7 +42,7 @@ class HeadFacts:
         target_width: Width of the target's hidden rows.
         block_size: Tokens of a DFlash block, including the last token of the text before it.
         mask_token: Placeholder token at the drafted positions of a DFlash block.
-        fault: Why Tandem cannot use it, as a clause; "" if it can.
+        fault: Why Tandem cannot use it, as a clause.
         shares_memory: It attends to the KV cache of its target and has none of its own.
         shares_output: It has no output weights of its own and computes logits with those of its target.
         shares_embedding: It has no embeddings of its own and reads those of its target.
@@ -57,7 +57,7 @@ class HeadFacts:
     target_width: int
     block_size: int = 0
     mask_token: int = 0
-    fault: str = ""
+    fault: str | None = None
     shares_memory: bool = False
     shares_output: bool = False
     shares_embedding: bool = False
@@ -103,7 +103,7 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
     match header.architecture:
         case "eagle3":
             target_width = header.number("target_hidden_size")
-            fault = "" if len(numbers) == _EAGLE_LAYERS else f"it names {len(numbers)} layers of its target, not 3"
+            fault = None if len(numbers) == _EAGLE_LAYERS else f"it names {len(numbers)} layers of its target, not 3"
             if header.number("block_count") != 1:
                 fault = f"it has {header.number('block_count')} layers, not 1"
             if width != target_width and not header.tensors.keys() >= {EMBEDDING, OUTPUT}:
@@ -111,7 +111,7 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
             return HeadFacts(Source.EAGLE3, numbers, target_width, fault=fault)
         case "dflash":
             block, mask = header.number("block_size") or _DEFAULT_BLOCK, header.metadata.get(_MASK_KEY)
-            fault = "" if numbers else "it names no layers of its target"
+            fault = None if numbers else "it names no layers of its target"
             if header.number("hyper_connection.count"):
                 fault = "it is a DSpark block for DeepSeek-V4, which Tandem cannot use yet"
             if not isinstance(mask, int) or not 0 <= mask < len(header.tokens):
@@ -126,7 +126,7 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault, n_candidates = fault or _selector_fault(header, width), header.number("selector_top_k")
                 return replace(facts, fault=fault, n_candidates=n_candidates)
             if _MARKOV in header.tensors:
-                fault = fault or ("" if header.number("block_size") else "its header has no block_size")
+                fault = fault or (None if header.number("block_size") else "its header has no block_size")
                 first = int(header.of_architecture("sample_from_anchor") is False)
                 return replace(facts, fault=fault, first_drafted=first, has_confidence=_CONFIDENCE in header.tensors)
             return facts
@@ -138,15 +138,15 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
     return None
 
 
-def _selector_fault(header: GgufHeader, width: int) -> str:
-    """Return what llama.cpp refuses in the header of a DFlash2 block, as a clause; "" for nothing."""
-    if missing := next((key for key in _SELECTOR_NUMBERS if not header.number(key)), ""):
+def _selector_fault(header: GgufHeader, width: int) -> str | None:
+    """Return what llama.cpp refuses in the header of a DFlash2 block, as a clause."""
+    if missing := next((key for key in _SELECTOR_NUMBERS if not header.number(key)), None):
         return f"its header has no {missing}"
     group, n_candidates = header.number("conv_group_size"), header.number("selector_top_k")
     if width % group:
         return f"its width of {width:,} is not a multiple of conv_group_size, which is {group:,}"
     least = n_candidates * (n_candidates + 1)
-    return f"its width is {width:,}; {n_candidates:,} candidates a token need {least:,}" if width < least else ""
+    return f"its width is {width:,}; {n_candidates:,} candidates a token need {least:,}" if width < least else None
 
 
 def kind_of_file(path: Path) -> Source:
@@ -158,12 +158,12 @@ def kind_of_file(path: Path) -> Source:
 _MASK_KEY = "tokenizer.ggml.mask_token_id"
 
 
-def d2t_fault(path: Path, n_vocab: int) -> str:
-    """Return the fault of a draft's table of target tokens (`d2t`) as a clause; "" if it is valid or absent."""
+def d2t_fault(path: Path, n_vocab: int) -> str | None:
+    """Return the fault of a draft's table of target tokens (`d2t`) as a clause, if any."""
     header = read_header(path, tensors=True, vocabulary=False)
     tensor = header.tensors.get(D2T)
     if tensor is None:
-        return ""
+        return None
     start = header.data_start + tensor.offset
     n = tensor.shape[0] if len(tensor.shape) == 1 else 0
     if tensor.kind != _D2T_TYPE or not n:
@@ -173,4 +173,4 @@ def d2t_fault(path: Path, n_vocab: int) -> str:
             return "its table of tokens extends beyond the end of the file"
         ids = struct.unpack_from(f"<{n}q", data, start)
     wrong = next((token for token in ids if not 0 <= token < n_vocab), None)
-    return f"its table of tokens has the token {wrong}, of {n_vocab:,}" if wrong is not None else ""
+    return f"its table of tokens has the token {wrong}, of {n_vocab:,}" if wrong is not None else None

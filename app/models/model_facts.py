@@ -102,7 +102,7 @@ class ModelFacts:
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
         n_mtp_layers: Number of MTP layers among its blocks.
-        mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause; "" if it would not.
+        mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause.
         window: Sliding window in tokens; 0 if its cache must hold every token.
         window_share: Share of the KV cache in layers with a sliding window.
         head: Facts of an EAGLE-3 head or DFlash block; None for any other model.
@@ -129,7 +129,7 @@ class ModelFacts:
     header_bytes: int = 0
     can_quantize_cache: bool = True
     n_mtp_layers: int = 0
-    mtp_fault: str = ""
+    mtp_fault: str | None = None
     window: int = 0
     window_share: float = 0.0
     head: HeadFacts | None = None
@@ -184,22 +184,22 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
     )
 
 
-def _mtp_layers(header: GgufHeader) -> tuple[int, str]:
+def _mtp_layers(header: GgufHeader) -> tuple[int, str | None]:
     """Return the number of MTP layers and their fault; some conversions drop the layers and keep the metadata."""
     n = header.number("nextn_predict_layers")
     if not n or not header.tensors or "split.count" in header.metadata:
-        return n, ""
+        return n, None
     layers: dict[int, set[str]] = {}
     for match in filter(None, map(LAYER_TENSOR.match, header.tensors)):
         layers.setdefault(int(match[1]), set()).add(match[2])
     found = sum("nextn.eh_proj.weight" in parts for parts in layers.values())
     if not found:
-        return 0, ""
+        return 0, None
     if n > found:
         return n, f"the file has only {found:,} of them"
     first, *others = (layers.get(header.number("block_count") - i, set()) for i in range(n, 0, -1))
     required = {part for part in first if not part.startswith("nextn.")}
-    return n, "" if all(required <= parts for parts in others) else "one of them lacks tensors"
+    return n, None if all(required <= parts for parts in others) else "one of them lacks tensors"
 
 
 def is_recurrent(architecture: str) -> bool:

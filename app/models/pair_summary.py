@@ -101,7 +101,7 @@ def setup_command(pair: Pair, *, by_name: bool) -> str:
     return command(["tandem", "setup", pair.name]) if by_name else setup_models(*map(str, pair.sources))
 
 
-def setup_models(target: str, draft: str = "") -> str:
+def setup_models(target: str, draft: str | None = None) -> str:
     """Return the command that sets up a pair of these models."""
     return command(["tandem", "setup", "--target", target, *(["--draft", draft] if draft else [])])
 

@@ -51,21 +51,21 @@ def check_environment() -> None:
         raise HubError(f"{ADDRESS} is not a server address.", f"Unset it, or write an address such as {USUAL}.")
 
 
-def offline_by() -> str:
-    """Return the variable that sets offline mode; "" without one."""
-    name = next((name for name in _OFFLINE_VARIABLES if os.environ.get(name)), "")
-    return name if os.environ.get(name, "").upper() in _TRUE_VALUES else ""
+def offline_by() -> str | None:
+    """Return the variable that sets offline mode."""
+    name = next((name for name in _OFFLINE_VARIABLES if os.environ.get(name)), None)
+    return name if name is not None and os.environ[name].upper() in _TRUE_VALUES else None
 
 
-def named_by() -> str:
+def named_by() -> str | None:
     """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY"."""
     proxies = getproxies()
     names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
-    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXY_SCHEMES if proxies.get(kind)])
+    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXY_SCHEMES if proxies.get(kind)]) or None
 
 
 def check_named() -> str:
-    """Return a hint to check those variables, with a leading space; "" without any."""
+    """Return the end of a hint that names these variables, if any."""
     named = named_by()
     return f" Also check {named}." if named else ""
 

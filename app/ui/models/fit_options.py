@@ -36,7 +36,7 @@ class FitOption:
 
     offer: Offer
     apply: Callable[[], LoadRequest] | None = None
-    command: str = ""
+    command: str | None = None
 
 
 class NoRoomError(PairError):

@@ -17,12 +17,10 @@ from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
 from tests.capacities import in_ram
-from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.tiny_heads import write_eagle3, write_target
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, tiny
-from tests.models.hub.pairs_setting import DEMO, MINE, TARGET_SIZE, WAIT_S, Setting, tiny_file
+from tests.models.hub.models import DRAFT, TARGET
+from tests.models.hub.pairs_setting import MINE, TARGET_SIZE, WAIT_S, Setting, tiny_file
 
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
@@ -126,13 +124,6 @@ def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
         setting.service.load_request("mine")
 
 
-def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
-    setting.set_up("mine")
-    setting.pairs = [replace(MINE, target=HubModel(TARGET, quant="Q8_0"))]
-    setting.again()
-    assert not setting.card("mine").set_up
-
-
 def test_the_current_file_takes_the_place_of_one_that_is_gone(setting: Setting, hub: LoopbackHub) -> None:
     pinned = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="0" * 40, size=TARGET_SIZE, sha256="0" * 64)
     setting.pairs = [replace(MINE, target=pinned)]
@@ -219,32 +210,6 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
     assert not setting.card("mine").is_default
 
 
-def test_only_the_first_real_pair_becomes_the_default(setting: Setting) -> None:
-    setting.set_up("demo")
-    assert setting.card("demo").is_default
-    setting.set_up("mine")
-    assert setting.card("mine").is_default
-    setting.ask(TARGET)
-    name = setting.service.add_checked()
-    setting.until(lambda: setting.job(name).stage is Stage.READY)
-    assert setting.card("mine").is_default
-
-
-def test_draft_layers_beside_the_target_come_with_it(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
-    target = write_target(tmp_path / "t.gguf").read_bytes() + bytes(1 << 20)
-    layers = write_eagle3(tmp_path / "e.gguf").read_bytes()
-    hub.add("owner/own-GGUF", {"own-Q4_K_M.gguf": target, "own-eagle3-Q8_0.gguf": layers})
-    without = setting.ask("owner/own-GGUF", "none").prepared
-    found = setting.ask("owner/own-GGUF").prepared
-
-    assert without is not None
-    assert found is not None
-    assert (without.check.draft_name, found.check.draft_name) == ("", "EAGLE-3 head")
-    name = setting.service.add_checked()
-    setting.until(lambda: setting.job(name).stage is Stage.READY)
-    assert setting.card(name).draft == "eagle3 Q8_0"
-
-
 def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
@@ -313,46 +278,6 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
     # The same two again are the same pair.
     setting.ask(TARGET, f"{DRAFT}:Q8_0")
     assert setting.service.add_checked() == "big"
-
-
-def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
-    setting.pairs.append(replace(DEMO, name="big"))
-    setting.again()
-    setting.ask(TARGET)
-    assert setting.service.add_checked() == "big-2"
-    assert setting.card("big-2").size
-
-
-def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:
-    path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
-    prepared = setting.ask(str(path)).prepared
-    assert prepared is not None
-    assert (prepared.download_bytes, prepared.models[0][1].path) == (0, path)
-    name = setting.service.add_checked()
-    setting.until(lambda: setting.job(name).stage is Stage.READY)
-    assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)
-
-
-def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
-    tokens, types = Array(STRING, ["x", "y", "z"]), Array(I32, [1, 1, 1])
-    other = tiny(tmp_path / "o", "other.gguf", tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
-    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
-    prepared = setting.ask(TARGET, "owner/other-GGUF").prepared
-    assert prepared is not None
-    assert prepared.check.problems
-    with pytest.raises(PairError):
-        setting.service.add_checked()
-    assert setting.service.state().setups == {}
-
-
-@pytest.mark.parametrize(
-    ("target", "sentence"), [("what is this", "names no model"), ("owner/absent", "There is no repository")]
-)
-def test_what_cannot_be_found_is_an_error(setting: Setting, target: str, sentence: str) -> None:
-    error = setting.ask(target).error
-    assert error is not None
-    assert sentence in error.message
-    assert error.hint
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
