@@ -63,7 +63,6 @@ def _standing(pair: Pair, here: Registered, capacity: Capacity) -> Standing:
 
 
 def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, Any]:
-    """Return a pair of the list as JSON."""
     pair, files, proposal = standing.pair, here.usable(standing.pair), standing.proposal
     return {
         "name": pair.name,
@@ -81,7 +80,6 @@ def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, 
 
 
 def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
-    """Return the list as aligned lines, cut to the terminal."""
     names = [printable(row["name"]) for row in rows]
     name_width = min(_WIDEST_NAME, max(map(width, names)))
     fit_width = max(len(row["fit"]) for row in rows)

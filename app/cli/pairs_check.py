@@ -58,7 +58,6 @@ def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
 def _found(
     source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False
 ) -> tuple[ResolvedModel, ModelFacts]:
-    """Return a model and what its header says."""
     resolved = resolve(source, demo_file, watch(str(source)), draft=draft)
     return resolved, facts_of(resolved, watch(resolved.name))
 
@@ -155,7 +154,6 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_m
 
 
 def _mtp_row(target: ModelSource) -> dict[str, Any]:
-    """Return the table row of the MTP layer in a target's file."""
     return {"model": str(target), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
 
 

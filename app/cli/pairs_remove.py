@@ -179,7 +179,6 @@ def delete_file(path: Path) -> int:
 
 
 def _repo_of(path: Path) -> Path | None:
-    """Return the folder of a named file's repository; None outside the cache."""
     with suppress(ValueError):
         repo, kind, *_ = path.relative_to(cache.folder()).parts
         return cache.folder() / repo if kind == "snapshots" else None

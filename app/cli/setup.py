@@ -90,7 +90,6 @@ def _without_download() -> str:
 
 
 def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
-    """Return the pair to set up: named, given by its models, or proposed."""
     given = vars(args)
     name = given.get("pair")
     if "latest" in given and name is None:
@@ -113,7 +112,6 @@ def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
 
 
 def _of_models(given: dict[str, str]) -> Pair:
-    """Return a pair of two models."""
     if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both models.")
     pair = pair_of(given["target"], given.get("draft"))

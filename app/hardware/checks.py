@@ -162,7 +162,6 @@ def _memory(machine: Machine) -> Check:
 
 
 def _has_driver(gpu: Gpu) -> bool:
-    """Return whether a GPU has a driver that llama.cpp can use."""
     return gpu.driver not in ("", "nouveau")
 
 

@@ -256,7 +256,6 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
 
 
 def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapping[str, Device]) -> None:
-    """Add a model's bytes to its devices."""
     moved = offloaded(need, placed.gpu_layers, placed.cpu_experts) if placed.devices != (MAIN,) else 0
     main = need.layers + need.always_ram
     main += need.repeated - moved if moved else need.compute

@@ -144,7 +144,6 @@ def _shorter_contexts(pair: _Candidate) -> Iterator[_Candidate]:
 
 
 def _quantized_caches(pair: _Candidate, flash_attention: str) -> Iterator[_Candidate]:
-    """Yield 8-bit KV caches for the models that can have them."""
     target, draft = _in_8_bits(pair.target), _in_8_bits(pair.draft)
     settings: Layer = {"model.kv_type": "q8_0"} if target is not None else {}
     if draft is not None:

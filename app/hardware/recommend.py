@@ -191,7 +191,6 @@ def propose(
 
 
 def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
-    """Return the first proposals among pairs that fit."""
     pleasant = sorted((p for p in fits if not p.slow), key=lambda p: (not p.pair.is_known_to_pay, -p.pair.memory_gb))
     slow = sorted((p for p in fits if p.slow), key=lambda p: bytes_per_token(p.pair))
     if not pleasant:

@@ -100,7 +100,6 @@ def _check_version(endpoint: str, answer: bytes) -> None:
 
 
 def _call(endpoint: str, connection: socket.socket, deadline: float, command: int, argument: bytes, size: int) -> bytes:
-    """Send a command and return its answer of `size` bytes."""
     connection.sendall(struct.pack("<BQ", command, len(argument)) + argument)
     (claimed,) = struct.unpack("<Q", _receive(endpoint, connection, deadline, 8))
     if claimed != size:

@@ -171,7 +171,6 @@ def _shipped(file: Path) -> dict[str, Pair]:
 
 
 def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
-    """Return the pairs of a file by name."""
     table = regular_file.read_toml(file, CatalogError, _CATALOG_FIX)
     check_table(table, ("pairs",), f"{file}", "")
     pairs = table.get("pairs", {})

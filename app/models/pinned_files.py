@@ -76,7 +76,6 @@ def check_files(sources: Mapping[HubModel, Sequence[str]], stop: threading.Event
 
 
 def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str]:
-    """Return the state of a file, and what is different."""
     try:
         listed = interruptible_lookup(partial(repository, source.repo, source.revision), watcher, LOOKUP_S)
     except UnreachableError:

@@ -124,7 +124,6 @@ class Setup:
 
     @staticmethod
     def _undamaged(model: ResolvedModel, watcher: HeaderWatcher, warnings: list[str]) -> ResolvedModel:
-        """Delete the damaged files of a model."""
         for file in model.files:
             if Download(file, watcher).delete_if_damaged():
                 warnings.append(f"{file.name} was damaged here; it is downloaded again.")

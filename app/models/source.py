@@ -147,7 +147,6 @@ def _on_hub(text: str) -> HubModel | None:
 
 
 def _without_host(address: str) -> str:
-    """Return the path of an address on the hub."""
     try:
         parts = urlsplit(address if "://" in address else f"https://{address}")
         if parts.scheme in ("http", "https") and parts.hostname in _HUB_HOSTS:

@@ -184,7 +184,6 @@ def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
 
 
 def _described(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
-    """Return the parameters with their placement and the memory on each device."""
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
     return replace(_placed(params, planned, rooms), memory=tuple(memory))

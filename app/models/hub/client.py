@@ -176,7 +176,6 @@ def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator
 
 
 def _check_range(response: httpx2.Response, file: RemoteFile, had: int) -> None:
-    """Check that the answer is this file, from this byte."""
     is_part, content_range = response.status_code == 206, response.headers.get("content-range", "")
     total = content_range.rpartition("/")[2] if is_part else response.headers.get("content-length", "")
     if total.isdigit() and total != str(file.size):

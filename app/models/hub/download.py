@@ -146,7 +146,6 @@ class Download:
         return str(digest.hexdigest())
 
     def _hash(self, file: BinaryIO, length: int) -> Any:
-        """Hash the first bytes of a file, with progress."""
         digest, done, block = hashlib.sha256(), 0, bytearray(_BLOCK_BYTES)
         told = monotonic()
         file.seek(0)

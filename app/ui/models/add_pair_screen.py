@@ -23,13 +23,13 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import gigabytes
 from app.models.setup_task import SetupProgress
-from app.models.source import parse_source
+from app.models.source import FoundRepository, parse_source
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.models.downloads import UPDATE_S
-from app.ui.models.repository_list import RepositoryList
 from app.ui.models.service import PairService
-from app.ui.text import cell
+from app.ui.text import MARK, cell
+from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput, SourceInput
 from app.ui.widgets.path_completion import continued_path
 
@@ -40,7 +40,22 @@ _SOURCE_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, a .gguf
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
+_NAME_CELLS = 60
+_BILLION = 1_000_000_000
 _NO_DRAFT = "empty: the target's draft layers; none: n-grams"
+
+
+class RepositoryList(ChoiceList[FoundRepository]):
+    """List repositories, most downloaded first, with the size and architecture of their models."""
+
+    def line(self, at: int, width: int) -> Content:
+        found, chosen = self.rows[at], at == self.index
+        name = cell(
+            Content.styled(printable(found.name), "bold" if chosen else ""), min(_NAME_CELLS, max(1, width - 24))
+        )
+        size = f"{found.n_params / _BILLION:.1f} B" if found.n_params else ""
+        about = Content.styled(f"{size:>8}  {printable(found.architecture)}", "$quiet")
+        return Content.assemble(f" {MARK} " if chosen else "   ", name, "  ", about)
 
 
 class AddPairScreen(SubScreen[str | None]):
@@ -139,7 +154,6 @@ class AddPairScreen(SubScreen[str | None]):
 
     @on(RepositoryList.Selected)
     def _take(self) -> None:
-        """Make the chosen repository the target."""
         if self.results.row is not None:
             self.target.value = self.results.row.name
             self.target.cursor_position = len(self.target.value)

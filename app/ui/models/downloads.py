@@ -101,7 +101,6 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
 
 
 def _pace(setup: SetupProgress) -> list[str]:
-    """Return the speed and the time left, if known."""
     if not setup.running:
         return [setup.stage.value]
     left_s = setup.transfer.left_s

@@ -257,7 +257,6 @@ class PairService:
         return files if files is not None and files.is_here and files.is_of(pair) else None
 
     def _prepared(self, name: str) -> Prepared | None:
-        """Return the last answer of Hugging Face about a pair in this run."""
         task = self._setups.get(name)
         return task.progress.prepared if task is not None else None
 
@@ -301,7 +300,6 @@ class PairService:
 
 
 def _local_files(pair: Pair) -> SetUp | None:
-    """Return two local files as a pair that is set up; None for others."""
     models = [
         ModelOnDisk(source.path, model_bytes(source) or 0) for source in pair.sources if isinstance(source, LocalModel)
     ]

@@ -187,7 +187,6 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @property
     def _setup(self) -> SetupProgress | None:
-        """Setup of the chosen pair."""
         return self.pairs.state.setups.get(self.pairs.row.name) if self.pairs.row is not None else None
 
     def _set_up(self, card: PairCard, *, confirmed: bool = False, latest: bool = False) -> None:
