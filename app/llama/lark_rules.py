@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import dropwhile, groupby
 from typing import Any
 
+from app.core.errors import UsageError
 from app.llama.json_schema import checked_rule
+from app.llama.matcher import lark_fault
 from app.llama.text_patterns import text_terminal
 
 _LARK_TERMINALS = r"""
@@ -96,6 +98,8 @@ class LarkRules:
         # A reader takes one line break for the format's own.
         has_break = end[0] == "WHITE?"
         if lark:
+            if fault := lark_fault(lark):
+                raise UsageError(f"{owner} cannot be enforced: {fault}.", "Simplify it, or leave it out.")
             rule = self._rule(checked_rule(f"%lark {{\n{lark}\n}}", owner))
             return " ".join((rule, *[LINE_BREAK] * has_break, first, *after))
         if terminal := text_terminal(limits or {}, r"\n?" * has_break + mark):

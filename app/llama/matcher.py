@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -24,6 +25,10 @@ _PARSER_LIMITS = llguidance.LLParserLimits(step_lexer_fuel=2_000_000, step_max_i
 _SIMPLIFY_HINT = "Simplify the JSON schema or the tools."
 _CONTROL_PREFIX = b"\xff"
 """Prefix that marks the name of a token that no text contains."""
+_LARK_LITERALS = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/')
+_LARK_EXTENSIONS = re.compile(r"%(?:json|lark|llguidance|regex)")
+_MAX_LARK_LEVELS = 256
+"""More could overflow a stack of 1 MiB, if all were within each other."""
 _vocabularies: WeakKeyDictionary[Model, Vocabulary] = WeakKeyDictionary()
 
 
@@ -126,8 +131,19 @@ def refusal(lark: str) -> str:
     return "no value is valid" if matcher.is_error() else ""
 
 
+def lark_fault(lark: str) -> str:
+    """Return why a client's grammar would harm llguidance, which reads it by recursion; an empty text if nothing."""
+    structure = _LARK_LITERALS.sub("", lark)
+    if (found := _LARK_EXTENSIONS.search(structure)) is not None:
+        return f"{found[0]} is no part of Lark"
+    levels = sum(map(structure.count, ":(["))
+    return f"it has {levels:,} rules and groups; {_MAX_LARK_LEVELS} are possible" if levels > _MAX_LARK_LEVELS else ""
+
+
 def takes(lark: str, text: str) -> bool:
-    """Return whether a grammar takes a whole text; one that is refused takes any."""
+    """Return whether a client's grammar takes a whole text; one that is refused takes any."""
+    if lark_fault(lark):
+        return True
     matcher, data = _new_matcher(_byte_tokenizer(), lark), list(text.encode())
     return matcher.is_error() or (matcher.try_consume_tokens(data) == len(data) and matcher.is_accepting())
 

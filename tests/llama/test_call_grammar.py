@@ -159,6 +159,24 @@ def test_a_wrong_grammar_of_a_custom_tool_is_an_error_only_where_it_must_be_call
         takes(by_name("qwen-xml"), call, wrong, must_call=True)
 
 
+CHAIN = "\n".join(f"r{n}: (r{n + 1} /x/)?" for n in range(10_000))
+
+
+@pytest.mark.parametrize(
+    ("lark", "reason"),
+    [
+        (f'start: r0\n{CHAIN}\nr10000: "a"', "rules and groups; 256 are possible"),
+        ('start: %json {"const": -9223372036854775808}', "%json is no part of Lark"),
+        ('start: "a" %lark { start: "b" }', "%lark is no part of Lark"),
+    ],
+)
+def test_a_grammar_that_would_overflow_a_stack_is_an_error(lark: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        takes(by_name("qwen-xml"), "", [custom("lark", lark)], must_call=True)
+    assert matcher.takes(lark, "x")
+    assert not matcher.lark_fault('start: "%json :((((" /[%lark]+(/ // ((((')
+
+
 LIMITED = {"pattern": "^a/[^b]+$|^$", "maxLength": 6}
 
 
