@@ -13,13 +13,16 @@ from app.engine.text.segments import held_back
 
 _ONLY_STRING = frozenset({"string"})
 _OPEN_ESCAPE = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+_LONGEST_UNDECIDED = 4_000
+"""Longest text after the end of a call, in characters, in which the call may end once more."""
 
 
 class ArgumentReader:
     """Turn arguments that are written one by one into a JSON object.
 
-    A string may contain every mark of its format: what follows the mark that ends it is another parameter of the tool,
-    the end of the call, or nothing.
+    A string may contain every mark of its format, and whole calls: what follows the mark that ends it is another
+    parameter of the tool, the end of the call, or nothing. Text after the end of a call belongs to the string if the
+    call ends once more after it.
 
     Attributes:
         is_done: Whether the arguments are complete.
@@ -29,9 +32,17 @@ class ArgumentReader:
         schema: The tool's parameters.
         ends: Texts that end the call, in their order.
         followers: Other texts that may follow the call.
+        opening: Regular expression of the beginning of a call up to its first value.
     """
 
-    def __init__(self, argument: Argument, schema: Schema, ends: Sequence[str], followers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        argument: Argument,
+        schema: Schema,
+        ends: Sequence[str],
+        followers: Sequence[str],
+        opening: str,
+    ) -> None:
         self.is_done = False
         self._argument = argument
         self._has_escapes = argument.values is Values.PYTHON and not argument.end
@@ -40,13 +51,15 @@ class ArgumentReader:
         self._schema = schema
         self._ends = tuple(ends)
         self._followers = tuple(followers)
+        end = "".join(map(re.escape, self._ends[: 2 if argument.values is Values.BARE else 1]))
+        self._nesting = re.compile(rf"(?P<opening>{opening})|{end}")
         self._used: list[str] = []
         self._has_begun = False
         # The value that is being read
         self._key: str | None = None
         self._value_schema = schema
         self._is_open = self._is_text = False
-        self._close = ""
+        self._close = self._value = ""
         self._scanned = self._depth = 0
 
     def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
@@ -81,7 +94,7 @@ class ArgumentReader:
         kinds = self._value_schema.kinds
         says_text = found.values.get("$TYPE") == "string" or found.values.get("$TEXT") == "true"
         self._is_text = kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
-        self._is_open = False
+        self._is_open, self._value = False, ""
         self._close = self._argument.end.strip().replace("$KEY", key)
         self._scanned = self._depth = 0
         comma = ", " if self._used else ""
@@ -99,7 +112,7 @@ class ArgumentReader:
         if not self._close:
             return self._read_literal(text)
         at, ends = self._find_close(text), None
-        while at >= 0 and (ends := self._ends_at(text, at + len(self._close), is_last)) is False:
+        while at >= 0 and (ends := self._ends_at(text, at, is_last)) is False:
             self._scanned = at + 1
             at = self._find_close(text)
         stop = self._undecided_at(text) if at < 0 else at
@@ -112,6 +125,7 @@ class ArgumentReader:
         if not self._is_text:
             return out, text
         self._scanned = max(0, self._scanned - stop)
+        self._value += text[:stop]
         return out + self._escaped(text[:stop]), text[stop:]
 
     def _opened(self, text: str, is_last: bool) -> str | None:
@@ -145,26 +159,36 @@ class ArgumentReader:
         return min(at, escape.end(1) - 1) if escape is not None and len(escape[1]) % 2 else at
 
     def _ends_at(self, text: str, at: int, is_last: bool) -> bool | None:
-        """Return whether the mark before a position ends the value; None if that is not decided yet."""
-        rest = text[at:].lstrip()
+        """Return whether the mark at a position ends the value; None if that is not decided yet."""
+        rest = text[at + len(self._close) :].lstrip()
         is_next = not self._between or rest.startswith(self._between)
         rest = rest.removeprefix(self._between).lstrip()
         if not rest:
             return is_last or None
         found = self._begin.match(rest) if is_next else None
+        end = self._ends[0]
         if isinstance(found, Found):
             key = found.values["$KEY"].strip("'\"")
             if self._schema.takes_key(key) and key not in self._used:
-                return True
-        end = self._ends[0]
+                return not self._is_in_call(text[:at])
         if rest.startswith(end):
-            return self._may_follow(rest[len(end) :], is_last)
+            return self._may_follow(rest[len(end) :], text[:at], is_last)
         return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
 
-    def _may_follow(self, text: str, is_last: bool) -> bool | None:
-        """Return whether a text can follow the end of a call, which a string may contain too."""
+    def _is_in_call(self, text: str) -> bool:
+        """Return whether a call in the value is open after this text of it."""
+        depth = 0
+        for mark in () if self._has_escapes else self._nesting.finditer(self._value + text):
+            depth = depth + 1 if mark["opening"] else max(0, depth - 1)
+        return depth > 0
+
+    def _may_follow(self, text: str, value: str, is_last: bool) -> bool | None:
+        """Return whether a text can follow the end of a call, which a value may contain too."""
         rest, others = text.lstrip(), self._ends[1:]
-        if self._argument.values is Values.BARE or (self._has_escapes and rest.startswith((",", *others))):
+        is_in_call = self._is_in_call(value)
+        if (self._argument.values is Values.BARE and not is_in_call) or (
+            self._has_escapes and rest.startswith((",", *others))
+        ):
             return True
         missing = []
         for end in others:
@@ -177,7 +201,13 @@ class ArgumentReader:
             return None
         if self._has_escapes:
             return text.startswith("\n")
-        return not rest.startswith(closes) and (not missing or rest.startswith(self._followers))
+        if rest.startswith(closes) or (missing and not rest.startswith(self._followers)) or is_in_call:
+            return False
+        again = rf"{re.escape(self._close)}\s*{re.escape(self._ends[0])}"
+        mark = re.search("|".join((f"(?P<again>{again})", *map(re.escape, self._followers))), rest)
+        if mark is not None:
+            return not mark["again"]
+        return True if is_last or len(rest) > _LONGEST_UNDECIDED else None
 
     def _read_literal(self, text: str) -> tuple[str, str]:
         """Read a value without quotes, which ends before a comma or the end of the arguments."""

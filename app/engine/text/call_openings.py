@@ -12,7 +12,7 @@ from app.engine.text.call_arguments import ArgumentReader
 from app.engine.text.call_format import CallFormat, leading_mark
 from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_json import JsonReader
-from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern
+from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern, as_regex
 from app.engine.text.call_values import Schema
 
 _NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
@@ -25,6 +25,7 @@ _OPEN_KEY = re.compile(r"""(?:"[^"\n]*"?|'[^'\n]*'?|\w+)\s*""")
 _QUOTED_PATTERN = re.compile(r"'([^'\\\n]*)'")
 _JSON_TAIL = 12
 """A JSON error this close to the end of a text may be an incomplete value."""
+_NAME_LEAD = re.compile(r".*\s(?=\S*\$NAME)", re.DOTALL)
 _MARK_PATTERN = re.compile(r"[\])}](?=<[^\]]|\s|\Z)|\S+")
 
 
@@ -54,7 +55,9 @@ class FormatPatterns:
         self._schemas = schemas
         self._argument = form.argument
         self.is_json = form.argument is None
-        self._argument_begin = Pattern(form.argument.begin if form.argument is not None else "")
+        argument_begin = form.argument.begin if form.argument is not None else ""
+        self._argument_begin = Pattern(argument_begin)
+        self._opening = as_regex(_NAME_LEAD.sub("", form.begin) + argument_begin)
         self._is_object = "$JSON" in form.begin
         whole, begin = form.first + form.begin, form.begin
         if self._is_object:
@@ -76,7 +79,8 @@ class FormatPatterns:
         """Return a reader of the arguments of a call; other formats' ends may end it too."""
         if self._argument is None:
             return JsonReader((*self.ends, *self.last, *other_ends, *(mark for mark, _ in self.starts)))
-        return ArgumentReader(self._argument, self._schemas[name], [*self.ends, *self.last], self._followers)
+        ends = [*self.ends, *self.last]
+        return ArgumentReader(self._argument, self._schemas[name], ends, self._followers, self._opening)
 
     def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> Opening | Partial | None:
         """Return the beginning of a call at a position, if there is one."""

@@ -84,6 +84,12 @@ class Pattern:
         return self._match(text, stop, n + 1, {**values, piece: value.strip()})
 
 
+def as_regex(text: str) -> str:
+    """Return a text with placeholders as a regular expression."""
+    pieces = (r"\s*" if one.isspace() else r"[^\n<>{}]+?" if one[0] == "$" else re.escape(one) for one in _pieces(text))
+    return "".join(pieces)
+
+
 @lru_cache(maxsize=512)
 def _pieces(text: str) -> list[str]:
     return _TEXT_PIECE.findall(text)

@@ -189,11 +189,34 @@ def test_the_mark_after_an_argument_is_text_where_no_call_goes_on(form: CallForm
     assert both(written(form, calls)).values == calls
 
 
+@EVERY
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So:\n{call}",
+        "So:\n{call}\nThat was it.",
+        "A {call}\nB\n{own}\nC",
+        "It ends with {end} as you see.",
+        "It ends with\n{end}\nas you see.",
+    ],
+)
+def test_calls_and_their_ends_in_an_argument_are_text(form: CallFormat, text: str) -> None:
+    end = f"{form.argument.end if form.argument is not None else ''}{form.end}{form.last}"
+    own = written(form, [("write_file", {"path": "q", "content": "b"})])
+    text = text.format(call=written(form, CALL), own=own, end=end)
+    raw = text
+    if form.argument is not None and form.argument.values is Values.PYTHON and not form.argument.end:
+        raw = text.replace("'", "\\'").replace("\n", "\\n")
+    for keys in (("path", "content"), ("content", "path")):
+        answer = written(form, [("write_file", {key: {"path": "p", "content": raw}[key] for key in keys})])
+        assert both(answer).values == [("write_file", {"path": "p", "content": text})]
+
+
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
-def test_a_whole_call_in_an_argument_is_text(form: CallFormat) -> None:
-    inner = written(form, [("f", {"a": "x", "n": 3})])
-    calls: list[tuple[str, Mapping[str, Any]]] = [("write_file", {"path": "p", "content": f"So:\n{inner}"})]
-    assert both(written(form, calls)).values == calls
+def test_text_and_more_calls_may_follow_the_end_of_a_call(form: CallFormat) -> None:
+    call = written(form, CALL)
+    found = both(f"{call}\n\nNow again.\n{call}\n\nDone.")
+    assert (found.text.split(), found.values, found.is_cut) == (["Now", "again.", "Done."], CALL * 2, False)
 
 
 @pytest.mark.parametrize(
