@@ -48,7 +48,7 @@ def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = 
                 reasoning = ""
             case "reasoning":
                 parts = [*item.objects("content"), *item.objects("summary")]
-                reasoning = "".join(part.text("text") for part in parts[: len(item.array("content")) or None])
+                reasoning = "\n\n".join(part.text("text") for part in parts[: len(item.array("content")) or None])
             case "function_call" | "custom_tool_call":
                 call = _read_call(item)
                 call = replace(call, name=names.get((item.text("namespace"), call.name), call.name))
@@ -77,7 +77,8 @@ def _read_message(message: Fields) -> Iterator[Message]:
     for part in parts_of(message):
         match part.text("type"):
             case "thinking":
-                reasoning += part.text("thinking")
+                thought = part.text("thinking")
+                reasoning = f"{reasoning}\n\n{thought}" if reasoning else thought
             case "redacted_thinking":
                 pass
             case "tool_use":
@@ -112,7 +113,8 @@ def _arranged(messages: Sequence[Message]) -> tuple[list[Message], Prefill | Non
     for message in messages:
         before = out[-1] if out else None
         if before is not None and before.role is message.role is Role.ASSISTANT:
-            content, reasoning = before.content + message.content, before.reasoning + message.reasoning
+            content = "\n\n".join(filter(None, (before.content, message.content)))
+            reasoning = "\n\n".join(filter(None, (before.reasoning, message.reasoning)))
             out[-1] = Message(Role.ASSISTANT, content, reasoning, (*before.tool_calls, *message.tool_calls))
         elif message.role is not Role.SYSTEM:
             out.append(message)

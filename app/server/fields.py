@@ -22,6 +22,8 @@ _MAX_NESTING = 64
 _MAX_SEED = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
 """llama-server's value for no limit."""
+_UNTIL_CONTEXT = -2
+"""llama-server's value of `n_predict` for an answer that ends with the context, which every answer does here."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
 _STRICT_FIELDS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 """Fields that OpenAI refuses out of range; llama-server takes any number for the others."""
@@ -180,8 +182,9 @@ def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
 def read_max_tokens(fields: Fields, *names: str, default: int | None = None) -> int | None:
     """Return the token limit of an answer from the first of these fields that is set; None for no limit."""
     for name in names:
-        if (n := fields.whole(name, _UNLIMITED, 1 << 30)) is not None:
-            return None if n == _UNLIMITED else n
+        low = _UNTIL_CONTEXT if name == "n_predict" else _UNLIMITED
+        if (n := fields.whole(name, low, 1 << 30)) is not None:
+            return None if n < 0 else n
     return default
 
 

@@ -110,6 +110,23 @@ def test_system_messages_become_one_in_front() -> None:
     assert request.messages[0] == Message(Role.SYSTEM, "a\n\nb")
 
 
+def test_messages_of_the_assistant_in_a_row_become_one_with_a_blank_line_between() -> None:
+    call = {"id": "call00001", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    turns = [{"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two.", "tool_calls": [call]}]
+    merged = chat(USER, *turns, USER, tools=[TOOL]).messages[1]
+    assert (merged.content, len(merged.tool_calls)) == ("One.\n\nTwo.", 1)
+
+
+def test_thoughts_in_a_row_are_parted_by_a_blank_line() -> None:
+    thoughts = [{"type": "thinking", "thinking": text} for text in ("One.", "Two.")]
+    answer = {"role": "assistant", "content": [*thoughts, {"type": "text", "text": "x"}]}
+    request = read_anthropic(Fields({"max_tokens": 1, "messages": [USER, answer, USER]}), SETTINGS)
+    assert request.messages[1].reasoning == "One.\n\nTwo."
+    item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in ("One.", "Two.")]}
+    items = [USER, item, {"role": "assistant", "content": "x"}, USER]
+    assert read_response(Fields({"input": items}), SETTINGS).messages[1].reasoning == "One.\n\nTwo."
+
+
 def test_the_system_prompt_of_the_settings_yields() -> None:
     settings = ChatSettings("Fake", system="Mine.")
     with_own = read_chat(Fields({"messages": [{"role": "system", "content": "Yours."}, USER]}), settings)
@@ -177,6 +194,7 @@ def test_values_of_llama_server_are_understood() -> None:
     assert (sampling.seed, sampling.repeat_last_n, sampling.top_n_sigma) == (None, 65_536, 0)
     assert sampling.xtc_probability == 0.5
     assert request.max_tokens is None
+    assert chat(USER, n_predict=-2).max_tokens is None
     assert chat(USER, seed=(1 << 40) + 5).sampling.seed == ((1 << 40) + 5) % 0xFFFFFFFF
 
 
