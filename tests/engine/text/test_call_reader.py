@@ -201,7 +201,7 @@ def test_the_mark_after_an_argument_is_text_where_no_call_goes_on(form: CallForm
     ],
 )
 def test_calls_and_their_ends_in_an_argument_are_text(form: CallFormat, text: str) -> None:
-    end = f"{form.argument.end if form.argument is not None else ''}{form.end}{form.last}"
+    end = f"{form.argument.end if form.argument is not None else ''}{form.end}{form.last}".replace("$KEY", "content")
     own = written(form, [("write_file", {"path": "q", "content": "b"})])
     text = text.format(call=written(form, CALL), own=own, end=end)
     raw = text
