@@ -123,7 +123,7 @@ class PartReader:
     """
 
     def __init__(self, asked: AnswerRequest) -> None:
-        self._reader = CallReader(asked.tools) if asked.tools else None
+        self._reader = CallReader(asked.tools, must_call=asked.must_call) if asked.tools else None
         self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
         self._input: InputReader | None = None
         self._calls: list[ToolCall] = []

@@ -203,10 +203,9 @@ class ArgumentReader:
             return text.startswith("\n")
         if rest.startswith(closes) or (missing and not rest.startswith(self._followers)) or is_in_call:
             return False
-        again = rf"{re.escape(self._close)}\s*{re.escape(self._ends[0])}"
-        mark = re.search("|".join((f"(?P<again>{again})", *map(re.escape, self._followers))), rest)
-        if mark is not None:
-            return not mark["again"]
+        marks = (self._ends[0], *self._followers)
+        if (mark := re.search("|".join(map(re.escape, marks)), rest)) is not None:
+            return mark[0] != self._ends[0]
         return True if is_last or len(rest) > _LONGEST_UNDECIDED else None
 
     def _read_literal(self, text: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from app.engine.text.call_patterns import PARTIAL, Partial
 from app.engine.text.call_values import Schema
 
 _SHORTEST_MARK = 5
-"""Shortest beginning of a mark, in characters, that is left out where an answer is cut."""
+"""Shortest beginning of a mark, in characters, that is left out where a text is cut; before any text, all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,11 @@ class CallReader:
 
     Args:
         tools: The tools, as in OpenAI's API.
+        must_call: Whether the answer is calls and nothing else.
     """
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
+        self._must_call = must_call
         functions = [tool["function"] for tool in tools]
         schemas = {function["name"]: Schema(function.get("parameters")) for function in functions}
         self._rows = [FormatPatterns(form, schemas) for form in FORMATS]
@@ -175,14 +177,15 @@ class CallReader:
             return
         if opening is None:
             at = self._undecided_at()
-            is_mark = len(self._held) - at >= _SHORTEST_MARK
+            mark, is_first = self._held[at:], not (self._has_text or self._held[:at].strip())
+            is_mark = len(mark) >= _SHORTEST_MARK or (is_first and not mark[:1].isalnum())
         elif is_alone:
             is_mark = any(name in self._held for name in self._names)
         if not (self._is_space and self._held[:at].isspace()):
             yield from self._emit(at)
         if is_last:
             # The beginning of a call that was cut is not text of the answer.
-            self._held = "" if is_cut and is_mark else self._held
+            self._held = "" if is_cut and (is_mark or self._must_call) else self._held
             yield from self._emit(len(self._held), before_call=self._has_calls)
 
     def _find(self) -> tuple[int, Opening | Partial | None, bool]:

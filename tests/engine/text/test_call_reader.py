@@ -304,6 +304,19 @@ def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark() -> None:
     assert read("a <", TOOLS, cut=True).text == "a <"
     assert read('{"na', TOOLS, cut=True).text == '{"na'
     assert read("I look. <tool_ca", TOOLS, cut=True).text == "I look. "
+    assert read("A", TOOLS, cut=True).text == "A"
+
+
+def test_a_mark_that_is_cut_before_any_text_is_never_text() -> None:
+    assert read("<", TOOLS, cut=True).text == read("\n<to", TOOLS, cut=True).text == ""
+
+
+def test_an_answer_that_must_be_calls_has_no_text_where_it_is_cut() -> None:
+    for text in ('{"name": "wri', "Act", "<"):
+        reader, found = CallReader(TOOLS, must_call=True), Reading()
+        found.add(reader.push(text))
+        found.add(reader.end(is_cut=True))
+        assert found.text == ""
 
 
 def test_an_argument_that_the_model_left_open_is_cut() -> None:
