@@ -37,6 +37,7 @@ _OFF = {
     "thinking_mode": "disabled",
     "thinking_budget": 0,
 }
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _LONGEST_LAYOUT = 200
 """Python allows a date 256 times the length of its layout."""
 _NO_TOOLS: dict[str, Any] = {"tools": None, "documents": None}
@@ -142,12 +143,15 @@ class ChatTemplate:
         refusal: Exception | None = None
         for form in rearranged(messages, has_system=self._has_system):
             try:
-                return self._render(form, thinking, tools)
+                rendered = self._render(form, thinking, tools)
             except TemplateBudgetError:
                 raise
             except (_TemplateRefusal, TemplateError) as error:
                 # What is still refused in the last form is the reason.
                 refusal = error
+                continue
+            if _shows_all(form, rendered):
+                return rendered
         if tools or any(m.tool_calls or m.tool_call_id for m in messages):
             # Some templates know no calls, or fail with schemas that they do not know.
             with suppress(TemplateError):
@@ -211,6 +215,17 @@ class ChatTemplate:
             messages[0]["tools"] = _to_json(tools)
         else:
             values[self._tools_in] = tools
+
+
+def _shows_all(messages: Sequence[Message], rendered: str) -> bool:
+    """Return whether a prompt has the results of tools, and a system message that stands alone.
+
+    Some templates show a result only after a call, or none, and a system message only beside a question.
+    """
+    is_alone = all(message.role is Role.SYSTEM for message in messages)
+    texts = (message.content for message in messages if message.tool_call_id or is_alone)
+    # A template may write a text as JSON, which keeps words.
+    return all(max(_WORD.findall(text), key=len, default="") in rendered for text in texts)
 
 
 def _failure(error: Exception) -> TemplateError:

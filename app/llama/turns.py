@@ -101,9 +101,15 @@ def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Merge what the user says in a row, also after a result of a tool, and drop empty answers."""
+    """Merge what the user says in a row, drop empty answers, and begin with the user.
+
+    What the user says after a result of a tool is merged with it.
+    """
     out: list[Message] = []
+    first = next((m for m in messages if m.role is not Role.SYSTEM), None)
     for message in messages:
+        if message is first and message.role is Role.ASSISTANT:
+            out.append(Message(Role.USER, ""))
         is_empty = message.role is Role.ASSISTANT and not (message.content.strip() or message.tool_calls)
         before = out[-1] if out else None
         if is_empty:

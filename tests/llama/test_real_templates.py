@@ -45,6 +45,7 @@ PLAIN: dict[str, Sequence[Message]] = {
     "empty answer": [HI, answer(""), user("Two")],
     "markup": [user("<h1>é😀</h1> {{ x }} \u2028")],
     "calls without tools": [HI, answer("", CALL), FOUND],
+    "answer first": [answer("Yes."), HI],
 }
 WITH_TOOLS: dict[str, Sequence[Message]] = {
     "tools": [HI],
@@ -132,8 +133,11 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
         template.renew_budget()
         prompt = template.render(messages, thinking, tools)
         plain = expected(source, messages, tools=tools or None, **SWITCHES.get(what, {}))
+        # A template may leave out results without tools, and a system message without a question.
+        needed = [one.content for one in messages if one.tool_call_id or len(messages) == 1]
         if (
             isinstance(plain, str)
+            and all(text in plain for text in needed)
             and (template.shows_tools or not tools)
             and not (name.startswith(BLOCKS[0]) and BLOCKS[1] in what)
         ):

@@ -9,6 +9,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.core.printable import one_line
+from app.engine.text.tool_calls import ToolCall
 from app.llama import sandbox
 from app.llama.template import ChatTemplate
 from app.settings.layers import Thinking
@@ -135,6 +136,39 @@ def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_que
     assert render(WITHOUT_SYSTEM, late) == "<assistant>Hi<user>Be brief.\n\nHello"
 
 
+def test_a_system_message_that_a_template_omits_without_a_question_is_a_question() -> None:
+    beside = "{% for m in messages if m.role == 'user' %}[{{ messages[0].content }}]{{ m.content }}{% endfor %}"
+    assert render(beside, TALK[:1]) == "[Be brief.]Be brief."
+
+
+def test_an_answer_before_the_first_question_follows_an_empty_one() -> None:
+    assert render(MISTRAL, TALK[2:], eos="</s>") == "[INST]  [/INST]Hi</s>[INST] Bye [/INST]"
+
+
+NO_RESULTS = "{% for m in messages if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+RESULTS_AFTER_CALLS = (
+    "{{ tools }}{% for m in messages %}{% if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}"
+    "{% elif messages[loop.index0 - 1].tool_calls %}<tool>{{ m.content }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (NO_RESULTS, "<user><tool_response>\nfound one\n</tool_response><user>And?"),
+        (RESULTS_AFTER_CALLS, "<assistant><tool>found one<assistant><tool>lost<user>And?"),
+    ],
+)
+def test_no_result_of_a_tool_is_lost(source: str, text: str) -> None:
+    calls = tuple(ToolCall("f", "{}", id_) for id_ in ("call00001", "call00002"))
+    results = [
+        Message(Role.USER, found, tool_call_id=call.id)
+        for found, call in zip(("found one", "lost"), calls, strict=True)
+    ]
+    asked = [TALK[1], Message(Role.ASSISTANT, "", tool_calls=calls), results[0], Message(Role.USER, "And?"), results[1]]
+    assert text in render(source, asked)
+
+
 def test_a_template_that_omits_and_refuses_reports_the_refusal() -> None:
     strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
     with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
@@ -161,8 +195,6 @@ def test_a_refusal_is_an_error() -> None:
     error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
     assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
     assert error.hint
-    with pytest.raises(TemplateError, match=r"refuses this conversation: Conversation roles must alternate"):
-        render(MISTRAL, [Message(Role.ASSISTANT, "I begin")])
 
 
 def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
