@@ -112,7 +112,10 @@ def test_system_messages_become_one_in_front() -> None:
 
 def test_messages_of_the_assistant_in_a_row_become_one_with_a_blank_line_between() -> None:
     call = {"id": "call00001", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
-    turns = [{"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two.", "tool_calls": [call]}]
+    turns: list[dict[str, Any]] = [
+        {"role": "assistant", "content": "One."},
+        {"role": "assistant", "content": "Two.", "tool_calls": [call]},
+    ]
     merged = chat(USER, *turns, USER, tools=[TOOL]).messages[1]
     assert (merged.content, len(merged.tool_calls)) == ("One.\n\nTwo.", 1)
 
