@@ -55,6 +55,7 @@ def test_a_chat_completion(serve: Serve) -> None:
     status, answer = serve().post("/v1/chat/completions", chat())
     assert status == 200
     assert (answer["object"], answer["model"]) == ("chat.completion", "fake")
+    assert answer["system_fingerprint"].startswith("tandem-")
     assert answer["choices"][0]["message"]["role"] == "assistant"
     usage, timings = answer["usage"], answer["timings"]
     assert usage["prompt_tokens"] == 5

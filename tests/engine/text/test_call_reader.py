@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -418,3 +419,35 @@ def test_calls_in_the_format_of_the_instructions_are_read_again() -> None:
     found = both(tool_calls.written([ToolCall("f", '{"a": "x", "n": 3}')]))
     assert (found.text, found.calls) == ("", [("f", '{"a": "x", "n": 3}')])
     assert '"f"' in tool_calls.instructions([F])
+
+
+SAMPLES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {
+    "A1_glm_digits": [("look_up", {"ref": "5123", "n": 7})],
+    "A1_string_is_digits": [("look_up", {"ref": "5123", "n": 7})],
+    "A1_string_is_json": [
+        ("write_file", {"path": "package.json", "content": '{"name": "demo", "private": true}'}),
+    ],
+    "A1_string_is_true": [("write_file", {"path": "a.txt", "content": "true"})],
+    "A2_content_has_close_mark": [
+        ("write_file", {"path": "notes.md", "content": "ends with </tool_call> mark\nsecond line"}),
+    ],
+    "A2_content_has_open_mark": [
+        ("write_file", {"path": "notes.md", "content": "Models write <tool_call> around calls.\nMore text."}),
+    ],
+    "A2_hermes_close_mark": [("write_file", {"path": "n.md", "content": "mark </tool_call> end"})],
+    "A3_first_open_mark_missing": [("look_up", {"ref": "a", "n": 1}), ("look_up", {"ref": "b", "n": 2})],
+    "A5_json_answer": [],
+    "A5_prose_about_marks": [],
+}
+"""Samples of public reports, with the calls in each."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_of_public_reports_are_read(name: str) -> None:
+    file = Path(__file__).parents[4] / "shared" / "cases" / f"{name}.json"
+    if not file.is_file():
+        pytest.skip("the samples are not here")
+    body = json.loads(file.read_text(encoding="utf-8"))
+    answer = json.loads(body["grammar"].removeprefix("root ::= "))
+    found = read(answer, body["tools"])
+    assert (found.values, found.text) == (SAMPLES[name], "" if SAMPLES[name] else answer)
