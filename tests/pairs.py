@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,9 @@ class FakePair(_Base):
         self.prompt_cache.prepare(
             self.target, self.drafter.cache if self.drafter is not None else None, prompt, conversation
         )
+
+    def lend_caches(self) -> AbstractContextManager[None]:
+        return self.prompt_cache.lend(self.target, self.drafter.cache if self.drafter is not None else None)
 
     def store_states(self) -> None:
         self.prompt_cache.write_soon()

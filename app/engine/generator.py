@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
@@ -165,11 +165,10 @@ class Generator:
         if request.max_tokens == 0:
             self.finish = FinishReason.LENGTH
             return
-        first = self._choose(sequence, NO_DRAFT, request)
-        if request.n_top is not None:
-            first = self._inspect(first, request.n_top)
+        tokens, _ = self._choose(sequence, NO_DRAFT, request)
+        inspection = self._inspect(tokens, NO_DRAFT, 0, request.n_top) if request.n_top is not None else None
         stats.first_token_ns = self.clock() - started
-        yield replace(first, stats=stats.snapshot())
+        yield Step(request.number, stats=stats.snapshot(), tokens=tokens, inspection=inspection)
 
     def _read(self, sequence: Sequence[int], request: Request) -> Iterator[int]:
         """Read the prompt and report the times of the batches at its end. Yields the tokens that are done."""
@@ -227,21 +226,32 @@ class Generator:
             timer.end_draft()
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
-            step = self._choose(sequence, draft, request)
+            tokens, n_accepted = self._choose(sequence, draft, request)
+            inspection = None
             if controls.inspected() or request.n_top is not None:
                 timer.pause()
-                step = self._inspect(step, request.n_top or 0)
+                inspection = self._inspect(tokens, draft, n_accepted, request.n_top or 0)
                 timer.resume()
-            target.rollback(n_past + 1 + step.n_accepted)
+            target.rollback(n_past + 1 + n_accepted)
             timer.end_step()
             times = timer.work_ns, timer.draft_work_ns, timer.stretch
-            self.strategy.observe(StepResult(n_past, draft, step.tokens, step.n_accepted, *times))
-            stats.observe_step(draft.sources, step.n_accepted)
+            self.strategy.observe(StepResult(n_past, draft, tokens, n_accepted, *times))
+            stats.observe_step(draft.sources, n_accepted)
             timer.count(stats)
             status = self.strategy.status
             if status is not None and not drafts:
                 status = status.switched_off
-            yield replace(step, stats=stats.snapshot(), drafting=status, total_ns=timer.wall_ns, work_ns=timer.work_ns)
+            yield Step(
+                request.number,
+                stats=stats.snapshot(),
+                drafting=status,
+                tokens=tokens,
+                n_accepted=n_accepted,
+                draft=draft,
+                inspection=inspection,
+                total_ns=timer.wall_ns,
+                work_ns=timer.work_ns,
+            )
 
     def _propose(self, sequence: list[int], room: int, request: Request) -> tuple[Draft, DraftLost | None]:
         """Return a draft that a grammar allows; without one, and why, if the drafter failed."""
@@ -270,25 +280,21 @@ class Generator:
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
         self.stats.verify_ns += self.clock() - started
 
-    def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
-        """Verify the draft and append the emitted tokens.
-
-        The returned step shares the counters; the caller replaces them by a copy.
-        """
+    def _choose(self, sequence: list[int], draft: Draft, request: Request) -> tuple[tuple[int, ...], int]:
+        """Verify the draft and append the emitted tokens; return them, and how many were accepted."""
         tokens, n_accepted, self.finish = verify(draft, self._sampler.sample, self._observer(request))
         sequence.extend(tokens)
-        return Step(request.number, stats=self.stats, tokens=tokens, n_accepted=n_accepted, draft=draft)
+        return tokens, n_accepted
 
-    def _inspect(self, step: Step, n_top: int) -> Step:
-        """Add the target's probabilities."""
-        target, draft, at = self._target, step.draft, step.n_accepted
-        mismatch = at < len(draft) and at < len(step.tokens)
-        inspection = Inspection(
-            chosen=tuple(probability_of(target.logits(i), token) for i, token in enumerate(step.tokens)),
+    def _inspect(self, tokens: Sequence[int], draft: Draft, n_accepted: int, n_top: int) -> Inspection:
+        """Return the target's probabilities."""
+        target, at = self._target, n_accepted
+        mismatch = at < len(draft) and at < len(tokens)
+        return Inspection(
+            chosen=tuple(probability_of(target.logits(i), token) for i, token in enumerate(tokens)),
             declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
-            top=tuple(most_probable_tokens(target.logits(i), n_top) for i in range(len(step.tokens))) if n_top else (),
+            top=tuple(most_probable_tokens(target.logits(i), n_top) for i in range(len(tokens))) if n_top else (),
         )
-        return replace(step, inspection=inspection)
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, source: Source | None) -> FinishReason | None:

@@ -36,11 +36,13 @@ class Controls:
 
     Attributes:
         cancelled: Whether to stop; read between decodes.
+        waits: Wait for some seconds, or until a stop comes; return whether it came.
         inspected: Whether to read probabilities for the inspector; read in each step.
         drafts: Whether to draft; read in each step. The strategy begins at the first step that may draft.
     """
 
     cancelled: Cancelled = lambda: False
+    waits: Callable[[float], bool] = lambda seconds: False
     inspected: Callable[[], bool] = lambda: False
     drafts: Callable[[], bool] = lambda: True
 

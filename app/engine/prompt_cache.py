@@ -6,7 +6,8 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,6 +82,23 @@ class PromptCache:
             if draft is not None and found.draft is not None:
                 draft.restore(found.draft)
         self._name = name
+
+    @contextmanager
+    def lend(self, target: TokenCache, draft: TokenCache | None) -> Iterator[None]:
+        """Give the caches to other work, and restore them after it.
+
+        Without memory for a copy, the next prompt finds a state on disk, or reads everything again.
+        """
+        copied = self._copied(target, draft) if self._budget_bytes and len(target) else None
+        if copied is not None and copied.n_bytes + self.n_bytes > self._budget_bytes:
+            copied = None
+        if copied is None:
+            self.prepare(target, draft, (), self._name)
+        yield
+        if copied is not None:
+            target.restore(copied.target)
+            if draft is not None and copied.draft is not None:
+                draft.restore(copied.draft)
 
     def write_soon(self) -> None:
         """Write states to disk in the background, after an answer."""

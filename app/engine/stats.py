@@ -6,7 +6,8 @@ Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.engine.sources import Source
@@ -19,7 +20,7 @@ def _rate(count: int, nanoseconds: int) -> float | None:
     return count * 1e9 / nanoseconds if count > 0 and nanoseconds > 0 else None
 
 
-@dataclass(slots=True)
+@dataclass
 class GenerationStats:
     """Counters of one answer.
 
@@ -68,7 +69,9 @@ class GenerationStats:
 
     def snapshot(self) -> GenerationStats:
         """Return a copy."""
-        return replace(self, accepted_by_position=list(self.accepted_by_position))
+        copied = copy(self)
+        copied.accepted_by_position = list(self.accepted_by_position)
+        return copied
 
     @property
     def prompt_per_second(self) -> float | None:

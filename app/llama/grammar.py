@@ -30,12 +30,29 @@ _CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.f
 """llama.cpp's `llama_token_data`."""
 
 
-def candidates_of(tokens: NDArray[np.intp], logits: Logits) -> tuple[NDArray[Any], Any]:
-    """Return tokens with their logits as an array of `llama_token_data`, and the `llama_token_data_array` over it."""
-    data = np.zeros(len(tokens), _CANDIDATE_DTYPE)
-    data["id"], data["logit"] = tokens, logits
-    address = ctypes.cast(data.ctypes.data, native.llama_token_data_p)
-    return data, native.llama_token_data_array(address, len(data), -1, False)
+class Candidates:
+    """Array of `llama_token_data` that is filled again for each row."""
+
+    def __init__(self) -> None:
+        self._make_room(0)
+
+    def _make_room(self, n: int) -> None:
+        self._data = np.zeros(n, _CANDIDATE_DTYPE)
+        self._ids, self._logits = self._data["id"], self._data["logit"]
+        self._address = ctypes.cast(self._data.ctypes.data, native.llama_token_data_p)
+
+    def fill(self, tokens: NDArray[np.intp], logits: Logits) -> Any:
+        """Return a `llama_token_data_array` of tokens, valid until the next call."""
+        n = len(tokens)
+        if n > len(self._data):
+            self._make_room(2 * n)
+        self._ids[:n], self._logits[:n] = tokens, logits
+        return native.llama_token_data_array(self._address, n, -1, False)
+
+    @property
+    def logits(self) -> Logits:
+        """Return the logits, also of earlier and longer rows at the end."""
+        return self._logits
 
 
 def _nesting(text: str) -> int:
@@ -81,10 +98,10 @@ class Grammar:
 
     def allowed(self) -> NDArray[np.intp]:
         """Return the tokens that may come next, in ascending order."""
-        tokens = np.arange(self._model.n_vocab)
-        data, candidates = candidates_of(tokens, np.zeros(len(tokens), np.float32))
-        native.llama_sampler_apply(self._handle, ctypes.byref(candidates))
-        return np.flatnonzero(np.isfinite(data["logit"]))
+        n, candidates = self._model.n_vocab, Candidates()
+        array = candidates.fill(np.arange(n), np.zeros(n, np.float32))
+        native.llama_sampler_apply(self._handle, ctypes.byref(array))
+        return np.flatnonzero(np.isfinite(candidates.logits[:n]))
 
     def n_allowed(self, tokens: Sequence[int]) -> int:
         """Return how many leading tokens of a draft the grammar allows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -492,6 +492,10 @@ class NativePair:
     def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
         """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""
         self._prompt_cache.prepare(self.target, self._draft_cache, prompt, conversation)
+
+    def lend_caches(self) -> AbstractContextManager[None]:
+        """Give the caches to other work, and restore them after it."""
+        return self._prompt_cache.lend(self.target, self._draft_cache)
 
     def store_states(self) -> None:
         """Write saved states to disk in the background, after an answer."""

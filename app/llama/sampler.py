@@ -17,7 +17,7 @@ from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.interfaces import Logits
 from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
-from app.llama.grammar import Grammar, candidates_of
+from app.llama.grammar import Candidates, Grammar
 from app.llama.json_schema import schema_rule
 from app.llama.library import native
 from app.llama.matcher import Matcher
@@ -59,6 +59,7 @@ class SamplerChain:
         self._chain: Any = None if self._greedy else self._build()
         self._n_shortlisted = 0 if self._greedy else _n_shortlisted(params)
         self._biased = [token for token, _ in self._bias]
+        self._array = Candidates()
         self._n_recent = max(params.repeat_last_n * params.has_penalties, params.dry_penalty_last_n * params.has_dry)
         self._recent: deque[int] = deque(maxlen=self._n_recent)
         """The last tokens, whose logits penalties may change."""
@@ -134,21 +135,22 @@ class SamplerChain:
         # Read the logits first: Context.logits masks suppressed tokens, and the chain must see the mask.
         logits = self._context.logits(row)
         tokens = self._candidates(logits) if self._n_shortlisted else None
-        best = int(logits.argmax()) if tokens is None else int(tokens[logits[tokens].argmax()])
+        found = logits if tokens is None else logits[tokens]
+        at = int(found.argmax())
         # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.
-        if math.isnan(logits[best]):
+        if math.isnan(found[at]):
             raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; get another.")
-        if self._grammar is not None:
-            return self._sample_by(self._grammar, logits, best, tokens)
-        if self._greedy:
-            return best
-        if self._chain is None:
+        if self._grammar is None and self._greedy:
+            return at
+        if self._chain is None and not self._greedy:
             raise UsageError("The sampler was closed.")
         started = time.perf_counter_ns()
-        if tokens is None:
+        if self._grammar is not None:
+            token = self._choose_by(self._grammar, logits, at if self._greedy else self._choose(found, tokens))
+        elif tokens is None:
             token = self._context.sample(self._chain, row)
         else:
-            token = self._choose(logits, tokens)
+            token = self._choose(found, tokens)
             self._accept(token)
         self.native_ns += time.perf_counter_ns() - started
         return token
@@ -167,32 +169,25 @@ class SamplerChain:
         """Return how many leading tokens of a draft can be accepted; all without a grammar."""
         return self._grammar.n_allowed(tokens) if self._grammar is not None else len(tokens)
 
-    def _sample_by(self, grammar: Grammar | Matcher, logits: Logits, best: int, tokens: NDArray[np.intp] | None) -> int:
-        """Choose a token that the grammar allows, if possible among `tokens`; None for all."""
-        started = time.perf_counter_ns()
-        token = best if self._greedy else self._choose(logits, tokens)
+    def _choose_by(self, grammar: Grammar | Matcher, logits: Logits, token: int) -> int:
+        """Accept a chosen token, or another if the grammar forbids it."""
         if not grammar.allows(token):
             allowed = grammar.allowed()
-            if not np.isfinite(logits[allowed]).any():
+            found = logits[allowed]
+            if not np.isfinite(found).any():
                 raise UsageError("The grammar allows no token here.", "Check the grammar or the JSON schema.")
-            token = self._choose(logits, allowed)
+            token = int(allowed[found.argmax()]) if self._greedy else self._choose(found, allowed)
         grammar.accept(token)
         if not self._greedy:
             self._accept(token)
-        self.native_ns += time.perf_counter_ns() - started
         return token
 
     def _choose(self, logits: Logits, tokens: NDArray[np.intp] | None) -> int:
-        """Apply the chain to a copy of the logits of some tokens, None for all; nothing counts as emitted."""
-        tokens = np.arange(len(logits)) if tokens is None else tokens
-        if self._greedy:
-            return int(tokens[logits[tokens].argmax()])
-        data, candidates = candidates_of(tokens, logits[tokens])
-        native.llama_sampler_apply(self._chain, ctypes.byref(candidates))
+        """Apply the chain to the logits of some tokens, None for all; nothing counts as emitted."""
+        array = self._array.fill(np.arange(len(logits)) if tokens is None else tokens, logits)
+        native.llama_sampler_apply(self._chain, ctypes.byref(array))
         # XTC moves the pointer, to which the selected index is relative.
-        token = int(candidates.data[candidates.selected].id)
-        del data  # It had to live until here.
-        return token
+        return int(array.data[array.selected].id)
 
     def close(self) -> None:
         """Free the chain and the grammar. A second call does nothing."""

@@ -217,7 +217,9 @@ class EngineWorker(CommandQueue):
     def _controls(self) -> Controls:
         from app.engine.interfaces import Controls
 
-        return Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
+        return Controls(
+            self._flag.is_set, self._flag.wait, inspected=lambda: self._inspected, drafts=lambda: self._drafts
+        )
 
     def _next_command(self) -> Command | None:
         """Wait for a command; a pair that is idle for long is freed meanwhile, and loaded again for the next one."""

@@ -15,19 +15,27 @@ if TYPE_CHECKING:
     from app.engine.interfaces import Cancelled, Controls
 
 
+_IDLE_S = 1.0
+"""Seconds without a request before the measurement begins: an agent sends its next request sooner."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped before its end."""
+    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped before its end.
+
+    Attributes:
+        after_s: Seconds to wait first.
+    """
 
     drafting: Drafting
+    after_s: float = _IDLE_S
     loads = False
     gives_way = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        if needs_measuring(pair, self.drafting):
-            # The next prompt of the conversation finds its caches again.
-            pair.prepare_caches((), "")
-            yield from measure(pair, number, controls.cancelled)
+        if needs_measuring(pair, self.drafting) and not controls.waits(self.after_s):
+            with pair.lend_caches():
+                yield from measure(pair, number, controls.cancelled)
         yield JobEnded(number, not controls.cancelled())
 
 

@@ -104,9 +104,9 @@ class Program:
 
     def settle(self) -> None:
         """Leave the program alone after its first answer: Tandem measures a pair while no request waits."""
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         time.sleep(_SETTLING_S)
-        self._process.send_signal(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
 
     def answer(self, messages: list[dict[str, str]], n_tokens: int) -> Streamed:
         """Stream a greedy answer of at most so many tokens."""
@@ -141,7 +141,7 @@ class Program:
         """Let the program end by itself, and start it again; llama-server keeps its slot only on request."""
         self._send(signal.SIGCONT)
         self._keep_slot("save")
-        self._process.send_signal(signal.SIGINT)
+        self._send(signal.SIGINT)
         self._process.wait()
         self._start()
         self._send(signal.SIGCONT)

@@ -75,7 +75,7 @@ class Served(Program):
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
         """Yield the events of an answer, each after the seconds since the request."""
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         connection = HTTPConnection("127.0.0.1", self.port, timeout=600)
         began = time.perf_counter()
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
@@ -86,11 +86,11 @@ class Served(Program):
             if line.startswith(b"data: {"):
                 yield time.perf_counter() - began, json.loads(line[6:])
         connection.close()
-        self._process.send_signal(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
 
     def prompt_of(self, messages: list[dict[str, str]], tools: list[Any]) -> str:
         """Return the prompt that a chat request has."""
-        self._process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("POST", "/apply-template", json.dumps({"messages": messages, "tools": tools}))
         return str(json.loads(connection.getresponse().read())["prompt"])

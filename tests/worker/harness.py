@@ -46,7 +46,7 @@ def untimed(event: Event) -> Event:
     """Return the event without clock times and file counts."""
     if isinstance(event, Step | Finished):
         stats = event.stats.snapshot()
-        for name in stats.__slots__:
+        for name in vars(stats):
             if name.endswith("_ns"):
                 setattr(stats, name, 0)
         event = replace(event, stats=stats)

@@ -65,15 +65,39 @@ def test_without_automatic_drafting_nothing_is_measured(drafting: Drafting) -> N
     assert run(new_pair(), drafting) == [JobEnded(7, result=True)]
 
 
-def test_the_conversation_is_not_read_again_after_a_measurement() -> None:
-    pair = new_pair()
+class Emptying(FakePair):
+    """Measures on empty caches, as the real pair does."""
+
+    def measure_costs(
+        self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
+    ) -> Generator[float, None, None]:
+        self.target.rollback(0)
+        self.target.evaluate((9, 9, 9), 1)
+        yield from super().measure_costs(cancelled, budget_ns=budget_ns, passes=passes)
+        if cancelled():
+            raise Interrupted
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_measurement_leaves_even_a_short_conversation_in_the_cache(is_stopped: bool) -> None:
+    pair = Emptying(FakeModel(mixing(1), n_ctx=1024, n_batch=1024))
     pair.prompt_cache = type(pair.prompt_cache)(budget_bytes=1 << 20)
-    text = tuple(1 + i % 20 for i in range(200))
+    text = [1 + i % 20 for i in range(40)]
     pair.target.evaluate(text, 1)
-    run(pair)
-    pair.target.rollback(0)
-    pair.prepare_caches((*text, 3), "")
-    assert len(pair.target) == len(text)
+    *_, ended = MeasureJob(AUTOMATIC).run(pair, 7, Controls(lambda: is_stopped))
+    assert ended == JobEnded(7, result=not is_stopped)
+    assert pair.target.tokens == text
+
+
+def test_a_request_that_follows_soon_prevents_the_measurement() -> None:
+    pair, waited = new_pair(), []
+
+    def comes(seconds: float) -> bool:
+        waited.append(seconds)
+        return True
+
+    assert len(list(MeasureJob(AUTOMATIC, 0.5).run(pair, 7, Controls(waits=comes)))) == 1
+    assert (waited, pair.memory) == ([0.5], None)
 
 
 class Endless(FakePair):
@@ -105,7 +129,7 @@ def test_a_prompt_stops_the_measurement_at_once() -> None:
     worker, pair = EngineWorker(events.put), Endless()
     worker.load(lambda cancel, progress: pair)
     until(events, None)
-    measuring = worker.run(MeasureJob(AutoDraft()))
+    measuring = worker.run(MeasureJob(AutoDraft(), after_s=0.0))
     assert pair.began.wait(_TIMEOUT_S)
     answering = worker.answer(replace(QUESTION, drafting=AutoDraft()))
     assert until(events, measuring) == JobEnded(measuring, result=False)
