@@ -144,7 +144,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
 
 def fixed(params: DraftParams) -> StrategyFactory:
     """Return a factory of fixed drafting."""
-    return lambda drafter, clock: FixedDrafting([drafter], params)
+    return lambda drafter, clock: FixedDrafting(drafter, params)
 
 
 def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:

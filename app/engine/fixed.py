@@ -42,19 +42,18 @@ class NoDrafting:
 class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
-    As in llama.cpp, the first source with such a draft is used, and a drafted end token is submitted like any other.
-    The step costs are for the speedup; they are None without a measurement.
+    As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
+    without a measurement.
     """
 
     def __init__(
         self,
-        sources: Sequence[DraftSource],
+        source: DraftSource,
         params: DraftParams,
         costs: CostModel | None = None,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
-        self._sources = sources
-        self._used = sources[0]
+        self._source = source
         self._drafting = self._has_failed = False
         self.params = params
         self._costs = costs
@@ -65,15 +64,14 @@ class FixedDrafting:
 
     @property
     def native_ns(self) -> int:
-        return sum(source.native_ns for source in self._sources)
+        return self._source.native_ns
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         self._speed.add_undrafted(start.undrafted_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
-                for source in self._sources:
-                    yield from source.begin(start.sequence, cancelled)
+                yield from self._source.begin(start.sequence, cancelled)
             finally:
                 self._speed.add_preparation(self._clock() - started)
 
@@ -81,12 +79,8 @@ class FixedDrafting:
         limit = min(limit, self.params.n_max)
         # At the end of the context, no draft can be as long as n_min.
         self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
-        if self._drafting:
-            for source in self._sources:
-                self._used, draft = source, source.draft(sequence, limit, self._judge)
-                if len(draft) >= max(1, self.params.n_min):
-                    return draft
-        return NO_DRAFT
+        draft = self._source.draft(sequence, limit, self._judge) if self._drafting else NO_DRAFT
+        return draft if len(draft) >= max(1, self.params.n_min) else NO_DRAFT
 
     def lose_model(self) -> None:
         self._drafting, self._has_failed = False, True
@@ -96,8 +90,7 @@ class FixedDrafting:
 
     def observe(self, result: StepResult) -> None:
         if not self._has_failed:
-            for source in self._sources:
-                source.accept(result.tokens, result.n_accepted if source is self._used else 0)
+            self._source.accept(result.tokens, result.n_accepted)
         if self._costs is not None:
             self._account(result, self._costs)
 
@@ -128,7 +121,7 @@ class FixedDrafting:
         if self.params.n_max == 0:
             return None
         speed = self._speed
-        kind = self._used.kind
+        kind = self._source.kind
         why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
         return DraftingStatus(
             "off" if self._has_failed else kind, why, speed.verdict, speed.speedup, speed.measured, kind

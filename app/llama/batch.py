@@ -17,7 +17,7 @@ _MAX_IDS_WRITTEN_SINGLY = 16
 """Up to this many ids are faster to write one by one than with NumPy."""
 
 
-class Batch:
+class NativeBatch:
     """Own a native batch of up to `size` tokens at `n_ctx` positions."""
 
     def __init__(self, size: int, n_ctx: int) -> None:

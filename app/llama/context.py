@@ -16,7 +16,7 @@ from app.core.printable import one_line
 from app.engine.interfaces import Logits, SavedState
 from app.engine.types import MAX_DRAFT
 from app.llama import library
-from app.llama.batch import SEQUENCE, Batch, native_params
+from app.llama.batch import SEQUENCE, NativeBatch, native_params
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
@@ -93,7 +93,7 @@ class Context:
                     f"{model.name} has no KV cache, so it cannot chat.",
                     "It may be an embedding or a diffusion model; choose a chat model.",
                 )
-            self._batch = Batch(self.n_batch, self.n_ctx)
+            self._batch = NativeBatch(self.n_batch, self.n_ctx)
             stack.callback(self._batch.close)
             self._set_abort_callback(self._handle)
             self._owned = stack.pop_all()

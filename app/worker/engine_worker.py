@@ -51,7 +51,7 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadPair:
     """Load a pair. For a child process the loader must be a value that can be pickled."""
 
     number: int
@@ -66,7 +66,7 @@ class RunJob:
     job: Job
 
 
-Command = Load | RunJob
+Command = LoadPair | RunJob
 
 
 def _gives_way(command: Command) -> bool:
@@ -101,7 +101,7 @@ class CommandQueue:
 
     def load(self, loader: Loader) -> None:
         """Load a pair, freeing the one before it first."""
-        self._put(lambda number: Load(number, loader))
+        self._put(lambda number: LoadPair(number, loader))
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; returns the number that its events carry as `request`."""
@@ -195,10 +195,10 @@ class EngineWorker(CommandQueue):
                     self._flag.set()
                 else:
                     self._flag.clear()
-            request = None if isinstance(command, Load) else command.number
+            request = None if isinstance(command, LoadPair) else command.number
             try:
                 match command:
-                    case Load(loader=loader):
+                    case LoadPair(loader=loader):
                         self._load(loader)
                     case RunJob(number, job) if job.loads or self._pair is not None:
                         self._emit_all(job.run(self._loaded, number, self._controls()))

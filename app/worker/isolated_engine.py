@@ -14,7 +14,7 @@ from app.core.program import ExitStatus
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import Call, Process
-from app.worker.engine_worker import Command, CommandQueue, Load, Loader, RunJob
+from app.worker.engine_worker import Command, CommandQueue, Loader, LoadPair, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice, Step
 from app.worker.jobs import AnswerJob, ReloadJob
 
@@ -128,13 +128,13 @@ class IsolatedEngine(CommandQueue):
             self._begin(command)
         if self._process is not None and self._process.has_ended:
             self._forget()
-        if isinstance(command, Load):
+        if isinstance(command, LoadPair):
             self._loader = None
         if self._is_cancelled(command):
             self._emit(_stopped(command))
         elif isinstance(command, RunJob) and not command.job.loads and None in (self._process, self._loader):
             self._emit(JobEnded(command.number, None))
-        elif self._loader is None and not isinstance(command, Load):
+        elif self._loader is None and not isinstance(command, LoadPair):
             raise UsageError("No model is loaded.")
         else:
             self._exchange(command)
@@ -182,7 +182,7 @@ class IsolatedEngine(CommandQueue):
                 case ExitStatus():
                     self._forget()
                     raise self._lost(f"The engine process {message.how}.", message)
-                case Loaded() if isinstance(command, Load):
+                case Loaded() if isinstance(command, LoadPair):
                     self._loader = command.loader
                 case Step():
                     steps.append(message)
@@ -201,13 +201,13 @@ class IsolatedEngine(CommandQueue):
 
 
 def _failed(command: Command, error: AppError) -> Failed:
-    return Failed(None if isinstance(command, Load) else command.number, error)
+    return Failed(None if isinstance(command, LoadPair) else command.number, error)
 
 
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
     """Return the last event of a stopped command whose process does not send it; `steps` are those of its answer."""
-    if isinstance(command, Load) or not isinstance(command.job, AnswerJob):
-        text = "Loading was stopped." if isinstance(command, Load) else "It was stopped."
+    if isinstance(command, LoadPair) or not isinstance(command.job, AnswerJob):
+        text = "Loading was stopped." if isinstance(command, LoadPair) else "It was stopped."
         return _failed(command, StoppedError(text))
     request = command.job.request
     prefill = request.prefill or Prefill("")

@@ -225,19 +225,18 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
     """Return the requested strategy, or no drafting if the pair lacks what it needs."""
     drafting = request.drafting
     sources = pair.info.sources(drafting)
-    chain: list[DraftSource] = []
-    if pair.drafter is not None and any(not source.is_free for source in sources):
-        chain.append(pair.drafter)
+    drafter = pair.drafter if any(not source.is_free for source in sources) else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
+        chain: list[DraftSource] = [drafter] if drafter is not None else []
         if Source.NGRAM in sources:
             pair.index.require(drafting.min_match)
             pair.index.set_other_texts(_tokens_of(pair, request.beside))
             chain.append(NgramDrafter(pair.index))
         return AutomaticDrafting(pair.memory, chain, clock)
-    if isinstance(drafting, DraftParams) and chain:
+    if isinstance(drafting, DraftParams) and drafter is not None:
         # Automatic drafting does not learn from fixed drafts.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
-        return FixedDrafting(chain, drafting, costs, clock)
+        return FixedDrafting(drafter, drafting, costs, clock)
     return NoDrafting(pair.info.why_no_draft(drafting))
 
 

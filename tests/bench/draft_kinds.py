@@ -173,7 +173,7 @@ def compare(name: str, size: Size, folder: Path, plan: Plan) -> None:
     with LlamaServer(plan.server, target, plan.n_threads, N_CTX, extra) as server:
         for n in range(plan.n_rounds + 1):
             timings = server_answer(server, plan, prompt)
-            strategy = ForcedDrafting([drafter], DraftParams(plan.n_max, 0, 0.0))
+            strategy = ForcedDrafting(drafter, DraftParams(plan.n_max, 0, 0.0))
             stats = own_answer(pair, strategy, plan, prompt, plan.n_tokens)
             single = own_answer(pair, NoDrafting(), plan, prompt, plan.n_steps)
             time.sleep(_REST_S)

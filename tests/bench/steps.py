@@ -40,7 +40,7 @@ def own_answer(pair: NativePair, temperature: float, seed: int, n_tokens: int, *
     assert pair.drafter is not None
     pair.target.rollback(0)
     chain = pair.new_sampler(SamplingParams(temperature=temperature, seed=seed))
-    strategy: Strategy = FixedDrafting([pair.drafter], DraftParams(N_DRAFTED, 0, 0.0)) if drafts else NoDrafting()
+    strategy: Strategy = FixedDrafting(pair.drafter, DraftParams(N_DRAFTED, 0, 0.0)) if drafts else NoDrafting()
     generator = Generator(pair.target, strategy, chain)
     for _ in generator.run(Request(PROMPT, lambda token: False, n_tokens, lambda *_: None)):
         pass

@@ -41,7 +41,7 @@ class Bench:
     def generator(self) -> Generator:
         self.sampler = FakeSampler(self.target, self.seed)
         clock = iter(range(0, 10**9, 1000))
-        strategy: Strategy = FixedDrafting([self.drafter], self.params) if self.drafter else NoDrafting()
+        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else NoDrafting()
         return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
 
     def run(

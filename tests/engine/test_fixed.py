@@ -8,7 +8,6 @@ from app.cli.report import summary
 from app.conversations.message import Message, Role
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
-from app.engine.draft_source import DraftSource
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.interfaces import AnswerStart, Clock, StepResult
 from app.engine.ngram import NgramDrafter, NgramIndex
@@ -28,7 +27,7 @@ DRAFTED = Draft.of(Source.MODEL, (1, 2, 3), (0.9, 0.9, 0.9))
 def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
     """Return fixed drafting on a machine on which a batch of four takes as long as 1.6 single tokens."""
     return FixedDrafting(
-        [ConstantDraft((1, 2, 3), 0.9)], params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock
+        ConstantDraft((1, 2, 3), 0.9), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock
     )
 
 
@@ -110,31 +109,19 @@ def test_no_draft_is_made_if_there_is_no_room_for_n_min() -> None:
     drafter = ConstantDraft((1, 2, 3), 0.9)
     limits: list[int] = []
     drafter.draft = lambda tokens, limit, judge: limits.append(limit) or DRAFTED  # type: ignore[method-assign, func-returns-value]
-    strategy = FixedDrafting([drafter], DraftParams(8, 3, 0.0))
+    strategy = FixedDrafting(drafter, DraftParams(8, 3, 0.0))
 
     assert [len(strategy.propose([1, 2, 3], room)) for room in (2, 3)] == [0, 3]
     assert limits == [3]
 
 
-def chained(*sources: DraftSource, n_min: int = 0) -> list[Draft]:
-    """Return the drafts of two steps over a text that repeats itself, of which the first is rejected."""
-    strategy, text = FixedDrafting(sources, DraftParams(3, n_min, 0.0)), [1, 2, 3, 4, 5, 1, 2]
-    assert all(done <= len(text) for done in strategy.begin(AnswerStart(text, 60), lambda: False))
-    drafts = [strategy.propose(text, 8)]
-    strategy.observe(StepResult(len(text) - 1, drafts[0], (3,), 0, 2000, 400))
-    return [*drafts, strategy.propose([*text, 3], 2)]
-
-
 def test_n_grams_draft_like_any_other_source() -> None:
-    found = chained(NgramDrafter(NgramIndex()))
+    strategy, text = FixedDrafting(NgramDrafter(NgramIndex()), DraftParams(3, 0, 0.0)), [1, 2, 3, 4, 5, 1, 2]
+    assert list(strategy.begin(AnswerStart(text, 60), lambda: False)) == []
+    first = strategy.propose(text, 8)
+    strategy.observe(StepResult(len(text) - 1, first, (3,), 0, 2000, 400))
+    second = strategy.propose([*text, 3], 2)
 
-    assert [draft.tokens for draft in found] == [(3, 4, 5), (4, 5)]
-    assert {source for draft in found for source in draft.sources} == {Source.NGRAM}
-    assert found[0].probabilities == (None, None, None)
-
-
-def test_the_first_source_with_a_long_enough_draft_is_used() -> None:
-    short, ngram = ConstantDraft((9,), 0.9), NgramDrafter(NgramIndex())
-
-    assert [draft.tokens for draft in chained(short, ngram)] == [(9,), (9,)]
-    assert [draft.tokens for draft in chained(short, NgramDrafter(NgramIndex()), n_min=2)] == [(3, 4, 5), (4, 5)]
+    assert (first.tokens, second.tokens) == ((3, 4, 5), (4, 5))
+    assert {*first.sources, *second.sources} == {Source.NGRAM}
+    assert first.probabilities == (None, None, None)

@@ -121,7 +121,7 @@ class Rig:
 
 class _Mixed(FixedDrafting):
     def __init__(self, drafter: HiddenDrafter, model: FakeModel, right: float, n_max: int) -> None:
-        super().__init__([drafter], DraftParams(n_max, 0, 0.0))
+        super().__init__(drafter, DraftParams(n_max, 0, 0.0))
         self._model, self._right, self._random = model, right, random.Random(1)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:

@@ -54,7 +54,7 @@ def run(
 ) -> list[Step]:
     model, small = FakeModel(target), FakeModel(draft)
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
-    strategy = FixedDrafting([drafter], DraftParams(4, 0, 0.0))
+    strategy = FixedDrafting(drafter, DraftParams(4, 0, 0.0))
     generator = Generator(TokenCache(model), strategy, FakeSampler(model), Ticks())
 
     def observe(token: int, _: Source | None) -> FinishReason | None:

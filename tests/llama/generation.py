@@ -55,7 +55,7 @@ class Machine:
         run = Run()
         chain = _Counting(SamplerChain(self.context, sampling))
         plain = self.drafter is None or drafting is None
-        strategy = NoDrafting() if plain else FixedDrafting([self.drafter], drafting)  # type: ignore[list-item, arg-type]
+        strategy = NoDrafting() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
         generator = Generator(self.target, strategy, chain)
         request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None)
         for event in generator.run(request):

@@ -43,7 +43,7 @@ def run(flags: list[str]) -> dict[str, Any]:
     assert isinstance(pair, NativePair)
     plain, _ = answer(pair, NoDrafting(), _PROMPT, _N_TOKENS)
     pair.target.rollback(0)
-    strategy = FixedDrafting([pair.drafter], _FIXED) if pair.drafter is not None else NoDrafting()
+    strategy = FixedDrafting(pair.drafter, _FIXED) if pair.drafter is not None else NoDrafting()
     drafted, steps = answer(pair, strategy, _PROMPT, _N_TOKENS)
     for conversation, prompt in (("other", _PROMPT[::-1]), ("first", [*_PROMPT, *drafted[:-1]])):
         pair.prepare_caches(prompt, conversation)

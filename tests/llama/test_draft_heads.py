@@ -156,7 +156,7 @@ class Oracle(FixedDrafting):
     """Let the layers draft, and submit what the target will choose, with some tokens wrong."""
 
     def __init__(self, drafter: HiddenDrafter, text: Sequence[int], wrong: float) -> None:
-        super().__init__([drafter], FIXED)
+        super().__init__(drafter, FIXED)
         self._text = [*PROMPT, *text]
         self._wrong = wrong
         self._random = random.Random(7)
@@ -180,7 +180,7 @@ def test_greedy_text_equals_no_draft_and_the_memory_a_fresh_read(
     plain, _ = answer(pair, NoDrafting())
     pair.target.rollback(0)
     drafter = drafter_of(pair)
-    strategy = FixedDrafting([drafter], FIXED) if wrong is None else Oracle(drafter, plain, wrong)
+    strategy = FixedDrafting(drafter, FIXED) if wrong is None else Oracle(drafter, plain, wrong)
 
     tokens, steps = answer(pair, strategy)
 
@@ -303,7 +303,7 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
 def test_another_turn_an_edit_and_a_branch_keep_the_memory_right(new_pair: NewPair, inputs: Inputs) -> None:
     pair = new_pair()
     drafter = drafter_of(pair)
-    first, _ = answer(pair, FixedDrafting([drafter], FIXED), n_tokens=40)
+    first, _ = answer(pair, FixedDrafting(drafter, FIXED), n_tokens=40)
     for prompt in (
         [*PROMPT, *first, 5, 6, 7],
         [*PROMPT, *first[:10], 9, 8, 7, 6],
@@ -312,7 +312,7 @@ def test_another_turn_an_edit_and_a_branch_keep_the_memory_right(new_pair: NewPa
     ):
         plain_pair = new_pair()
         plain, _ = answer(plain_pair, NoDrafting(), prompt, 40)
-        tokens, _ = answer(pair, FixedDrafting([drafter], FIXED), prompt, 40)
+        tokens, _ = answer(pair, FixedDrafting(drafter, FIXED), prompt, 40)
         assert tokens == plain
         assert_equals_fresh_read(inputs, drafter, new_pair(), [*prompt, *tokens])
 
@@ -345,13 +345,13 @@ def test_text_that_was_answered_without_drafts_is_read_later(new_pair: NewPair, 
 def test_layers_at_rest_catch_up_with_the_target(new_pair: NewPair, inputs: Inputs) -> None:
     pair = new_pair()
     drafter = drafter_of(pair)
-    first, _ = answer(pair, FixedDrafting([drafter], FIXED), n_tokens=40)
+    first, _ = answer(pair, FixedDrafting(drafter, FIXED), n_tokens=40)
     drafter.pause()
     plain, _ = answer(pair, NoDrafting(), [*PROMPT, *first, 7], 100)
     assert drafter.unread([*PROMPT, *first, 7, *plain]) >= 100
     prompt = [*PROMPT, *first, 7, *plain, 8]
 
-    tokens, steps = answer(pair, FixedDrafting([drafter], FIXED), prompt, 40)
+    tokens, steps = answer(pair, FixedDrafting(drafter, FIXED), prompt, 40)
 
     assert tokens == answer(new_pair(), NoDrafting(), prompt, 40)[0]
     assert sum(len(step.draft) for step in steps) > 40
@@ -361,14 +361,14 @@ def test_layers_at_rest_catch_up_with_the_target(new_pair: NewPair, inputs: Inpu
 def test_a_restored_state_goes_on_without_its_history(new_pair: NewPair) -> None:
     pair = new_pair()
     drafter = drafter_of(pair)
-    first, _ = answer(pair, FixedDrafting([drafter], FIXED), n_tokens=40)
+    first, _ = answer(pair, FixedDrafting(drafter, FIXED), n_tokens=40)
     saved = pair.target.save()
     assert saved is not None
-    answer(pair, FixedDrafting([drafter], FIXED), PROMPT[::-1], 20)
+    answer(pair, FixedDrafting(drafter, FIXED), PROMPT[::-1], 20)
     pair.target.restore(saved)
 
     prompt = [*PROMPT, *first, 5, 6, 7]
-    tokens, steps = answer(pair, FixedDrafting([drafter], FIXED), prompt, 40)
+    tokens, steps = answer(pair, FixedDrafting(drafter, FIXED), prompt, 40)
 
     assert tokens == answer(new_pair(), NoDrafting(), prompt, 40)[0]
     assert sum(len(step.draft) for step in steps) > 40
@@ -377,7 +377,7 @@ def test_a_restored_state_goes_on_without_its_history(new_pair: NewPair) -> None
 def test_drafts_end_with_the_context(new_pair: NewPair) -> None:
     pair = new_pair()
     prompt = [2 + 41 * i % 250 for i in range(1000)]
-    tokens, _ = answer(pair, FixedDrafting([drafter_of(pair)], FIXED), prompt, 100)
+    tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), prompt, 100)
     assert len(tokens) == 1024 - 1000 + 1
 
 
@@ -486,7 +486,7 @@ def test_a_failed_batch_costs_the_drafts_but_not_the_answer(new_pair: NewPair, m
     monkeypatch.setattr(draft_heads.HeadContext, "read", fails)
     chain = pair.new_sampler(SamplingParams(temperature=0))
     request = Request(PROMPT, lambda token: False, 30, lambda *_: None)
-    events = list(Generator(pair.target, FixedDrafting([drafter], FIXED), chain).run(request))
+    events = list(Generator(pair.target, FixedDrafting(drafter, FIXED), chain).run(request))
     chain.close()
     monkeypatch.setattr(draft_heads.HeadContext, "read", read)
 
@@ -601,7 +601,7 @@ def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> 
     assert notice.endswith(" The MTP layer of target drafts instead.")
     plain, _ = answer(pair, NoDrafting(), n_tokens=20)
     pair.target.rollback(0)
-    assert answer(pair, FixedDrafting([drafter_of(pair)], FIXED), n_tokens=20)[0] == plain
+    assert answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=20)[0] == plain
     pair.close()
 
 
@@ -652,7 +652,7 @@ def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs
     plain, _ = answer(pair, NoDrafting(), n_tokens=40)
     pair.use_draft(second, lambda *_: True)
     pair.target.rollback(0)
-    tokens, _ = answer(pair, FixedDrafting([drafter_of(pair)], FIXED), n_tokens=40)
+    tokens, _ = answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=40)
     assert (tokens, pair.info.draft_kind) == (plain, "mtp" if mtp else "dflash")
     fresh = load(target, second, mtp=mtp)
     assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])

@@ -55,7 +55,7 @@ def test_drafts_of_blocks_end_at_the_same_confidence(tmp_path: Path, name: str, 
     kind, target, draft = files(tmp_path, name)
     pair = load(target, draft)
     chain = pair.new_sampler(SamplingParams(temperature=0))
-    strategy = ForcedDrafting([drafter_of(pair)], DraftParams(N_MAX, 0, p_min))
+    strategy = ForcedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, p_min))
     request = Request(PROMPT, lambda token: False, N_TOKENS, lambda *_: None)
     events = list(Generator(pair.target, strategy, ForcedSampler(chain, strategy, N_MAX)).run(request))
     chain.close()
@@ -73,7 +73,7 @@ def test_drafts_of_blocks_end_at_the_same_confidence(tmp_path: Path, name: str, 
 def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) -> None:
     kind, target, draft = files(tmp_path, name)
     pair = load(target, draft, mtp=draft is None)
-    tokens, steps = answer(pair, FixedDrafting([drafter_of(pair)], DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
+    tokens, steps = answer(pair, FixedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
     pair.close()
     log = tmp_path / "server.log"
     reply = reply_of(kind, target, draft, 0.0, "-lv", 10, "--log-file", log)

@@ -17,7 +17,7 @@ from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 from app.settings.layers import DEFAULTS
-from app.worker.engine_worker import Command, Load, RunJob
+from app.worker.engine_worker import Command, LoadPair, RunJob
 from app.worker.jobs import AnswerJob
 from app.worker.known_pairs import ProcessOptions
 from app.worker.pair_loader import PairLoader
@@ -36,7 +36,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
 @pytest.mark.parametrize(
     "command",
     [
-        Load(1, LOADER),
+        LoadPair(1, LOADER),
         RunJob(2, AnswerJob(ASKED)),
         RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
     ],

@@ -13,9 +13,9 @@ from typing import Literal
 
 from app.engine.auto.acceptance import RunLength
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls
+from app.engine.auto.attempt import Attempt, PendingDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.proposal import Attempt, Proposal
 from app.engine.auto.rule import Rule, impossibility
 from app.engine.draft_source import DraftSource
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, StepResult, Verdict
@@ -131,7 +131,7 @@ class AutomaticDrafting:
                 self._backlog.read_piece(sequence)
                 attempt.catch_up_ns = self._clock() - started
         elif use_model:
-            attempt.proposal, attempt.source = Proposal(), self._drafter
+            attempt.proposal, attempt.source = PendingDraft(), self._drafter
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(attempt.proposal.gains)
             attempt.expected = value - rule.rate * self._drafting_ns(n_past)
@@ -144,7 +144,7 @@ class AutomaticDrafting:
         best: tuple[float, int] | None = None
         for source, draft in zip(self._free, attempt.found, strict=True):
             if draft:
-                proposal = Proposal()
+                proposal = PendingDraft()
                 proposal.extend(draft, statistics.table(source.kind), self._is_end)
                 weighed = rule.best_submission(proposal.gains, wealth=statistics.ledger.wealth)
                 if best is None or weighed[0] > best[0]:

@@ -15,7 +15,7 @@ from app.engine.types import Draft
 
 
 @dataclass(slots=True)
-class Proposal:
+class PendingDraft:
     """The draft of one step under construction.
 
     Attributes:
@@ -77,7 +77,7 @@ class Attempt:
         has_failed: Whether the draft model failed.
     """
 
-    proposal: Proposal = field(default_factory=Proposal)
+    proposal: PendingDraft = field(default_factory=PendingDraft)
     found: Sequence[Draft] = ()
     source: DraftSource | None = None
     used_model: bool = False
