@@ -324,11 +324,15 @@ class NativePair:
         if self._draft is not None:
             self._draft.close()
         self._draft = None
-        self._params = replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False))
-        self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
-        # The estimate included the draft.
+        self._adopt(replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False)))
+
+    def _adopt(self, params: PairParams) -> None:
+        """Use the parameters of another draft, with what was measured for it."""
+        self._params = params
+        self._use(Threads(self.n_threads, params.n_threads_batch or self.n_threads))
+        # The estimate included the first draft.
         self.info = self._describe(())
-        self.memory = stored_measurements.load_statistics(memory_file(self._params))
+        self.memory = stored_measurements.load_statistics(memory_file(params))
         self._measured = PartialMeasurement()
 
     def use_draft(self, path: Path | None, on_progress: Callable[[str, float], bool]) -> None:
@@ -354,11 +358,7 @@ class NativePair:
         elif self._has_mtp:
             self._load_own_layers(params)
         if self.drafter is not None:
-            self._params = params
-            self._use(Threads(self.n_threads, self._params.n_threads_batch or self.n_threads))
-            self.info = self._describe(())
-            self.memory = stored_measurements.load_statistics(memory_file(self._params))
-            self._measured = PartialMeasurement()
+            self._adopt(params)
 
     def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1

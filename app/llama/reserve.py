@@ -17,8 +17,8 @@ from app.settings.placement import ALL_LAYERS
 _FIRST_BATCH_BYTES = 256 << 20
 """Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""
 _LEFT_BYTES = 64 << 20
-"""Memory that must stay free after the first batch: kept states and the copy of a quantized KV cache grow with the
-text."""
+"""Memory that must stay free after the first batch, because the copy of a quantized KV cache grows with the text. It is
+an assumption too. Kept states need none, because they are copies in RAM."""
 
 
 def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
