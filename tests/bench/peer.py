@@ -54,6 +54,13 @@ class LlamaServer:
         times = psutil.Process(self._process.pid).cpu_times()
         return times.user + times.system
 
+    @property
+    def cpu_ns(self) -> int:
+        """Return the nanoseconds of CPU time of its threads so far. Linux only."""
+        assert self._process is not None
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks)
+
     def pause(self) -> None:
         """Stop the process."""
         self._signal(signal.SIGSTOP)

@@ -4,24 +4,24 @@
 
 A token costs almost nothing but its logits, so sampling, confidences and bookkeeping decide, as on a fast GPU. The
 draft model is the target itself. Both programs answer in turn with one thread, and the other one is stopped meanwhile.
-A ratio is llama-server's time per step over Tandem's, the median of the rounds.
+Times are CPU times, which other programs raise less than wall times, and the shortest of the rounds counts. A ratio is
+llama-server's time per step over Tandem's. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
+from app.engine.events import Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
-from app.engine.stats import GenerationStats
 from app.engine.types import DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -35,30 +35,39 @@ _REST_S = 0.05
 """Seconds for which idle threads of the other program may still spin."""
 
 
-def own_answer(pair: NativePair, temperature: float, seed: int, n_tokens: int, *, drafts: bool) -> GenerationStats:
-    """Generate an answer from empty caches."""
+def own_step_us(pair: NativePair, temperature: float, seed: int, n_tokens: int, *, drafts: bool) -> tuple[float, float]:
+    """Return the microseconds of a step, and the share of its time outside native calls; begin with empty caches."""
     assert pair.drafter is not None
     pair.target.rollback(0)
     chain = pair.new_sampler(SamplingParams(temperature=temperature, seed=seed))
     strategy: Strategy = FixedDrafting(pair.drafter, DraftParams(N_DRAFTED, 0, 0.0)) if drafts else NoDrafting()
     generator = Generator(pair.target, strategy, chain)
-    for _ in generator.run(Request(PROMPT, lambda token: False, n_tokens, lambda *_: None)):
-        pass
+    began = 0
+    for event in generator.run(Request(PROMPT, lambda token: False, n_tokens, lambda *_: None)):
+        if isinstance(event, Step) and not began:
+            began = time.process_time_ns()
+    spent = time.process_time_ns() - began
     chain.close()
-    return generator.stats
+    stats = generator.stats
+    return spent / 1e3 / stats.verify_steps, stats.overhead_ns / stats.predicted_ns
 
 
 def server_step_us(server: LlamaServer, temperature: float, seed: int, n_tokens: int) -> float:
-    """Return the microseconds of a step of llama-server."""
+    """Return the microseconds of a step of llama-server: of an answer without the time to its first token."""
     sampling = {"temperature": temperature, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "seed": seed}
-    body = LlamaServer.greedy(PROMPT, n_tokens) | sampling | {"ignore_eos": True}
     url, header = f"http://127.0.0.1:{server.address[1]}/completion", {"Content-Type": "application/json"}
-    server.resume()
-    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=300) as got:
-        timings: dict[str, float] = json.load(got)["timings"]
-    server.pause()
-    time.sleep(_REST_S)
-    return timings["predicted_ms"] * 1e3 / (timings["predicted_n"] - 1 - timings.get("draft_n_accepted", 0))
+    spent, n_steps = [], 1
+    for n in (1, n_tokens):
+        body = LlamaServer.greedy(PROMPT, n) | sampling | {"ignore_eos": True}
+        server.resume()
+        before = server.cpu_ns
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=300) as got:
+            timings: dict[str, float] = json.load(got)["timings"]
+        server.pause()
+        time.sleep(_REST_S)
+        spent.append(server.cpu_ns - before)
+        n_steps = int(timings["predicted_n"] - 1 - timings.get("draft_n_accepted", 0))
+    return (spent[1] - spent[0]) / 1e3 / n_steps
 
 
 def compare(pair: NativePair, target: Path, binary: Path, n_rounds: int, n_tokens: int, *, drafts: bool) -> None:
@@ -70,19 +79,16 @@ def compare(pair: NativePair, target: Path, binary: Path, n_rounds: int, n_token
             ours, theirs, outside = [], [], []
             for seed in range(n_rounds + 1):
                 step_us = server_step_us(server, temperature, seed, n_tokens)
-                stats = own_answer(pair, temperature, seed, n_tokens, drafts=drafts)
+                own_us, share = own_step_us(pair, temperature, seed, n_tokens, drafts=drafts)
                 # The first answers touch the weights.
                 if seed:
                     theirs.append(step_us)
-                    ours.append(stats.predicted_ns / 1e3 / stats.verify_steps)
-                    outside.append(stats.overhead_ns / 1e3 / stats.verify_steps)
-            ratios = [their / our for their, our in zip(theirs, ours, strict=True)]
-            middle = statistics.median
+                    ours.append(own_us)
+                    outside.append(share)
             print(
                 f"temperature {temperature:g}, {f'drafts of {N_DRAFTED}' if drafts else 'no draft':11} step: "
-                f"Tandem {middle(ours):6.0f} us ({middle(outside):.0f} outside native calls), "
-                f"llama-server {middle(theirs):6.0f} us; ratio {middle(ratios):.3f} "
-                f"({min(ratios):.3f} to {max(ratios):.3f})",
+                f"Tandem {min(ours):6.0f} us ({min(outside):.0%} outside native calls), "
+                f"llama-server {min(theirs):6.0f} us; ratio {min(theirs) / min(ours):.3f}",
                 flush=True,
             )
         server.resume()
