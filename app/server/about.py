@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from starlette.requests import Request
@@ -13,7 +15,7 @@ from app.server.errors import RequestError
 from app.server.fields import is_token, refuse
 from app.server.messages import read_count
 from app.server.service import Service, body_of, result_of
-from app.worker.token_jobs import Detokenize, PromptText, TokenCount, Tokenize
+from app.worker.jobs import Query, prompt_text, token_count, tokens_of
 
 
 async def health(request: Request, service: Service) -> Response:
@@ -113,7 +115,7 @@ async def counters(request: Request, service: Service) -> Response:
 async def count_tokens(request: Request, service: Service) -> Response:
     """Count the tokens of a request of Anthropic's API."""
     asked = read_count(await body_of(request), service.settings)
-    return JSONResponse({"input_tokens": await result_of(request, service.queue, TokenCount(asked))})
+    return JSONResponse({"input_tokens": await result_of(request, service.queue, Query(partial(token_count, asked)))})
 
 
 async def tokenize(request: Request, service: Service) -> Response:
@@ -124,8 +126,8 @@ async def tokenize(request: Request, service: Service) -> Response:
     if not all(isinstance(part, str) or is_token(part) for part in parts):
         refuse("content", content, "a string, or an array of strings and token ids")
     parse_special = "parse_special" not in fields or fields.flag("parse_special")
-    job = Tokenize(tuple(parts), fields.flag("add_special"), parse_special)
-    tokens = await result_of(request, service.queue, job)
+    job = partial(tokens_of, parts, add_special=fields.flag("add_special"), parse_special=parse_special)
+    tokens = await result_of(request, service.queue, Query(job))
     if fields.flag("with_pieces"):
         return JSONResponse({"tokens": [{"id": token, "piece": _piece(piece)} for token, piece in tokens]})
     return JSONResponse({"tokens": [token for token, _ in tokens]})
@@ -144,10 +146,10 @@ async def detokenize(request: Request, service: Service) -> Response:
     tokens: list[Any] = fields.array("tokens")
     if not all(map(is_token, tokens)):
         refuse("tokens", tokens, "an array of token ids")
-    return JSONResponse({"content": await result_of(request, service.queue, Detokenize(tuple(tokens)))})
+    return JSONResponse({"content": await result_of(request, service.queue, Query(methodcaller("detokenize", tokens)))})
 
 
 async def apply_template(request: Request, service: Service) -> Response:
     """Return the prompt of a chat request as text, as llama-server does."""
     asked = read_chat(await body_of(request), service.settings)
-    return JSONResponse({"prompt": await result_of(request, service.queue, PromptText(asked))})
+    return JSONResponse({"prompt": await result_of(request, service.queue, Query(partial(prompt_text, asked)))})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Prefill
@@ -18,10 +19,9 @@ from app.session.compaction import n_kept_after, summary_request
 from app.session.conversation import Conversation
 from app.session.snapshot import DraftState
 from app.worker.events import Event, PromptProgress, Step
-from app.worker.jobs import TitleJob
+from app.worker.jobs import Query, TitleJob, token_count
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, with_seed
-from app.worker.token_jobs import TokenCount
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
@@ -219,7 +219,9 @@ class Answering:
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
-        self.count_job = self._engine.run(TokenCount(self.request_for(conversation, text, None), loads=False))
+        self.count_job = self._engine.run(
+            Query(partial(token_count, self.request_for(conversation, text, None)), loads=False)
+        )
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

@@ -1,8 +1,8 @@
-"""The jobs of a chat: answer a conversation, name it, and load a lost pair."""
+"""Jobs: answer a conversation, name it, load a lost pair, and tell about tokens and prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from app.conversations.titles import make_title
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of
 
 if TYPE_CHECKING:
     from app.engine.interfaces import Controls
@@ -38,6 +38,52 @@ class ReloadJob:
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobEnded(number, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Return what a function finds out from the pair.
+
+    Attributes:
+        function: For a child process, it must be a value that can be pickled.
+        loads: Whether a pair that was unloaded is loaded again for it.
+    """
+
+    function: Callable[[LoadedPair], object]
+    loads: bool = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        yield JobEnded(number, self.function(pair))
+
+
+def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
+    """Return the number of tokens that the prompt of a request has."""
+    return len(prompt_of(pair, request).tokens)
+
+
+def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
+    """Return the prompt of a request as text."""
+    return pair.detokenize(prompt_of(pair, request).tokens)
+
+
+def tokens_of(
+    parts: Sequence[str | int], pair: LoadedPair, *, add_special: bool, parse_special: bool
+) -> tuple[tuple[int, bytes], ...]:
+    """Return the tokens of texts and token ids, as ids with their bytes.
+
+    Args:
+        parts: Texts and token ids in order.
+        pair: Knows the vocabulary.
+        add_special: Whether BOS stands in front, if the model expects it.
+        parse_special: Whether texts of control tokens become those tokens.
+    """
+    tokens: list[int] = []
+    for n, part in enumerate(parts):
+        if isinstance(part, int):
+            tokens.append(part)
+        else:
+            tokens += pair.tokenize(part, parse_special=parse_special, add_special=add_special and n == 0)
+    return tuple((token, pair.token_text(token)) for token in tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,7 @@ from app.conversations.message import Prefill
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.snapshot import DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
-from app.worker.jobs import TitleJob
-from app.worker.token_jobs import TokenCount
+from app.worker.jobs import Query, TitleJob, token_count
 from tests.fake_engine import FIXED, no_loader
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession
 
@@ -192,8 +192,10 @@ def test_a_typed_prompt_is_counted_with_its_conversation(chat: ScriptedSession) 
     chat.exchange("a", "b")
     chat.session.count("c")
     (job,) = chat.engine.jobs
-    assert isinstance(job, TokenCount)
-    assert [message.content for message in job.request.messages] == ["a", "b", "c"]
+    assert isinstance(job, Query)
+    assert isinstance(job.function, partial)
+    assert job.function.func is token_count
+    assert [message.content for message in job.function.args[0].messages] == ["a", "b", "c"]
     assert not job.loads
     assert chat.session.expects(JobEnded(1001, 321))
     chat.session.handle(JobEnded(1001, 321))
