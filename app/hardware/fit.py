@@ -270,7 +270,11 @@ def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapp
 
 
 def _compute(need: ModelMemory, placed: Placed, device: str) -> int:
-    found = dict(need.compute_on).get(device.lower(), need.compute)
+    found = dict(need.compute_on).get(device.lower())
+    if found is None:
+        # llama.cpp lets batches overlap only if no layer is in RAM.
+        overlaps = len(placed.devices) > 1 and placed.gpu_layers == ALL_LAYERS and not placed.cpu_experts
+        found = need.compute + need.overlap * overlaps
     return found + (need.expert_copy if placed.cpu_experts else 0)
 
 

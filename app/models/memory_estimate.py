@@ -37,6 +37,8 @@ Q4_0 on one thread, seven slow a token by 5%.
 _SAVED_STATES_BYTES = 512 << 20
 _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
+_BATCH_COPIES = 4
+"""Batches that overlap on several devices (llama.cpp's GGML_SCHED_MAX_COPIES); each has inputs of its own."""
 _INPUTS = ("token_embd.weight", "position_embd.", "token_types.", "per_layer_token_embd.")
 """Beginnings of the names of tensors of llama.cpp's input layer (LLM_TENSOR_LAYER_INPUT)."""
 _TOKEN_BYTES = 400
@@ -74,6 +76,7 @@ class ModelMemory:
         kv: KV cache of `n_ctx` tokens at `kv_type`.
         compute: Compute buffers of the device that needs the most.
         compute_on: Compute buffers by device, if llama.cpp measured them.
+        overlap: What `compute` grows by on each of several devices that hold all layers, because batches overlap there.
         host: Rows of logits, always in RAM.
         kv_type: A key of `KV_TYPES`.
         n_ctx_train: 0 if unknown.
@@ -116,6 +119,7 @@ class ModelMemory:
     window_gain: int = 0
     follows_target: bool = False
     compute_on: tuple[tuple[str, int], ...] = ()
+    overlap: int = 0
 
     @property
     def total(self) -> int:
@@ -232,6 +236,7 @@ def estimate_memory(
         kv=int(per_token * cells) - (0 if swa_full else gain),
         window_gain=gain if swa_full else 0,
         compute=compute_bytes(graph, n_ctx, n_outputs, n_batch=n_batch, flash_attention=flash_attention),
+        overlap=overlap_bytes(graph, n_ctx, n_batch=n_batch, flash_attention=flash_attention),
         host=_logits_bytes(graph, n_outputs),
         n_layers=facts.n_layers,
         n_ctx=n_ctx,
@@ -308,7 +313,7 @@ def compute_bytes(
     n_batch = min(n_batch, n_ctx)
     cells = round_up(n_ctx)
     values = n_batch * _F32
-    masks = graph.masks * n_batch * cells * (_F16 if flash_attention else _F32)
+    masks = _mask_bytes(graph, n_ctx, n_batch, flash_attention=flash_attention)
     feed_forward = values * (3 * graph.feed_forward + 4 * graph.embedding) + masks
     logits = _logits_bytes(graph, n_outputs) + values * 2 * graph.embedding
     attention = 0
@@ -316,6 +321,17 @@ def compute_bytes(
         scores = values * graph.heads * cells
         attention = scores + values * (3 * graph.query + 2 * graph.embedding + graph.key_value) + masks
     return max(feed_forward, attention, logits)
+
+
+def overlap_bytes(graph: GraphWidths, n_ctx: int, *, n_batch: int = 512, flash_attention: bool = True) -> int:
+    """Estimate what the compute buffer grows by if batches overlap: copies of the hidden rows and of the masks."""
+    n_batch = min(n_batch, n_ctx)
+    masks = _mask_bytes(graph, n_ctx, n_batch, flash_attention=flash_attention)
+    return _BATCH_COPIES * n_batch * _F32 * graph.embedding + (_BATCH_COPIES - 1) * masks
+
+
+def _mask_bytes(graph: GraphWidths, n_ctx: int, n_batch: int, *, flash_attention: bool) -> int:
+    return graph.masks * n_batch * round_up(n_ctx) * (_F16 if flash_attention else _F32)
 
 
 def _logits_bytes(graph: GraphWidths, n_outputs: int) -> int:

@@ -41,7 +41,7 @@ _ROW_TOKENS = 14
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """One answer: seconds to the first token and after it, tokens, text, engine seconds, and the prompt."""
+    """One answer: seconds to the first token and after it, tokens, text, engine seconds, the prompt, and drafts."""
 
     first_s: float
     rest_s: float
@@ -50,6 +50,13 @@ class Streamed:
     engine_s: float
     n_prompt: int
     n_read: int
+    n_drafted: int
+    n_accepted: int
+
+    @property
+    def counts(self) -> str:
+        """Return the prompt tokens that were read, and the accepted and drafted ones."""
+        return f"{self.n_read} read, {self.n_accepted}/{self.n_drafted} accepted"
 
     @property
     def speed(self) -> float:
@@ -135,7 +142,10 @@ class Program:
         connection.close()
         engine_ms = timings["predicted_ms"] + timings.get("draft_prompt_ms", 0.0)
         n_read, n_cached, n_tokens = (int(timings.get(key, 0)) for key in ("prompt_n", "cache_n", "predicted_n"))
-        return Streamed(first - began, ended - first, n_tokens, text, engine_ms / 1000, n_read + n_cached, n_read)
+        drafts = (int(timings.get(key, 0)) for key in ("draft_n", "draft_n_accepted"))
+        return Streamed(
+            first - began, ended - first, n_tokens, text, engine_ms / 1000, n_read + n_cached, n_read, *drafts
+        )
 
     def restart(self) -> None:
         """Let the program end by itself, and start it again; llama-server keeps its slot only on request."""
@@ -205,7 +215,9 @@ def main() -> None:
             for name in random.sample(list(programs), len(programs)):
                 found[name] = programs[name].answer(messages, args.tokens)
             rounds.append(found)
-            shown = "  ".join(f"{name} {one.speed:.1f} tok/s, TTFT {one.first_s:.2f} s" for name, one in found.items())
+            shown = "  ".join(
+                f"{name} {one.speed:.1f} tok/s, TTFT {one.first_s:.2f} s ({one.counts})" for name, one in found.items()
+            )
             print(f"{number + 1:2} {shown}  {messages[0]['content'][:30]!r}", flush=True)
         if rounds:
             _print_ratios(rounds)

@@ -235,6 +235,23 @@ def test_requests_are_kept() -> None:
     assert loaded(half)[MAIN] == pytest.approx(4 * GB + GB / 10)
 
 
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (PlacementRequest(tensor_split=(3, 1)), 2),
+        (PlacementRequest(tensor_split=(3, 1), gpu_layers=22), 0),
+        (PlacementRequest(devices=("CUDA1",)), 0),
+    ],
+)
+def test_batches_overlap_on_several_devices_that_hold_all_layers(request_: PlacementRequest, expected: int) -> None:
+    rooms = (card("CUDA0"), card("CUDA1"), main(64))
+    plain, overlapping = (
+        sum(loaded(plan(replace(need(5), overlap=n), None, rooms, request_)).values()) for n in (0, GB)
+    )
+
+    assert overlapping - plain == expected * GB
+
+
 def test_draft_layers_that_share_tensors_are_on_the_devices_of_their_target() -> None:
     rooms, head = (card("CUDA0"), card("CUDA1"), main(64)), replace(SMALL, follows_target=True)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.models.gguf import read_header
-from app.models.memory_estimate import compute_bytes, estimate_memory, round_up, rounding, with_tensors
+from app.models.memory_estimate import compute_bytes, estimate_memory, overlap_bytes, round_up, rounding, with_tensors
 from app.models.model_facts import GraphWidths, read_facts
 from app.settings.placement import KV_TYPES
 from tests.llama.tiny_heads import write_dense_mtp, write_target
@@ -44,6 +45,16 @@ def test_scores_are_written_down_without_flash_attention() -> None:
 
     # For each of 9 heads and once for the mask: a float for every token of the batch and every cell.
     assert grown == 10 * 512 * 4 * (8192 - 2048)
+
+
+@pytest.mark.parametrize(
+    ("embedding", "n_ctx", "recorded"), [(576, 2048, 10.53), (576, 8192, 28.53), (896, 16384, 55.03)]
+)
+def test_batches_overlap_on_several_devices(embedding: int, n_ctx: int, recorded: float) -> None:
+    # Recorded on two Vulkan devices: MiB of a compute buffer beside that of one device.
+    found = overlap_bytes(replace(SMOL, embedding=embedding), n_ctx)
+
+    assert found / (1 << 20) == pytest.approx(recorded, rel=0.01)
 
 
 def test_the_cells_of_the_cache_come_in_blocks() -> None:
