@@ -79,10 +79,12 @@ class IdleCore:
     """Tells whether a core of this machine is idle, by a sample every second."""
 
     def __init__(self) -> None:
-        self._at, self._used = time.monotonic(), math.inf
+        self._at = self._used = math.inf
         self._is_there = False
 
     def __bool__(self) -> bool:
+        # The first look is no sample: on a busy machine, the first frame may take longer than a second.
+        self._at = min(self._at, time.monotonic())
         passed = time.monotonic() - self._at
         if passed >= _SAMPLE_S:
             # Not needed for the first frame.
