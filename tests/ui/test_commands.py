@@ -156,22 +156,14 @@ async def test_help_lists_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"),
+    ("typed", "name"),
     [
-        ("/ex", "/export"),
-        ("/save", "/export"),
-        ("/again", "/regenerate"),
-        ("/title", "/rename"),
-        ("/thinking", "/reasoning"),
-        ("/model", "/pair"),
-        ("/markdown", "/export"),
-        ("/regnerate", "/regenerate"),
+        *(("/ex", "export"), ("/save", "export"), ("/again", "regenerate"), ("/title", "rename")),
+        *(("/thinking", "reasoning"), ("/model", "pair"), ("/markdown", "export"), ("/regnerate", "regenerate")),
     ],
 )
-async def test_a_command_is_offered_by_any_word_for_it(typed: str, offered: str) -> None:
-    async with open_chat() as chat:
-        await chat.type(typed)
-        await chat.shows(CHOSEN + offered)
+def test_a_command_is_found_by_any_word_for_it(typed: str, name: str) -> None:
+    assert [command.name for command in COMMANDS.matching(typed) or ()][:1] == [name]
 
 
 async def test_a_line_that_no_command_matches_says_where_all_are_listed() -> None:
