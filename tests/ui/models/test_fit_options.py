@@ -78,8 +78,9 @@ async def test_other_keys_are_text(before: str, keys: str, prompt: str) -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type(before)
         await refuse(chat)
-        # This option needs a download first.
-        await chat.pilot.click(list(chat.screen.query(FitOptionLine))[1])
+        if not before:
+            # This option needs a download first.
+            await chat.pilot.click(list(chat.screen.query(FitOptionLine))[1])
         await chat.pilot.press(*keys)
         await chat.until(lambda: chat.prompt == prompt)
         assert chat.engine.loads == 1
