@@ -90,8 +90,8 @@ MESSAGE = (
     _visible_key("message.earlier", "left", "request('earlier')", "branch", "Show another branch", "version sibling",
                  key_display="left/right"),
     _key("message.later", "right", "request('later')", "next branch"),
-    _key("message.up", f"up,{CHOOSE}", "request('up')", "message above"),
-    _key("message.down", "down,ctrl+down,alt+down", "request('down')", "message below"),
+    _key("message.up", f"up,k,{CHOOSE}", "request('up')", "message above"),
+    _key("message.down", "down,j,ctrl+down,alt+down", "request('down')", "message below"),
 )
 """Actions on the chosen message."""
 
@@ -113,12 +113,13 @@ CHAT = (
     _visible_key("chat.later_round", "right", "round(1)", "later", "Show a later verify step", priority=True),
     _visible("chat.drafting", "ctrl+d", "toggle_drafting", "draft", "Turn the draft on or off, also during an answer",
              "drafting speculative decoding disable enable", priority=True),
-    _visible("chat.again", "ctrl+r", "again", "regenerate", "Regenerate the last answer", "again retry redo"),
+    _visible("chat.again", "ctrl+r", "again", "regenerate", "Regenerate the last answer", "again retry redo resend"),
     Action("chat.go_on", "ctrl+g", "go_on", "continue", "Continue an answer that ended early", "resume more longer"),
-    Action("chat.edit_last", "ctrl+e", "edit_last", "edit", "Edit the last prompt", "change correct", priority=True),
+    Action("chat.edit_last", "ctrl+e", "edit_last", "edit", "Edit the last prompt", "change correct resend",
+           priority=True),
     _visible("chat.new", "ctrl+n", "restart", "new", "Start a new conversation", "chat clear reset restart"),
     _visible("chat.open", "ctrl+o", "conversations", "open", "Search, open, rename, pin or delete conversations",
-             "find history list past load"),
+             "find all messages history list past load"),
     _visible("chat.compare", "f2", "compare", "compare", "Compare with and without the draft",
              "benchmark race side speedup baseline", priority=True),
     _visible("chat.tokens", "f3", "toggle_tokens", "tokens", "Show the source of each token",
@@ -258,7 +259,6 @@ _NO_MATCH = 5
 
 
 def _rank(typed: str, each: Findable) -> int:
-    """Return how well something matches one word, from 0, the best."""
     name, words, does = each.name.casefold(), each.words.casefold(), each.help.casefold()
     matches = (
         name.startswith(typed),

@@ -219,7 +219,6 @@ class TandemApp(App[None]):
             await done
 
     def _has_screen(self, kind: type[Screen[Any]]) -> bool:
-        """Return whether such a screen is open, perhaps below others."""
         return any(isinstance(screen, kind) for screen in self.screen_stack)
 
     def on_unmount(self) -> None:

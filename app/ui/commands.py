@@ -73,7 +73,6 @@ class Commands:
         return compose(" " + question, attachments) if self._parts(question) else message
 
     def _parts(self, question: str) -> tuple[str, str] | None:
-        """Return the name and argument of a command; None for text."""
         if line := _COMMAND_LINE.fullmatch(question):
             return line["name"], (line["argument"] or "").strip()
         lines = _MULTILINE_COMMAND.fullmatch(question)

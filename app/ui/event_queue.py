@@ -75,6 +75,11 @@ def delay_after(spent_s: float, *, is_free: bool = False) -> float:
     return min(max(FASTEST_S, spent_s / (_FREE_SHARE if is_free else _BUSY_SHARE)), slowest)
 
 
+def next_due(due: float, now: float, delay_s: float) -> float:
+    """Return when to draw again: drawing late does not slow the pace down, but leaves time for other work."""
+    return max(due + delay_s, now + delay_s / 2)
+
+
 class IdleCore:
     """Tells whether a core of this machine is idle, by a sample every second."""
 
@@ -115,6 +120,8 @@ class EventQueue:
         self._cpu_s = 0.0
         """CPU time of the screen's thread when it looked last."""
         self._looks = False
+        self._due = 0.0
+        """Time of the event loop at which the last look was due."""
         self._idle_core = IdleCore()
 
     def __call__(self, event: Event) -> None:
@@ -196,5 +203,7 @@ class EventQueue:
             delay, self._cpu_s = delay_after(now - self._cpu_s, is_free=bool(self._idle_core)), now
             for handler in handlers:
                 handler.rest(delay)
+            loop = asyncio.get_running_loop()
+            self._due = next_due(self._due, loop.time(), delay)
             # Textual's timers have a task each.
-            asyncio.get_running_loop().call_later(delay, self._call_next, self._look)
+            loop.call_at(self._due, self._call_next, self._look)

@@ -146,7 +146,6 @@ def theme_colors(theme: Theme) -> dict[str, str]:
 
 
 def _grounds(theme: Theme) -> tuple[Color, Color]:
-    """Return the background and the text color of a theme."""
     colors = theme.to_color_system().generate()
     background = Color.parse(colors["background"])
     if background.ansi is not None:

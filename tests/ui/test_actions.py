@@ -42,6 +42,8 @@ from app.ui.actions import ACTIONS, CHAT, PROGRAM, find
         ("api", "app.serve"),
         ("search", "prompt.search"),
         ("past conversations", "chat.open"),
+        ("search all", "chat.open"),
+        ("resend", "chat.edit_last"),
         ("tokens", "chat.tokens"),
         ("thinking", "chat.thinking"),
         ("shortcuts", "app.keys"),

@@ -203,9 +203,9 @@ async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
         async def told(command: str, sentence: str) -> None:
             await chat.enter(command, sentence)
 
-        await told("/system", "System prompt: enter sets it here.")
+        await told("/system", "System prompt: enter sets it for this conversation.")
         await told("Be brief.", "from the next prompt on.")
-        await told("/system", "System prompt: enter sets it here; /system - removes it.")
+        await told("/system", "System prompt: enter sets it for this conversation; /system - removes it.")
         assert chat.prompt == "/system Be brief."
         await told(" Be kind.", "from the next prompt on.")
         assert chat.screen.session.settings.system == "Be brief. Be kind."

@@ -19,7 +19,7 @@ from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
-from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after
+from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after, next_due
 from app.ui.text import draft_name, draft_text, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.fake_engine import DRAFT, PAIR, STATS, TARGET
@@ -121,6 +121,11 @@ def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) 
     assert delay_after(0.09) == 0.5
     assert delay_after(0.005, is_free=True) == 0.04
     assert delay_after(0.05, is_free=True) == pytest.approx(0.333, abs=0.001)
+
+
+@pytest.mark.parametrize(("now", "due"), [(10.0, 10.1), (10.03, 10.1), (10.08, 10.13), (90.0, 90.05)])
+def test_a_late_drawing_does_not_slow_the_pace_down(now: float, due: float) -> None:
+    assert next_due(10.0, now, 0.1) == pytest.approx(due)
 
 
 def test_a_core_is_idle_if_all_programs_use_less_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

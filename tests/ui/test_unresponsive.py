@@ -84,8 +84,7 @@ _ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import os, sys
 import app.ui.app
-from app.ui.terminal.driver import install_driver
-from app.ui.terminal.writer import TerminalWriter
+from app.ui.terminal.driver import TerminalWriter, install_driver
 from tests.ui.fakes import fake_app
 
 held = TerminalWriter.write

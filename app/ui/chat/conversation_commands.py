@@ -45,6 +45,8 @@ class ConversationCommands(ChatActions):
                     self._copy_code(message_view.text, marked)
                 else:
                     copy_text(self.app, message_view.text, "the message")
+            case code if code.startswith("copy_code "):
+                self._copy_code(message_view.text, int(code.partition(" ")[2]))
             case "next_code" | "previous_code":
                 await self._step_code(1 if requested == "next_code" else -1)
             case _:
@@ -76,7 +78,6 @@ class ConversationCommands(ChatActions):
             raise UsageError("Usage: /copy, /copy code, or /copy with the number of a code block.")
 
     def _copy_code(self, text: str, number: int | None) -> None:
-        """Copy a code block of a text; None is the last one."""
         blocks = code_blocks(text)
         if not blocks:
             raise AppError("There is no code to copy here.")
@@ -163,11 +164,12 @@ class ConversationCommands(ChatActions):
             removes = f"; /system {NONE} removes it" if is_own else ""
             whose = f", from the settings ({key('chat.settings', 'f4')})" if now and not is_own else ""
             enter = key("prompt.send", "enter")
-            self.begin_command("system", now or "", f"System prompt{whose}: {enter} sets it here{removes}.")
+            self.begin_command(
+                "system", now or "", f"System prompt{whose}: {enter} sets it for this conversation{removes}."
+            )
 
 
 def _new_file(title: str) -> Path:
-    """Return a free path in the working folder, made from a title."""
     stem = "-".join(_FILE_NAME_WORD.findall(title.lower()))[:_MAX_STEM].strip("-") or "conversation"
     return next(
         file for n in count(1) if not (file := Path.cwd() / (f"{stem}-{n}.md" if n > 1 else f"{stem}.md")).exists()

@@ -60,8 +60,11 @@ class Inspector(Widget):
 
     def add(self, steps: Iterable[StepDetails]) -> None:
         """Append steps; a chosen earlier one stays chosen."""
-        added = list(steps)
+        added, was_empty = list(steps), not self.steps
         self.steps.extend(added)
+        if added and was_empty:
+            # The keys that choose a step work from now on.
+            self.screen.refresh_bindings()
         if self._newer:
             self._newer = min(self._newer + len(added), len(self.steps) - 1)
         if self.display:
@@ -111,13 +114,11 @@ class Inspector(Widget):
 
     @property
     def _n_rows(self) -> int:
-        """Rows of the list."""
         height = self.size.height
         return max(1, height - (_BRIEF_LINES if self._is_brief else _DETAIL_LINES + (height >= _MIN_LINES_FOR_GAP)))
 
     @property
     def _above(self) -> int:
-        """Rows above the chosen one: it is in the middle, except near both ends."""
         n_rows, older = self._n_rows, len(self.steps) - 1 - self._newer
         return min(self._newer, max(n_rows // 2, n_rows - 1 - older))
 
@@ -182,7 +183,6 @@ def _piece(piece: bytes, style: str) -> Content:
 
 
 def _drafted_style(details: StepDetails, depth: int) -> str:
-    """Return the style of an accepted drafted token."""
     return STYLES.of(details.sources[depth])
 
 

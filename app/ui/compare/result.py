@@ -108,12 +108,11 @@ def _runs(measured: SideFigures) -> str:
     if ratio.n > 1:
         runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
     if measured.outcome == "unclear":
-        runs += f"; {key('compare.more', '3')} runs 3 more"
+        runs += f"; press {key('compare.more', '3')} for three more"
     return f"  ({runs})"
 
 
 def _texts(comparison: Comparison, measured: SideFigures) -> Iterator[Content]:
-    """Yield whether the output is identical, and other remarks."""
     difference = comparison.differences.get(measured.name)
     if difference is not None:
         why = " (rounding)" if difference.near_tie else ""
@@ -125,7 +124,6 @@ def _texts(comparison: Comparison, measured: SideFigures) -> Iterator[Content]:
 
 
 def _bars(sides: tuple[SideFigures, ...], width: int) -> Iterator[Content]:
-    """Yield the speed of each side as a bar."""
     speeds = [m.tokens_per_second.median if m.tokens_per_second is not None else 0.0 for m in sides]
     longest = min(_LONGEST_BAR, width - _NAME - _RATE - 4)
     if longest < 1 or not all(speeds):

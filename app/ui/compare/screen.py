@@ -250,7 +250,6 @@ class CompareScreen(SubScreen[None]):
     # Panes
 
     def _arrange(self) -> None:
-        """Show all texts, or only one in a narrow window."""
         is_wide = self.size.width >= _MIN_SIDE_COLUMNS * len(self.panes)
         self.set_class(is_wide, "-wide")
         self._visible %= len(self.panes)
@@ -260,7 +259,6 @@ class CompareScreen(SubScreen[None]):
         self.refresh_bindings()
 
     def _mark_difference(self, result: Comparison) -> None:
-        """Mark the first word that differs."""
         baseline, *others = self.panes.items()
         places = {
             name: n_leading(x == y for x, y in zip(baseline[1].text, pane.text, strict=False))

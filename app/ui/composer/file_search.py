@@ -77,7 +77,6 @@ def _with_rules_of(folder: Path, rules: _Rules) -> _Rules:
 
 
 def _is_ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
-    """Return whether the innermost .gitignore with a rule for the path excludes it."""
     for folder, spec in reversed(rules):
         relative = PurePosixPath(path.relative_to(folder).as_posix())
         found = spec.check_file(f"{relative}/" if is_folder else relative).include

@@ -152,7 +152,6 @@ class PromptInput(PromptEditor):
             self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
 
     def _index_files(self, text: str, cursor: int | None) -> None:
-        """List the files below the working folder, once for each typed @."""
         reference = reference_at(text, cursor) if cursor is not None else None
         start = reference[0] if reference is not None else None
         if start is not None and start != self._reference_start:
@@ -248,7 +247,6 @@ class PromptInput(PromptEditor):
         return self._recalled >= 0 and self.text.strip() == self._recalled_text
 
     def _recall(self, index: int) -> None:
-        """Show a past prompt; -1 leads back to an empty one."""
         if index < 0:
             self._recalled = -1
             self.clear()

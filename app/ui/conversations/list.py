@@ -84,7 +84,6 @@ def _heading(row: ConversationRow) -> str:
 
 
 def _beside(row: ConversationRow, width: int) -> str:
-    """Return the text to the right of a title, equally wide for any date."""
     pinned = row.summary.pinned
     if width < _MIN_WIDTH_FOR_WORDS:
         return f" {_PINNED} " if pinned else " "
@@ -98,12 +97,10 @@ def _gap(width: int) -> int:
 
 
 def _title_room(row: ConversationRow, width: int) -> int:
-    """Cells of a title in one line."""
     return max(1, width - _MARGIN - _gap(width) - len(_beside(row, width)))
 
 
 def _name(row: ConversationRow) -> Content:
-    """Return the title with marked hits."""
     title = row.summary.title
     if row.hit is not None and row.hit.excerpt.text == title:
         return _marked(row.hit.excerpt)
@@ -124,7 +121,6 @@ def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:
 
 
 def _marked(excerpt: Excerpt) -> Content:
-    """Return an excerpt with marked hits."""
     # Spaces for what is not printable, to keep positions.
     line = Content("".join(each if printable(each) == each else " " for each in excerpt.text))
     for start, end in excerpt.marks:

@@ -56,7 +56,6 @@ class Sidebar(Vertical):
         self.update_list()
 
     def _on_bindings(self, screen: Screen[object]) -> None:
-        """Show buttons for the mouse."""
         picker = self._picker
         words: dict[str, Callable[[], object]] = {}
         if picker.conversations.row is not None:

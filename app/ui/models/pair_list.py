@@ -28,6 +28,8 @@ _FEWEST_MODELS = 8
 _WIDE = 110
 """Width from which on status and fit have a column each, and the expected speed is shown."""
 _GAP = "  "
+_AROUND_NAME = 8
+"""Cells of the mark, of two gaps and of the scrollbar."""
 _SPACER = "  ·  "
 
 
@@ -106,12 +108,13 @@ class PairList(ChoiceList[PairCard | None]):
         if card is None:
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
         name_width = self._name_width(width)
-        name = cell(Content.styled(printable(card.name), "bold" if chosen else ""), name_width)
-        columns: list[Content | str] = [mark, name]
+        name = Content.styled(printable(card.name), "bold" if chosen else "")
         is_wide = width >= _WIDE
         more = _FIT + _SPEED + 2 * len(_GAP) if is_wide else 0
         room = width - len(mark) - name_width - _SIZE - _STATUS - 3 * len(_GAP) - more - 1
-        if room >= _FEWEST_MODELS:
+        for_name = self._most_name(width) if name.cell_length > name_width else name_width
+        columns: list[Content | str] = [mark, cell(name, for_name)]
+        if room >= _FEWEST_MODELS and for_name == name_width:
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
@@ -124,8 +127,12 @@ class PairList(ChoiceList[PairCard | None]):
         return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
     def _name_width(self, width: int) -> int:
-        """Return the cells of names: a wide window shows longer ones whole."""
         return min(self._longest_name, max(_NAME, width // _NAME_SHARE))
+
+    def _most_name(self, width: int) -> int:
+        """Return the cells of a long name: in a narrow window its end matters more than the models."""
+        usual = self._name_width(width)
+        return usual if width >= _WIDE else max(usual, width - _SIZE - _STATUS - _AROUND_NAME)
 
     def details(self, at: int, width: int) -> Iterator[Content]:
         card = self.rows[at]
@@ -133,7 +140,7 @@ class PairList(ChoiceList[PairCard | None]):
             yield Content.styled("Any two compatible GGUF models, from Hugging Face or from disk.", "$quiet")
             return
         setup = self.state.setups.get(card.name)
-        if len(card.name) > self._name_width(self._width):
+        if len(card.name) > self._most_name(self._width):
             yield Content(printable(card.name))
         if card.pair.title != card.name:
             yield Content(printable(card.pair.title))

@@ -249,7 +249,6 @@ class PairService:
         return name
 
     def _files(self, name: str) -> SetUp | None:
-        """Return the files of a pair that can be opened."""
         pair = self._pairs[name]
         if (registered := self._registered.usable(pair)) is not None:
             return registered
@@ -289,7 +288,6 @@ class PairService:
         return source in self._cached if isinstance(source, HubModel) else self._environment.is_here(source)
 
     def _download_bytes(self, name: str) -> int | None:
-        """Return the bytes to download; None if the catalog does not know."""
         if self._files(name) is not None:
             return 0
         if (prepared := self._prepared(name)) is not None:

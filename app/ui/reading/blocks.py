@@ -149,7 +149,6 @@ _LIST_BULLETS = ("• ", "◦ ", "· ")
 
 
 def _content(node: SyntaxTreeNode) -> Content:
-    """Return the text of a paragraph, a heading or a cell."""
     return _inline([token for child in node.children if child.token for token in child.token.children or ()])
 
 

@@ -48,7 +48,6 @@ class _Position:
 
 
 def _blocks(source: str) -> list[SyntaxTreeNode]:
-    """Return the blocks on the top level, and the items of a list there."""
     found: list[SyntaxTreeNode] = []
     for node in SyntaxTreeNode(parser().parse(source)).children:
         found += node.children if node.type in ("bullet_list", "ordered_list") else [node]
@@ -56,7 +55,6 @@ def _blocks(source: str) -> list[SyntaxTreeNode]:
 
 
 def _place(node: SyntaxTreeNode) -> tuple[int, int]:
-    """Return the first line of a block and the one after its last."""
     return node.map or (0, 0)
 
 
@@ -110,7 +108,6 @@ class MarkdownDocument:
     # Blocks that can no longer change
 
     def _freeze(self) -> None:
-        """Freeze every block that has ended, and the beginning of a very long one."""
         complete = self._tail[: self._tail.rfind("\n") + 1]
         lines = complete.split("\n")
         kept = len(lines) - 1

@@ -58,7 +58,6 @@ def _wrapped(content: Content, width: int) -> list[Content]:
 
 
 def _line_starts(text: str, width: int) -> Iterator[int]:
-    """Yield where each line but the first begins."""
     used = 0
     for piece in _compiled(_UNBREAKABLE_PIECE).finditer(text):
         word = piece[0].rstrip()

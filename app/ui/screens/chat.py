@@ -114,6 +114,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
     async def action_take_back(self) -> None:
         prompt = self.session.take_back()
         if prompt is not None:
+            self.hint.forget()
             await self.renderer.render()
             self.input_mode.give_back(prompt)
 
@@ -269,7 +270,6 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
 
     @on(Inspector.StepSelected)
     def _mark_step(self) -> None:
-        """Mark the chosen step in the text of the last answer."""
         answer, index = self.messages.answer, self.inspector.index
         if answer is not None and answer.tokens is not None and index is not None:
             answer.tokens.mark(*step_spans(answer.tokens.plain, self.inspector.steps)[index])
@@ -340,7 +340,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
                 return bool(session.conversation.queued)
             case "round":
                 # Elsewhere the keys move the cursor.
-                return self.shows_tokens and prompt.has_focus and not prompt.text
+                return bool(self.shows_tokens and self.inspector.steps) and prompt.has_focus and not prompt.text
             case "edit_last":
                 # Where something is typed the key goes to the end of the line.
                 return prompt.has_focus and not prompt.text and not prompt.is_searching

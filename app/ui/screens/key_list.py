@@ -119,7 +119,6 @@ class KeyListScreen(SubScreen[None]):
 
 
 def _row(together: Sequence[Binding]) -> tuple[str, str]:
-    """Return the keys of one action, and what it does."""
     keys = dict.fromkeys(binding.key_display or shown(binding.key) for binding in together)
     first = together[0]
     action, _, argument = first.action.partition("(")

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from app.engine.drafting_report import capitalized
 from app.settings.table import SETTINGS
 from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, MESSAGE, PROGRAM, PROMPT, Action, find
 from app.ui.base_screen import BaseScreen
@@ -173,7 +174,9 @@ def settings(screen: BaseScreen[Any]) -> Iterator[Entry]:
         for setting in SETTINGS:
             table, _, name = setting.name.partition(".")
             run = partial(screen.action_settings, name)
-            yield Entry(name, run, setting.text, f"setting {table} change", f"{BY_ID['chat.settings'].key} {name}")
+            yield Entry(
+                name, run, capitalized(setting.text), f"setting {table} change", f"{BY_ID['chat.settings'].key} {name}"
+            )
 
 
 _OPENER_BY_PREFIX = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (

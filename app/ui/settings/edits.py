@@ -157,7 +157,6 @@ class SettingEdits:
 
 
 def _contents(preset: Layer) -> str:
-    """Return the settings of a preset with their values, in one line."""
     parts = (f"{BY_NAME[name].key} {' '.join(BY_NAME[name].display(value).split())}" for name, value in preset.items())
     return ", ".join(parts) or "no settings"
 
@@ -176,7 +175,6 @@ def next_value(view: SettingView, by: int) -> str:
 
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:
-    """Return whether other settings make this one irrelevant."""
     if setting.name == "answer.reasoning_effort":
         return now["answer.thinking"] == "off"
     mode = now["draft.mode"]

@@ -222,7 +222,6 @@ class SettingsScreen(SubScreen[bool]):
         self._save(self._edited, self.editor.text, self._show_error)
 
     def _save(self, setting: Setting | None, text: str, refuse: Callable[[str], None]) -> None:
-        """Save a valid value, or a preset; else show why not."""
         value, error = self._edits.parse(setting, text)
         if error:
             refuse(error)

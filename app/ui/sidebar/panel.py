@@ -215,7 +215,6 @@ def _share_row(label: str, text: str, share: float | None, width: int) -> Conten
 
 
 def _gauge(share: float, width: int, style: str) -> Content:
-    """Return a bar of `width` cells; any share above 0 fills one."""
     filled = max(0, min(width, max(round(share * width), int(share > 0))))
     return Content.assemble(("━" * filled, style), ("━" * (width - filled), "$rule"))
 

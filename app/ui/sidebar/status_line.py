@@ -39,7 +39,6 @@ class StatusLine(ReadoutView):
         return [left + " " * (width - left.cell_length - right.cell_length) + right]
 
     def _numbers(self, numbers: AnswerNumbers, width: int) -> Iterator[Content]:
-        """Yield the columns that fit; a dash stands for a number that is not measured."""
         speed, gain = numbers.speed, numbers.speedup
         columns = [
             (_SPEED, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),

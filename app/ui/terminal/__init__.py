@@ -1,1 +1,1 @@
-"""The terminal: its input and native output (driver), frames (compositor, frame, writer), the clipboard (copying)."""
+"""The terminal: its input and output (driver), frames (compositor, frame), the clipboard (copying)."""

@@ -9,14 +9,17 @@ The parser has two changes:
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from queue import Queue
+from typing import IO
 
 from textual import events
 from textual._xterm_parser import XTermParser
+from textual.drivers._writer_thread import MAX_QUEUED_WRITES, WriterThread
 from textual.message import Message
-
-from app.ui.terminal.writer import TerminalWriter
 
 _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
@@ -58,6 +61,46 @@ class InputParser(XTermParser):
         for event in super()._sequence_to_key_events(sequence, alt=alt):
             has_alt = not alt or event.key.startswith("alt+")
             yield event if has_alt else events.Key(f"alt+{event.key}", event.character)
+
+
+class TerminalWriter(WriterThread):
+    """Write on the caller's thread; what the terminal does not take yet is left to this thread."""
+
+    def __init__(self, file: IO[str]) -> None:
+        super().__init__(file)
+        self._terminal = file.fileno()
+        self._waiting: Queue[bytes | None] = Queue(MAX_QUEUED_WRITES)
+        self._unblocked: int | None = None
+        """The terminal, opened once more: the mode of the file is shared with the shell. None where that fails."""
+        if sys.platform != "win32":
+            with suppress(OSError):
+                self._unblocked = os.open(os.ttyname(self._terminal), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+
+    def write(self, text: str) -> None:
+        """Write text, after all that was written before."""
+        data = text.encode("utf-8", "replace")
+        if self._unblocked is not None and not self._waiting.unfinished_tasks:
+            with suppress(OSError):
+                data = data[os.write(self._unblocked, data) :]
+        if data:
+            self._waiting.put(data)
+
+    def run(self) -> None:
+        """Write what waits."""
+        while (data := self._waiting.get()) is not None:
+            # The terminal may be gone.
+            with suppress(OSError):
+                while data:
+                    data = data[os.write(self._terminal, data) :]
+            self._waiting.task_done()
+
+    def stop(self) -> None:
+        """Write the rest, and end the thread."""
+        self._waiting.put(None)
+        self.join()
+        if self._unblocked is not None:
+            os.close(self._unblocked)
+            self._unblocked = None
 
 
 def install_driver() -> None:

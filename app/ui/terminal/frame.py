@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -92,20 +92,23 @@ class Frame:
         for piece in pieces:
             new[piece.y, piece.x] = self._known(piece.strip, console)
         out = [self._scrolled(new)] if synchronized else []
+        parts = [part for (y, x), known in new.items() for part in self._changed(y, x, known)]
+        if synchronized:
+            # Moving the cursor takes fewer characters than another style, and nobody sees the order.
+            parts = sorted((single for part in parts for single in part.in_one_style()), key=_style_of)
         style, end = "", (-1, -1)
-        for (y, piece_x), known in new.items():
-            for x, runs, cells in self._changed(y, piece_x, known):
-                if (x, y) != end:
-                    out.append(f"\x1b[{y + 1};{x + 1}H")
-                end = x + cells, y
-                for text, sgr, link in runs:
-                    if sgr != style:
-                        out.append(_switch(style, sgr))
-                        style = sgr
-                    n_blank = len(text) - len(text.rstrip(" "))
-                    if synchronized and n_blank > _LEAST_ERASED and not _parts(sgr)[0]:
-                        text = f"{text[:-n_blank]}\x1b[{n_blank}X\x1b[{n_blank}C"
-                    out.append(f"\x1b]8;;{link}\x1b\\{text}\x1b]8;;\x1b\\" if link else text)
+        for x, y, known in parts:
+            if (x, y) != end:
+                out.append(f"\x1b[{y + 1};{x + 1}H")
+            end = x + known.cells, y
+            for text, sgr, link in known.runs:
+                if sgr != style and not (_is_blank(text, sgr) and _background(style) == _background(sgr)):
+                    out.append(_switch(style, sgr))
+                    style = sgr
+                n_blank = len(text) - len(text.rstrip(" "))
+                if synchronized and n_blank > _LEAST_ERASED and _background(sgr) is not None:
+                    text, end = f"{text[:-n_blank]}\x1b[{n_blank}X", (-1, -1)
+                out.append(f"\x1b]8;;{link}\x1b\\{text}\x1b]8;;\x1b\\" if link else text)
         if style:
             out.append("\x1b[0m")
         return "".join(out)
@@ -142,8 +145,8 @@ class Frame:
         new.update(beside)
         return f"\x1b[{top + 1};{bottom}r\x1b[{n}S\x1b[r"
 
-    def _changed(self, y: int, x: int, known: Known) -> list[tuple[int, Sequence[Run], int]]:
-        """Store a piece; return the column, the runs and the width of what differs from the piece before."""
+    def _changed(self, y: int, x: int, known: Known) -> list[_Part]:
+        """Store a piece; return what differs from the piece before."""
         line, width = self._lines.setdefault(y, {}), known.cells
         before = line.get(x)
         if before == known:
@@ -157,7 +160,33 @@ class Frame:
                     line.update({a: _cut(old, a - start, b - start) for a, b in rest if a < b})
         line[x] = known
         start, end = _different(before, known)
-        return [(x + start, known.runs if end - start == width else _cut(known, start, end).runs, end - start)]
+        if start >= end:
+            return []
+        return [_Part(x + start, y, known if end - start == width else _cut(known, start, end))]
+
+
+class _Part(NamedTuple):
+    """A changed part of a line."""
+
+    x: int
+    y: int
+    known: Known
+
+    def in_one_style(self) -> Iterator[_Part]:
+        """Yield its runs, or the whole if its characters may be wide."""
+        if not self.known.is_narrow:
+            yield self
+            return
+        x = self.x
+        for run in self.known.runs:
+            n = len(run[0])
+            yield _Part(x, self.y, Known(n, (run,), True, n))
+            x += n
+
+
+def _style_of(part: _Part) -> tuple[str, str]:
+    sgr = part.known.runs[0][1]
+    return _parts(sgr)[2], sgr
 
 
 def _different(before: Known | None, now: Known) -> tuple[int, int]:
@@ -203,13 +232,14 @@ class Changes(CompositorUpdate):
         return f"{SYNC_START}{written}{SYNC_END}" if self.synchronized else written
 
 
+_SEEN_FLAGS = {"4", "7", "9", "21", "53"}
+"""Flags that are seen on a blank: lines, and exchanged colors."""
 _OFF_CODES = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 """SGR parameter that turns each flag off."""
 
 
 @lru_cache(1024)
 def _switch(before: str, now: str) -> str:
-    """Return the sequence from one style to another."""
     (flags, *colors), (now_flags, *now_colors) = _parts(before), _parts(now)
     removed = [flag for flag in flags if flag not in now_flags]
     if not _OFF_CODES.keys() >= {*removed}:
@@ -234,6 +264,26 @@ def _parts(sgr: str) -> tuple[Sequence[str], str, str]:
     return flags, colors[0], colors[1]
 
 
+def _background(sgr: str) -> str | None:
+    """Return the background of SGR parameters; None if they change how a blank looks in another way."""
+    flags, _, background = _parts(sgr)
+    return None if _SEEN_FLAGS.intersection(flags) else background
+
+
+def _is_blank(text: str, sgr: str) -> bool:
+    return not text.strip(" ") and _background(sgr) is not None
+
+
+def _joined(first: Run, then: Run) -> Run | None:
+    """Return two neighbors as one run if that looks the same: the color of blanks is not seen."""
+    (text, sgr, link), (more, next_sgr, next_link) = first, then
+    if link != next_link or _background(sgr) != _background(next_sgr):
+        return None
+    if sgr == next_sgr or _is_blank(more, next_sgr):
+        return text + more, sgr, link
+    return (text + more, next_sgr, link) if _is_blank(text, sgr) else None
+
+
 def _read(strip: Strip, console: Console) -> Known:
     runs: list[Run] = []
     for text, style, _ in strip:
@@ -241,8 +291,8 @@ def _read(strip: Strip, console: Console) -> Known:
         if style is not None:
             sgr = style._ansi or Strip.render_ansi(style, console._color_system or ColorSystem.TRUECOLOR)
             link = style._link
-        if runs and runs[-1][1:] == (sgr, link):
-            runs[-1] = (runs[-1][0] + text, sgr, link)
+        if runs and (joined := _joined(runs[-1], (text, sgr, link))) is not None:
+            runs[-1] = joined
         elif text:
             runs.append((text, sgr, link))
     text = "".join(run[0] for run in runs)
@@ -251,7 +301,6 @@ def _read(strip: Strip, console: Console) -> Known:
 
 
 def _n_same(before: Sequence[Run], now: Sequence[Run], most: int) -> int:
-    """Return the number of equal characters at the start, at most `most`."""
     n_runs = _n_leading(before, now)
     n = sum(len(run[0]) for run in now[:n_runs])
     if n_runs < min(len(before), len(now)) and before[n_runs][1:] == now[n_runs][1:]:
@@ -268,7 +317,6 @@ def _reversed(runs: Sequence[Run]) -> list[Run]:
 
 
 def _cut(known: Known, start: int, end: int) -> Known:
-    """Return a part of a piece whose characters are narrow."""
     runs, at = [], 0
     for text, sgr, link in known.runs:
         if part := text[max(0, start - at) : max(0, end - at)]:

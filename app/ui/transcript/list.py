@@ -169,7 +169,6 @@ class MessageList(MessageNavigation):
         return item
 
     def _marked(self, name: str) -> set[Item]:
-        """Return the items whose widget has a class."""
         return {item for item in self.items if item.widget is not None and item.widget.has_class(name)}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.content import Content
@@ -218,6 +219,10 @@ class AnswerMessage(MessageView):
         super().choose(chosen, focus=focus)
         if not chosen:
             self.mark_code(0)
+
+    @on(ModelMarkdown.LabelClicked)
+    def _copy_code(self, event: ModelMarkdown.LabelClicked) -> None:
+        self.action_request(f"copy_code {event.number}")
 
     def mark_code(self, number: int) -> int:
         """Mark a code block; return its first screen line. 0 marks none."""

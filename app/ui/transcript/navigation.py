@@ -135,7 +135,6 @@ class MessageNavigation(MessageWindow):
             self.call_after_refresh(self._highlight, item.widget, words)
 
     def _highlight(self, message_view: MessageView, words: re.Pattern[str]) -> None:
-        """Highlight words in a message, and scroll to the first."""
         part = message_view.part_with(words)
         line = part.highlight(words) if part is not None else None
         if part is not None and line is not None:

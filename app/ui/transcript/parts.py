@@ -39,6 +39,12 @@ class ModelMarkdown(RowsView):
         has_code_keys: Whether code blocks are labeled with the keys that copy them.
     """
 
+    @dataclass
+    class LabelClicked(Message):
+        """The label of a code block was clicked; `number` is from 1."""
+
+        number: int
+
     def __init__(self, *, has_code_keys: bool = False, classes: str = "") -> None:
         # The first frame need not wait for the Markdown parser.
         from app.ui.reading.document import MarkdownDocument
@@ -89,6 +95,13 @@ class ModelMarkdown(RowsView):
             )
         self.put(0, rows)
         return self.line_of_row(at)
+
+    def on_click(self, event: events.Click) -> None:
+        starts = [(at, row.label.cell_length) for at, row in enumerate(self.rows) if isinstance(row, CodeStart)]
+        for number, (at, cells) in enumerate(starts, start=1):
+            if self.line_of_row(at) == event.y and event.x >= self.size.width - cells:
+                event.stop()
+                self.post_message(self.LabelClicked(number))
 
     def _read(self) -> None:
         piece, self._unread = self._unread[:AT_ONCE], self._unread[AT_ONCE:]
@@ -148,7 +161,6 @@ class TokenView(RowsView):
 
 
 def _plain(row: Row) -> str:
-    """Return the text of a row of tokens, with its line end."""
     return (row.source or "") + "\n" * row.content.plain.endswith(LINE_END)
 
 

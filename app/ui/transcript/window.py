@@ -89,11 +89,9 @@ class MessageWindow(VerticalScroll, can_focus=False):
     # Items
 
     def _build(self, item: Item) -> Widget:
-        """Return a widget for a message."""
         raise NotImplementedError
 
     def _put(self, items: Sequence[Item], before: Item | None = None) -> None:
-        """Insert items at the end, or above another one."""
         at = self.items.index(before) if before is not None else len(self.items)
         self.items[at:at] = items
         if at < self._first:
@@ -278,7 +276,6 @@ class MessageWindow(VerticalScroll, can_focus=False):
         await self._settle()
 
     def _scroll_to_item(self, item: Item) -> None:
-        """Scroll as little as it takes to make an item visible."""
         top, region = round(self.scroll_y), self._regions.get(item.widget)
         if region is None:
             # It was just mounted.

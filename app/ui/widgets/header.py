@@ -80,7 +80,6 @@ def _gpu(pair: PairInfo) -> str:
 
 
 def _memory(pair: PairInfo) -> str:
-    """Return the used memory, of the GPUs if there are any; the size of the models if it is unknown."""
     on_gpus = sum(used.n_bytes for used in pair.memory if used.device != CPU)
     if n_bytes := on_gpus or sum(used.n_bytes for used in pair.memory):
         return f"memory {memory_size(n_bytes)}"

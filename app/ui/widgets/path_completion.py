@@ -58,7 +58,6 @@ def can_be_typed(name: str) -> bool:
 
 
 def _slashed(path: str) -> str:
-    """Return a path with slashes, also on Windows."""
     return path.replace("\\", "/") if os.sep == "\\" else path
 
 

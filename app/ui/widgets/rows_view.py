@@ -148,11 +148,9 @@ class RowsView(Widget):
         return self._line_of(*found) if found is not None and self.size.width else None
 
     def _matches(self, words: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield the number of the row of each match, and the match."""
         return ((number, found) for number, row in enumerate(self.rows) for found in words.finditer(row.content.plain))
 
     def _line_of(self, number: int, found: re.Match[str]) -> int:
-        """Return the screen line of a match in a row."""
         lines = self.rows[number].lines(self.size.width)
         ends = (max((at + len(part) for at, part in line if at is not None), default=0) for line in lines)
         return self.line_of_row(number) + n_leading(end <= found.start() for end in ends)

@@ -58,7 +58,6 @@ class Words(Widget, can_focus=False):
         return line.rstrip().truncate(width)
 
     def _joined(self, words: Sequence[Word], x: int) -> Content:
-        """Return words with gaps after them, and store their places."""
         line = Content("")
         for word in words:
             self._places.append((x + line.cell_length, word))

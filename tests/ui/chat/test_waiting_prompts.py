@@ -50,6 +50,7 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
             await chat.pilot.press("escape")
             await chat.until(lambda: chat.prompt == line)  # noqa: B023
         assert (chat.engine.cancelled, chat.screen.waiting.display) == (0, False)
+        assert "takes it back" not in chat.text
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.engine.cancelled)
 

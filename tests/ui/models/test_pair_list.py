@@ -91,10 +91,12 @@ async def test_a_second_click_takes_a_pair() -> None:
         await window.until(lambda: window.pairs.arguments("set_up") == [["demo"]])
 
 
-async def test_a_wide_window_shows_long_names_whole() -> None:
+async def test_a_long_name_is_shown_whole_from_80_columns() -> None:
     name = "qwen2.5-coder-1.5b-instruct-bf16"
     card = replace(CODER, pair=replace(CODER.pair, name=name))
     async with open_setup(FakePairs(card, SMALL), size=(200, 50)) as window:
         await window.until(lambda: sum(name in row for row in window.rows) == 1)
         await window.chat.pilot.resize_terminal(80, 40)
-        await window.shows("qwen2.5-coder-1.5b-instru…")
+        await window.until(lambda: sum(name in row for row in window.rows) == 1)
+        await window.chat.pilot.resize_terminal(50, 40)
+        await window.shows("qwen2.5-coder-1.5b-ins…")

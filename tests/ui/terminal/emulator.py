@@ -32,13 +32,13 @@ class Emulator:
                 blank = [[(" ", "")] * len(self.cells[0]) for _ in range(int(number))]
                 self.cells[first:end] = [*self.cells[first + int(number) : end], *blank]
             elif what == "X":
-                self.cells[self._y][self._x : self._x + int(number)] = [(" ", self._sgr)] * int(number)
+                self.cells[self._y][self._x : self._x + int(number)] = [(" ", self._blank_sgr)] * int(number)
             elif what == "C":
                 self._x += int(number)
             elif row:
                 self._y, self._x = int(row) - 1, int(column) - 1
             elif character:
-                self.cells[self._y][self._x] = (character, self._sgr)
+                self.cells[self._y][self._x] = (character, self._blank_sgr if character == " " else self._sgr)
                 for _ in range(cell_len(character) - 1):
                     self._x += 1
                     self.cells[self._y][self._x] = ("", self._sgr)
@@ -66,6 +66,11 @@ class Emulator:
     @property
     def _sgr(self) -> str:
         return ";".join(self._style[place] for place in sorted(self._style))
+
+    @property
+    def _blank_sgr(self) -> str:
+        """The parameters that are seen on a blank."""
+        return ";".join(self._style[place] for place in sorted(self._style) if place not in ("color", "1", "2", "3"))
 
     @property
     def rows(self) -> list[str]:

@@ -23,11 +23,15 @@ from tests.ui.driver import Chat, fill, open_chat
 from tests.ui.terminal.emulator import Emulator
 from tests.ui.test_snapshots_states import MARKDOWN
 
-_WIDTH, _HEIGHT = 12, 2
+_WIDTH, _HEIGHT = 24, 2
 _CONSOLE = Console(force_terminal=True, color_system="truecolor", legacy_windows=False)
-_STYLES = [None, Style(bold=True), Style(color="#112233"), Style(color="#112233", bgcolor="#445566")]
+_STYLES = [
+    *(None, Style(bold=True), Style(color="#112233"), Style(color="#112233", bgcolor="#445566")),
+    *(Style(underline=True), Style(reverse=True, color="#112233")),
+]
 _SEGMENTS = st.lists(
-    st.tuples(st.sampled_from(["a", "ab", "a b", "é日", "—", "👍 "]), st.sampled_from(_STYLES)), max_size=3
+    st.tuples(st.sampled_from(["a", "ab", "a b", "é日", "—", "👍 ", " ", " " * 13]), st.sampled_from(_STYLES)),
+    max_size=3,
 )
 
 
@@ -37,17 +41,19 @@ def piece(x: int, y: int, width: int, parts: list[tuple[str, Style | None]]) -> 
 
 
 _PIECES = st.lists(
-    st.tuples(st.sampled_from([0, 2, 5]), st.integers(0, _HEIGHT - 1), st.sampled_from([3, 5, 9]), _SEGMENTS),
+    st.tuples(st.sampled_from([0, 2, 5]), st.integers(0, _HEIGHT - 1), st.sampled_from([3, 5, 9, 20]), _SEGMENTS),
     max_size=4,
 )
 
 
-@given(st.lists(_PIECES, max_size=6))
-def test_changes_show_the_same_as_everything(updates: list[list[tuple[int, int, int, Any]]]) -> None:
+@given(st.lists(_PIECES, max_size=6), st.booleans())
+def test_changes_show_the_same_as_everything(
+    updates: list[list[tuple[int, int, int, Any]]], synchronized: bool
+) -> None:
     frame, changed, whole = Frame(), Emulator(_WIDTH, _HEIGHT), Emulator(_WIDTH, _HEIGHT)
     for update in updates:
         pieces = [piece(x, y, min(width, _WIDTH - x), parts) for x, y, width, parts in update]
-        changed.feed(frame.changes(pieces, _CONSOLE))
+        changed.feed(frame.changes(pieces, _CONSOLE, synchronized=synchronized))
         whole.feed(Frame().changes(pieces, _CONSOLE))
     halves = [
         [("", "wide") if character == "" else (character, style) for character, style in row] for row in whole.cells
@@ -89,6 +95,12 @@ def test_only_the_end_of_a_growing_line_is_written() -> None:
     frame.changes([piece(4, 1, 30, [("Some words", None)])], _CONSOLE)
     assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == "\x1b[2;16Hof"
     assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == ""
+
+
+def test_each_style_is_switched_to_once_in_a_frame() -> None:
+    rows = [piece(0, y, 20, [("label", _STYLES[2]), ("  ", None), ("value", None)]) for y in range(5)]
+    written = Frame().changes(rows, _CONSOLE, synchronized=True)
+    assert (written.count("38;2;17;34;51"), written.count("label"), written.count("value")) == (1, 5, 5)
 
 
 def test_a_frame_without_a_change_is_not_written() -> None:

@@ -13,7 +13,7 @@ if sys.platform == "win32":
 
 import tty
 
-from app.ui.terminal.writer import TerminalWriter
+from app.ui.terminal.driver import TerminalWriter
 
 _MORE_THAN_IT_TAKES = 100_000
 """Characters; a terminal takes some thousand before it is read."""
