@@ -137,6 +137,9 @@ async def test_the_keys_that_step_are_shown_while_they_do() -> None:
     async with open_chat() as chat:
         assert "earlier" not in chat.rows[-1]
         await chat.pilot.press("f3")
+        await chat.send("one")
+        assert "earlier" not in chat.rows[-1]
+        says(chat, ("word", T), details=ROUND)
         await chat.until(lambda: "left earlier  right later" in chat.rows[-1])
         await chat.type("a")
         await chat.until(lambda: "earlier" not in chat.rows[-1])
