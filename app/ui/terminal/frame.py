@@ -83,7 +83,7 @@ class Frame:
         return known
 
     def changes(self, pieces: Iterable[Piece], console: Console, *, synchronized: bool = False) -> str:
-        """Return the escape sequences that make the terminal show these pieces.
+        """Return the escape sequences that make the terminal show these pieces, which do not overlap.
 
         A terminal with synchronized updates scrolls lines, without showing what is beside them in the wrong place, and
         erases cells in the current background.
@@ -107,7 +107,7 @@ class Frame:
                     style = sgr
                 n_blank = len(text) - len(text.rstrip(" "))
                 if synchronized and n_blank > _LEAST_ERASED and _background(sgr) is not None:
-                    text, end = f"{text[:-n_blank]}\x1b[{n_blank}X", (-1, -1)
+                    text = f"{text[:-n_blank]}\x1b[{n_blank}X\x1b[{n_blank}C"
                 out.append(f"\x1b]8;;{link}\x1b\\{text}\x1b]8;;\x1b\\" if link else text)
         if style:
             out.append("\x1b[0m")
