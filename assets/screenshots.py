@@ -18,10 +18,10 @@ from app.cli.command_line import parse_args
 from app.cli.options import open_settings, read_process
 from app.cli.setting_flags import read_flags
 from app.conversations.store import Store
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.app import TandemApp
+from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import Tuning
-from app.ui.screens.chat import ChatScreen
 from tests.ui.models.fake_pairs import FakePairs
 
 _HERE = Path(__file__).parent

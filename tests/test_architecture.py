@@ -77,7 +77,7 @@ from app.ui.models.state import Tuning
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
 pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
-tuning = Tuning(LiveSettings(SettingsFile(settings_file())), None)
+tuning = Tuning(LiveSettings(SettingsFile(settings_file())), None, None)
 TandemApp(lambda emit: engine, None, "A pair", tuning, pairs).run(headless=True, size=(200, 60))
 """
 

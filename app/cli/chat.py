@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.options import choose_pair, is_chosen, read_process
@@ -24,10 +23,8 @@ from app.models.pair_summary import setup_command
 from app.models.registry import SetUp
 from app.session.answering import Engine
 from app.settings.live import LiveSettings
-from app.ui.key_names import key
-from app.ui.models.fit_options import FitOption, NoRoomError
-from app.ui.models.state import LoadRequest, Tuning
-from app.worker.events import Event, Failed
+from app.ui.models.state import FitOption, LoadRequest, Tuning
+from app.worker.events import Event
 from app.worker.known_pairs import (
     ProcessOptions,
     catalog,
@@ -80,17 +77,13 @@ def chat(args: argparse.Namespace) -> int:
     server = SharedServer(lambda: app.engine)
 
     def engine(emit: Callable[[Event], None]) -> Engine:
-        def receive(event: Event) -> None:
-            emit(opener.with_fixes(event))
-            server(event)
-
-        return make_engine(opener.process, receive)
+        return make_engine(opener.process, emit, server)
 
     app = TandemApp(
         engine,
         first.loader,
         first.title,
-        Tuning(opener.live, opener.again),
+        Tuning(opener.live, opener.again, opener.option),
         pairs,
         first_run=first_run,
         store=store,
@@ -216,21 +209,7 @@ class Opener:
     def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
         return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)
 
-    def with_fixes(self, event: Event) -> Event:
-        """Return an event for the chat; the error of a pair that does not fit gets the fixes as choices."""
-        from app.llama.fitting.fit_pair import DoesNotFitError
-
-        if not isinstance(event, Failed) or not isinstance(event.error, DoesNotFitError):
-            return event
-        fixes = tuple(map(self.fix, event.error.offers))
-        other = f"{key('chat.pairs', 'f6')} chooses another pair."
-        hint = "" if fixes else other
-        if event.request is not None:
-            # The error stays in the conversation, where no choice can be made.
-            hint = f"Free some memory and send the prompt again; {other}"
-        return replace(event, error=NoRoomError(event.error.message, fixes, hint))
-
-    def fix(self, offer: Offer) -> FitOption:
+    def option(self, offer: Offer) -> FitOption:
         """Return an offer as a choice of the chat."""
         try:
             loader = self.with_offer(offer) if offer.settings or offer.pair is not None else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from app.cli.setting_flags import flags_of
-from app.core.errors import AppError, PairError
+from app.core.errors import AppError, DoesNotFitError, PairError
 from app.hardware.offers import Offer
-from app.llama.fitting.fit_pair import DoesNotFitError
 
 _INDENT = "\n        "
 

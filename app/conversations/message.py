@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from app.core.errors import AppError
+from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.engine.types import FinishReason
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ class Ending:
     def numbers(self) -> dict[str, Any]:
         """Return it as numbers of a message, for `ending_in`."""
         reason = self.reason.value if self.reason is not None else None
-        failure = self.failure
-        error = {"message": failure.message, "hint": failure.hint} if failure is not None else None
+        error = _error_document(self.failure) if self.failure is not None else None
         found = {"reason": reason, "repeats": self.repeats, "at_limit": self.at_limit, "error": error}
         return {name: value for name, value in found.items() if value}
 
@@ -81,16 +80,39 @@ UNKNOWN = Ending()
 def ending_in(numbers: Mapping[str, Any]) -> Ending:
     """Return the ending in the numbers of a message; ignore invalid values of an imported file."""
     reason, repeats, error = map(numbers.get, ("reason", "repeats", "error"))
-    failure = None
-    if isinstance(error, dict) and isinstance(message := error.get("message"), str) and message.strip():
-        hint = error.get("hint")
-        failure = AppError(message[:_MAX_SENTENCE], hint[:_MAX_SENTENCE] if isinstance(hint, str) else "")
     return Ending(
         _REASON_BY_VALUE.get(reason) if isinstance(reason, str) else None,
         repeats if type(repeats) is int and repeats > 0 else 0,
-        failure,
+        _read_error(error) if isinstance(error, dict) else None,
         numbers.get("at_limit") is True,
     )
+
+
+def _error_document(error: AppError) -> dict[str, Any]:
+    """Return a failure with the facts that its fix depends on; each surface words the fix."""
+    match error:
+        case ContextOverflowError():
+            return {"message": error.message, "kind": "context", "whose": error.whose, "n_tokens": error.n_tokens}
+        case DoesNotFitError():
+            return {"message": error.message, "kind": "memory"}
+    return {"message": error.message, "hint": error.hint}
+
+
+def _read_error(stored: dict[Any, Any]) -> AppError | None:
+    """Return a stored failure; older versions stored its fix as text."""
+    message, hint, whose = (
+        value[:_MAX_SENTENCE] if isinstance(value := stored.get(name), str) else ""
+        for name in ("message", "hint", "whose")
+    )
+    n_tokens = stored.get("n_tokens")
+    if not message.strip():
+        return None
+    match stored.get("kind"):
+        case "context":
+            return ContextOverflowError(message, whose=whose, n_tokens=n_tokens if type(n_tokens) is int else 0)
+        case "memory":
+            return DoesNotFitError(message)
+    return AppError(message, hint)
 
 
 def repeated(times: int) -> str:

@@ -185,7 +185,6 @@ def back_up_daily(file: Path) -> None:
 
 
 def _backups(file: Path) -> Sequence[Path]:
-    """List the backups of a file, newest first."""
     return sorted(file.parent.glob(f"{file.stem}-backup*{file.suffix}"), key=lambda path: -path.stat().st_mtime)
 
 

@@ -86,7 +86,6 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
 
 
 def _has_words(words: str, text: bytes) -> bool:
-    """Return whether a text contains every word, in any case."""
     folded = text.decode("utf-8", "replace").casefold()
     return all(word in folded for word in words.split())
 

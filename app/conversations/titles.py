@@ -91,6 +91,5 @@ def _one_line(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return a line without Markdown."""
     line = _HTML_TAG.sub(" ", _MARKDOWN_LINK.sub(r"\1", _BLOCK_PREFIX.sub("", line)))
     return _one_line(_MARKDOWN_EMPHASIS.sub(r"\2", line))

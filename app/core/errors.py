@@ -85,6 +85,14 @@ class PairError(AppError):
     """Two models are not compatible, or do not fit into memory."""
 
 
+class DoesNotFitError(PairError):
+    """A pair does not fit into memory; `offers`, of `app.hardware.offers`, would make it fit."""
+
+    def __init__(self, message: str, offers: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.offers = offers
+
+
 class StoreError(AppError):
     """The conversations cannot be read or stored."""
 

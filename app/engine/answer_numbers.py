@@ -11,18 +11,6 @@ from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 
-_COUNTERS = (
-    "prompt_n",
-    "cache_n",
-    "predicted_n",
-    "predicted_per_second",
-    "tokens_per_second",
-    "reading_per_second",
-    "draft_n",
-    "draft_n_accepted",
-    "mean_accepted_length",
-)
-"""Numbers that `GenerationStats` has under the same names."""
 _TOO_MUCH = 1e15
 
 
@@ -65,7 +53,7 @@ class AnswerNumbers:
     ) -> AnswerNumbers:
         """Return the numbers of a running or finished answer; `drafter` defaults to the one that drafts now."""
         return cls(
-            **{name: getattr(stats, name) for name in _COUNTERS},
+            **{name: getattr(stats, name) for name in _MEASURED if hasattr(stats, name)},
             first_token_ms=stats.first_token_ns / 1e6,
             predicted_ms=stats.predicted_ns / 1e6,
             acceptance=stats.acceptance_rate,

@@ -1,11 +1,10 @@
-"""One chat as one state machine: commands and worker events in, a snapshot out.
+"""One chat as one state machine: commands and worker events in, what changed out.
 
-No screen, no timer, no thread: readers such as the chat screen call it and render `Session.snapshot`.
+No screen, no timer, no thread. A reader passes every event to `Session.handle`, and draws what it returns.
 
 session         commands and events; the entry point
-snapshot        one chat at one moment, as values
-answering       requests to the engine: answers, and titles of conversations
-compaction      a full context: the messages to leave out, and the request for their summary
+state           what a reader is told: phase, why nothing can be asked, drafting, and what has changed
+answering       requests to the engine: answers, summaries of earlier messages, titles of conversations
 active_conversations  the conversations in memory, and the prompts that wait in them
 pair_state      the loaded pair, and whether its drafts are used
 conversation    one conversation, its branches and its running answer, stored while it is written

@@ -7,6 +7,7 @@ from functools import reduce
 
 from app.conversations.attached import joined
 from app.conversations.tree import Document
+from app.core.errors import AppError
 from app.session.conversation import Conversation
 from app.session.library import Library, Mark
 
@@ -94,7 +95,9 @@ class ActiveConversations:
             return None
         conversation = self._order[0]
         text = conversation.unqueue(0)
-        if not conversation.ask(text):
+        try:
+            conversation.ask(text)
+        except AppError:
             conversation.queued = (text, *conversation.queued)
             return None
         del self._order[0]

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.conversations.attached import joined
-from app.conversations.message import Compaction, Ending, Message, Prefill, Role
+from app.conversations.message import Ending, Message, Prefill, Role
 from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
@@ -113,11 +113,8 @@ class Conversation:
         """Return the messages that the model reads before a prompt; for None, of the whole branch."""
         return as_messages(self.read_before(prompt)[1])
 
-    def compact(self, prompt: Node, compaction: Compaction) -> None:
-        """Store what the model reads before a prompt from now on."""
-        self._set_stats(prompt, compaction.numbers)
-
-    def _set_stats(self, prompt: Node, stats: Document) -> None:
+    def set_numbers(self, prompt: Node, stats: Document) -> None:
+        """Store the numbers of a prompt, such as what the model reads before it from now on."""
         self.library.do(lambda store: store.set_stats(prompt.id, stats))
         self.tree = self.tree.with_node(replace(prompt, stats=stats))
 
@@ -134,14 +131,17 @@ class Conversation:
 
     # Answers
 
-    def ask(self, text: str, instead_of: int | None = None) -> bool:
-        """Add a prompt and begin its answer; return whether the store took it.
+    # The commands below raise AppError where the store refuses.
+
+    def ask(self, text: str, instead_of: int | None = None) -> None:
+        """Add a prompt and begin its answer.
 
         The unanswered last prompt is used again if it has the same text. The prompt becomes a branch beside
         `instead_of`.
         """
         self.library.open_store()
-        return self.library.do(lambda store: self._ask(store, text, instead_of)) is not None
+        if self.library.do(lambda store: self._ask(store, text, instead_of)) is None:
+            raise AppError("The prompt was not sent.")
 
     def _ask(self, store: Store, text: str, instead_of: int | None) -> Node:
         replaced = self.tree.nodes.get(instead_of) if instead_of is not None else None
@@ -164,12 +164,11 @@ class Conversation:
         self.number = number = store.create(self.settings)
         return number
 
-    def regenerate(self, prompt: int) -> bool:
-        """Begin another answer to a prompt; return whether it began."""
-        node, number = self.tree.nodes.get(prompt), self.number
-        if number is None or node is None or node.role is not Role.USER:
-            return False
-        return self.library.do(lambda store: self._begin(store, number, prompt)) is not None
+    def regenerate(self, prompt: Node | None) -> None:
+        """Begin another answer to a prompt."""
+        id_ = prompt.id if prompt is not None and prompt.role is Role.USER else None
+        if id_ is None or self._with_store(lambda store, number: self._begin(store, number, id_)) is None:
+            raise AppError("There is no prompt to answer.")
 
     def _begin(self, store: Store, number: int, prompt: int) -> Node:
         journal = store.answer(number, prompt, models=self._models())
@@ -177,17 +176,15 @@ class Conversation:
         self._running, self._save_failed = journal, False
         return journal.node
 
-    def resume(self, answer: int) -> Prefill | None:
-        """Continue an answer that ended early; return what it holds, None if it cannot."""
-        node = self.tree.nodes.get(answer)
-        if node is None or not node.state.can_continue or node.parent is None:
-            return None
-        journal = self.library.do(lambda store: store.resume(answer))
+    def resume(self, answer: Node) -> Prefill:
+        """Continue an answer that ended early; return what it holds."""
+        can_continue = answer.state.can_continue and answer.parent is not None
+        journal = self.library.do(lambda store: store.resume(answer.id)) if can_continue else None
         if journal is None:
-            return None
+            raise AppError("This answer cannot be continued.")
         self._running, self._save_failed = journal, False
-        self.tree = replace(self.tree.with_node(journal.node), leaf=answer)
-        return Prefill(node.text, node.reasoning)
+        self.tree = replace(self.tree.with_node(journal.node), leaf=answer.id)
+        return Prefill(answer.text, answer.reasoning)
 
     def add(self, segments: Iterable[Segment]) -> None:
         """Append shown text to the running answer."""
@@ -261,51 +258,49 @@ class Conversation:
         prompt = self.tree.nodes.get(start.parent or 0)
         if prompt is not None and not self.tree.replies(prompt.id):
             compaction = prompt.compaction
-            self._set_stats(prompt, ending.numbers | (compaction.numbers if compaction is not None else {}))
+            self.set_numbers(prompt, ending.numbers | (compaction.numbers if compaction is not None else {}))
 
     def _report_saving(self, journal: Journal) -> None:
-        """Report once that the answer cannot be saved."""
         failed_before, self._save_failed = self._save_failed, journal.error is not None
         if journal.error is not None and not failed_before:
             self.library.report(journal.error)
 
     # Branches
 
-    def switch(self, message: int) -> bool:
-        """Make the branch through a message the active one; return whether it exists."""
-        if message not in self.tree.nodes:
-            return False
+    def switch(self, message: int) -> None:
+        """Make the branch through a message the active one."""
         tree = self.tree.switched(message)
         if tree.leaf is not None and tree.leaf != self.tree.leaf:
             self._activate(tree.leaf)
-        return True
 
     def _activate(self, leaf: int) -> None:
         self._with_store(lambda store, number: store.switch(number, leaf))
         self.tree = replace(self.tree, leaf=leaf)
 
-    def rewrite(self, answer: int, text: str) -> bool:
-        """Add the user's own answer beside one and continue from it; return whether it was stored."""
-        old = self.tree.nodes.get(answer)
-        if old is None:
-            return False
+    def rewrite(self, answer: Node, text: str) -> None:
+        """Add the user's own answer beside one and continue from it."""
         node = self._with_store(
-            lambda store, number: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state)
+            lambda store, number: store.add(number, Role.ASSISTANT, text, parent=answer.parent, state=answer.state)
         )
-        if node is not None:
-            self.tree = self.tree.with_node(node)
-        return node is not None
+        if node is None:
+            raise AppError("The answer was not saved.")
+        self.tree = self.tree.with_node(node)
 
-    def delete(self, message: int) -> bool:
-        """Remove a message, as `Tree.without_message` does; return whether it was stored."""
-        before, after = self.tree, self.tree.without_message(message)
-        self.tree = self._with_store(lambda store, number: store.remove(number, before, after)) or before
-        return self.tree is after
+    def delete(self, message: Node) -> None:
+        """Remove a message, as `Tree.without_message` does."""
+        before, after = self.tree, self.tree.without_message(message.id)
+        is_system = message.role is Role.SYSTEM
+        if is_system or self._with_store(lambda store, number: store.remove(number, before, after)) is None:
+            raise AppError("The message was not deleted.")
+        self.tree = after
 
-    def fork(self, message: int) -> int | None:
+    def fork(self, message: Node) -> int:
         """Copy the branch up to a message into a new conversation; return its id."""
-        path = self.tree.path_to(message)
-        return self._with_store(lambda store, number: store.fork(number, path))
+        path = self.tree.path_to(message.id)
+        copy = self._with_store(lambda store, number: store.fork(number, path))
+        if copy is None:
+            raise AppError("The conversation was not copied.")
+        return copy
 
     # Unsent text
 

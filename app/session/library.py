@@ -131,11 +131,6 @@ class Library:
             self.report(error)
             return None
 
-    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
-        """Run a store action on the open conversation; None before its first prompt or on a disk error."""
-        number = self.conversation
-        return None if number is None else self.do(lambda store: action(store, number))
-
     def report(self, error: StoreError) -> None:
         """Report an error, unless it was just reported."""
         text, now = error.sentences, self._clock()
@@ -190,11 +185,6 @@ class Library:
     @property
     def can_undelete(self) -> bool:
         return bool(self._deleted)
-
-    @property
-    def is_deleted(self) -> bool:
-        """Return whether the open conversation was deleted."""
-        return self.has_deleted(self.conversation)
 
     def has_deleted(self, conversation: int | None) -> bool:
         return conversation in self._deleted

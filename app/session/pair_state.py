@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.engine.types import Drafting
 from app.models.pair_info import PairInfo
 from app.session.answering import Engine
-from app.session.snapshot import DraftState
+from app.session.state import DraftState
 from app.session.turn import model_names
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PairState:
-    """Count the loads of an engine, hold the loaded pair, and switch its drafts on and off.
+    """Hold the loaded pair, and switch its drafts on and off.
 
     Args:
         title: Name of the pair, shown until it is loaded.
@@ -24,7 +24,7 @@ class PairState:
     Attributes:
         info: The loaded pair; None while a pair is being loaded, and if none is.
         models: Names of its models by role.
-        n_loads: How many pairs were loaded or are being loaded.
+        was_requested: Whether a pair was loaded, is being loaded or could not be loaded.
         next: A pair that waits for the end of the running answer, and its title.
     """
 
@@ -33,7 +33,8 @@ class PairState:
         self.title = title
         self.info: PairInfo | None = None
         self.models: dict[str, str] = {}
-        self.n_loads = self._n_unfinished = int(is_loading)
+        self.was_requested = is_loading
+        self._n_unfinished = int(is_loading)
         self.next: tuple[Loader, str] | None = None
         self._mode: Drafting = None
         self._drafts = False
@@ -48,7 +49,7 @@ class PairState:
         if self._n_unfinished:
             self._engine.cancel()
         self._n_unfinished += 1
-        self.n_loads += 1
+        self.was_requested = True
         self.info = None
         self._engine.load(loader)
         return True

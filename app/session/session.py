@@ -1,14 +1,14 @@
-"""The one owner of a chat: commands and worker events in, a snapshot out."""
+"""The one owner of a chat: commands and worker events in, what changed out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.message import Ending, Prefill, Role
+from app.conversations.message import Ending, Prefill
+from app.conversations.tree import Node
 from app.core.errors import AppError
-from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, FinishReason
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
@@ -17,11 +17,22 @@ from app.session.chat_settings import ChatSettings, Comparable, chat_settings
 from app.session.conversation import Conversation
 from app.session.library import Library, Mark, StoreOpener
 from app.session.pair_state import PairState
-from app.session.snapshot import DraftState, Phase, Snapshot
+from app.session.state import Blocked, BlockedError, Change, Changes, DraftState, Idle, Phase
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
+from app.worker.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    PairChanged,
+    PromptProgress,
+    Step,
+)
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
@@ -30,7 +41,8 @@ if TYPE_CHECKING:
 class Session:
     """A chat with one pair and one open conversation; another one may be answered meanwhile.
 
-    Every command returns at once. Events come from the worker, in order, on the thread that gives the commands.
+    Every command returns at once. `handle` takes every event of the worker, in order, on the thread that gives the
+    commands; it returns what changed, and `take_changes` does so after a command.
 
     Args:
         title: Name of the pair, shown until it is loaded.
@@ -38,7 +50,7 @@ class Session:
         is_loading: Whether the engine was told to load a pair.
 
     Attributes:
-        explain: Words an error for the reader of the chat.
+        is_behind: Whether a request of another program is answered before the prompt.
     """
 
     def __init__(
@@ -54,14 +66,15 @@ class Session:
         self.library = Library(open_store)
         self.library.open_number = lambda: self.conversation.number
         self.library.marks = lambda: self.marks
-        self.explain: Callable[[AppError], AppError] = lambda error: error
+        self.is_behind = False
         self._active = ActiveConversations(self.library, lambda: self.models)
         self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
         self._pair = PairState(engine, title, is_loading=is_loading)
         self._live = live
         self._pair.use_mode(self.settings.drafting, again=True)
         self._answering = Answering(engine, self._active, self._settings_of)
-        self._switches = 0
+        self._what = Change.NOTHING
+        self._ended: Outcome | None = None
 
     # What readers see
 
@@ -71,31 +84,40 @@ class Session:
         return self._active.open
 
     @property
-    def snapshot(self) -> Snapshot:
-        here, queued = self.conversation, self.conversation.queued
-        shown = queued[0] if self.phase is Phase.LOADING and queued and here.running is None else None
-        return Snapshot(
-            phase=self.phase,
-            title=self._pair.title,
-            loads=self._pair.n_loads,
-            pair=self.pair,
-            switches=self._switches,
-            tree=here.tree,
-            messages=here.messages if shown is None else here.messages_with(shown),
-            running=here.running,
-            waiting=shown,
-            queued=queued if shown is None else queued[1:],
-            answered_elsewhere=self.answered_elsewhere,
-            marks=self.marks,
-            active=self._active_settings,
-            drafting=self.drafting,
-            is_compacting=self._answering.n_kept is not None,
-            titles=self._answering.n_titles,
-            n_typed=self._answering.n_typed,
-        )
+    def title(self) -> str:
+        """Return the name of the pair that is loaded, or is being loaded."""
+        return self._pair.title
 
     @property
-    def _active_settings(self) -> tuple[str, ...]:
+    def waiting(self) -> str | None:
+        """Return the prompt that waits for the models, at the end of the branch."""
+        here = self.conversation
+        return here.queued[0] if self.phase is Phase.LOADING and here.queued and here.running is None else None
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Return further prompts of the open conversation that wait, first one first."""
+        return self.conversation.queued[self.waiting is not None :]
+
+    @property
+    def messages(self) -> tuple[Node, ...]:
+        """Return the active branch; a prompt that waits for the models stands at its end with negative ids."""
+        waiting, here = self.waiting, self.conversation
+        return here.messages if waiting is None else here.messages_with(waiting)
+
+    @property
+    def is_compacting(self) -> bool:
+        """Return whether earlier messages are being summarized for the answer."""
+        return self._answering.n_kept is not None
+
+    @property
+    def n_typed(self) -> int | None:
+        """Return the tokens of the conversation with the typed prompt, if they were counted."""
+        return self._answering.n_typed
+
+    @property
+    def active_settings(self) -> tuple[str, ...]:
+        """Return the settings in force that change answers, such as a preset."""
         preset = self._live.preset
         system = ("system prompt",) if self.settings.system else ()
         return system if preset is None else (*system, f"preset {preset}")
@@ -109,6 +131,11 @@ class Session:
     def models(self) -> dict[str, str]:
         """Return the names of the loaded models by role."""
         return self._pair.models
+
+    @property
+    def has_asked_for_pair(self) -> bool:
+        """Return whether a pair was loaded, is being loaded or could not be loaded."""
+        return self._pair.was_requested
 
     @property
     def answered_elsewhere(self) -> int | None:
@@ -140,31 +167,59 @@ class Session:
         return self.conversation.running is not None and self._answering.can_switch
 
     @property
-    def is_busy(self) -> bool:
-        """Return whether a prompt was sent in the open conversation that has no answer yet."""
-        return self.conversation.running is not None or bool(self.conversation.queued)
-
-    @property
-    def can_send(self) -> bool:
-        """Return whether a prompt can be sent now, or can wait."""
-        return self.phase is not Phase.UNLOADED
+    def _can_answer(self) -> bool:
+        return self.phase is Phase.READY and not self._active.has_waiting
 
     @property
     def can_regenerate(self) -> bool:
         return self._can_answer and self.conversation.turn.prompt is not None
 
-    # Commands: answers
+    @property
+    def _blocked(self) -> Blocked | None:
+        """Why the open conversation cannot be answered now."""
+        phase, here = self.phase, self.conversation
+        reasons = (
+            (phase is Phase.UNLOADED, Blocked.UNLOADED),
+            (bool(here.queued), Blocked.WAITING),
+            (here.running is not None, Blocked.ANSWERING),
+            (phase is Phase.ANSWERING or self._active.has_waiting, Blocked.ELSEWHERE),
+            (phase is Phase.LOADING, Blocked.LOADING),
+        )
+        return next((why for holds, why in reasons if holds), None)
 
-    def send(self, text: str) -> bool:
-        """Ask a prompt, or let it wait for the models or for other answers; return whether it was taken."""
-        if not self.can_send:
-            return False
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a prompt was sent in the open conversation that has no answer yet."""
+        return self.conversation.running is not None or bool(self.conversation.queued)
+
+    def refuse_if_blocked(self) -> None:
+        """Raise BlockedError if no answer can begin in the open conversation now."""
+        if (why := self._blocked) is not None:
+            raise BlockedError(why)
+
+    def refuse_if_busy(self) -> None:
+        """Raise BlockedError if `is_busy`."""
+        if self.is_busy:
+            self.refuse_if_blocked()
+
+    # Commands; they raise AppError if they are not possible
+
+    def send(self, text: str) -> None:
+        """Ask a prompt, or let it wait for the models or for other answers."""
+        if self.phase is Phase.UNLOADED:
+            raise BlockedError(Blocked.UNLOADED)
         self.conversation.unsent_text = ""
         if self._can_answer:
-            return self.conversation.ask(text) and self._start(self.conversation)
+            self._ask(text)
+            return
         self._active.add_prompt(text)
+        if self.phase is Phase.LOADING:
+            self._what |= Change.WAITING
         self._go_on()
-        return True
+
+    def _ask(self, text: str, instead_of: int | None = None) -> None:
+        self.conversation.ask(text, instead_of)
+        self._start(self.conversation)
 
     def count(self, text: str) -> None:
         """Count the tokens of the open conversation with a typed prompt, unless an answer is being written."""
@@ -181,33 +236,43 @@ class Session:
         """Withdraw and return the last prompt that waits in the open conversation."""
         return self._active.take_back()
 
-    def edit(self, prompt: int, text: str) -> bool:
+    def edit(self, prompt: int, text: str) -> None:
         """Ask another text as a branch beside a prompt; the same text is answered again."""
-        old = self.conversation.tree.nodes.get(prompt)
-        if not self._can_answer or old is None or old.role is not Role.USER:
-            return False
-        if old.text == text:
-            return self.regenerate(prompt)
-        return self.conversation.ask(text, instead_of=prompt) and self._start(self.conversation)
+        self.refuse_if_blocked()
+        if self._node(prompt).text == text:
+            self.regenerate(prompt)
+        else:
+            self._ask(text, prompt)
 
-    def regenerate(self, prompt: int | None = None) -> bool:
+    def regenerate(self, prompt: int | None = None) -> None:
         """Answer a prompt again, by default the last one."""
-        last = self.conversation.turn.prompt
-        number = prompt if prompt is not None or last is None else last.id
-        if not self._can_answer or number is None or not self.conversation.regenerate(number):
-            return False
-        return self._start(self.conversation)
+        self.refuse_if_blocked()
+        self.conversation.regenerate(self.conversation.turn.prompt if prompt is None else self._node(prompt))
+        self._start(self.conversation)
 
-    def resume(self, answer: int) -> bool:
+    def resume(self, answer: int) -> None:
         """Continue an answer that ended early."""
-        if not self._can_answer or not self.conversation.switch(answer):
-            return False
-        prefill = self.conversation.resume(answer)
-        return prefill is not None and self._start(self.conversation, prefill)
+        self.refuse_if_blocked()
+        node = self._node(answer)
+        self.conversation.switch(answer)
+        self._start(self.conversation, self.conversation.resume(node))
+
+    def _node(self, message: int) -> Node:
+        node = self.conversation.tree.nodes.get(message)
+        if node is None:
+            raise AppError("This message is not part of the conversation.")
+        return node
 
     def stop(self) -> bool:
-        """Stop the running answer of the open conversation, whose text stays; return whether there is one."""
-        return self.conversation.running is not None and self._stop_running()
+        """Stop the running answer of the open conversation, whose text stays; return whether there is one.
+
+        An answer that waits for another program's request ends at once.
+        """
+        if self.conversation.running is None or not self._stop_running():
+            return False
+        if self.is_behind:
+            self._end(self.conversation.stop())
+        return True
 
     def _stop_running(self) -> bool:
         runs = self.phase is Phase.ANSWERING
@@ -215,20 +280,10 @@ class Session:
             self.engine.cancel(self._answering.number)
         return runs
 
-    def leave_queue(self) -> Outcome | None:
-        """End an answer that waits for another program's request, without waiting for the engine."""
-        if not self.stop():
-            return None
-        return self._end(self.conversation.stop())
-
-    @property
-    def _can_answer(self) -> bool:
-        return self.phase is Phase.READY and not self._active.has_waiting
-
-    def _start(self, conversation: Conversation, prefill: Prefill | None = None) -> bool:
+    def _start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         self._answering.start(conversation, prefill)
-        self.phase = Phase.ANSWERING
-        return True
+        self.phase, self.is_behind = Phase.ANSWERING, False
+        self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
 
     def _go_on(self) -> None:
         """Answer the next prompt that waits, else let the engine measure the pair."""
@@ -243,13 +298,12 @@ class Session:
         """Return the summary that the model reads in place of earlier messages, if any."""
         return self.conversation.read_before(None)[0] or None
 
-    def set_summary(self, text: str) -> bool:
-        """Change the summary; return whether there is one."""
+    def set_summary(self, text: str) -> None:
+        """Change the summary, if there is one."""
+        self.refuse_if_busy()
         holder = next((node for node in reversed(self.conversation.tree.path) if node.compaction is not None), None)
-        if self.is_busy or holder is None or holder.compaction is None:
-            return False
-        self.conversation.compact(holder, replace(holder.compaction, summary=text.strip()))
-        return True
+        if holder is not None and holder.compaction is not None:
+            self.conversation.set_numbers(holder, replace(holder.compaction, summary=text.strip()).numbers)
 
     def comparable(self, typed: str) -> Comparable:
         """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
@@ -257,22 +311,27 @@ class Session:
 
     # Commands: conversations and branches
 
-    def switch(self, message: int) -> bool:
+    def switch(self, message: int) -> None:
         """Make the branch through a message the active one."""
-        return not self.is_busy and self.conversation.switch(message)
+        self.refuse_if_busy()
+        self.conversation.switch(self._node(message).id)
+        self._what |= Change.BRANCH
 
-    def rewrite(self, answer: int, text: str) -> bool:
+    def rewrite(self, answer: int, text: str) -> None:
         """Add the user's own answer beside one."""
-        return not self.is_busy and self.conversation.rewrite(answer, text)
+        self.refuse_if_busy()
+        self.conversation.rewrite(self._node(answer), text)
+        self._what |= Change.BRANCH
 
-    def delete(self, message: int) -> bool:
+    def delete(self, message: int) -> None:
         """Remove a message; see `Tree.without_message`."""
-        is_known = message in self.conversation.tree.nodes
-        return is_known and not self.is_busy and self.conversation.delete(message)
+        self.refuse_if_busy()
+        self.conversation.delete(self._node(message))
+        self._what |= Change.BRANCH
 
-    def fork(self, message: int) -> int | None:
+    def fork(self, message: int) -> int:
         """Copy the branch up to a message into a new conversation; return its id."""
-        return self.conversation.fork(message) if message in self.conversation.tree.nodes else None
+        return self.conversation.fork(self._node(message))
 
     def new_conversation(self, unsent_text: str = "") -> None:
         """Begin an empty conversation; store `unsent_text` with the previous one, whose answer goes on."""
@@ -287,7 +346,7 @@ class Session:
         return True
 
     def _enter(self) -> None:
-        self._switches += 1
+        self._what |= Change.OPENED
         for problem in self._live.enter(self.conversation.settings):
             self.library.say(f"This conversation's settings: {problem.text}")
         self._apply_settings()
@@ -333,89 +392,104 @@ class Session:
     def _load_next(self) -> None:
         if self._pair.load_next():
             self.phase = Phase.LOADING
+            self._what |= Change.LOADING
             self._pair.use_mode(self.settings.drafting, again=True)
 
     # Events of the worker
-
-    def expects(self, event: Event) -> bool:
-        """Return whether an event belongs to this chat as it is now; the text of a summary is not shown."""
-        return self._answering.expects(event)
-
-    def is_behind(self, event: Event) -> bool:
-        """Return whether an event shows that a request of another program is answered before the prompt."""
-        is_progress = isinstance(event, Step | PromptProgress) and event.request != self._answering.number
-        return is_progress and self.phase is Phase.ANSWERING
 
     @property
     def expects_events(self) -> bool:
         """Return whether more events will come without a further command."""
         return self.phase in (Phase.LOADING, Phase.ANSWERING) or self._answering.measure_job is not None
 
-    def add(self, segments: Iterable[Segment]) -> None:
-        """Append text to the running answer."""
-        self._active.answered.add(segments)
+    def take_changes(self) -> Changes:
+        """Return what the commands have changed since the last call."""
+        changes = Changes(self._what, self._ended)
+        self._what, self._ended = Change.NOTHING, None
+        return changes
 
-    def save_due(self, next_s: float) -> None:
-        """Write text of the running answer that has waited long enough, if the next call comes in `next_s` seconds."""
-        self._active.answered.save_due(next_s)
+    def handle(self, event: Event | Idle) -> Changes:
+        """Take an event; return what changed. An event that belongs to no request of this chat changes nothing."""
+        match event:
+            case Idle(next_s):
+                self._active.answered.save_due(next_s)
+                return Changes()
+            case LoadProgress() | Measuring() | PromptProgress() | Step():
+                return Changes(self._progress(event))
+            case _ if self._answering.expects(event):
+                self._handle(event)
+        return self.take_changes()
 
-    def handle(self, event: Event) -> Outcome | None:
-        """Take an event other than text; return how an answer ended."""
+    def _progress(self, event: LoadProgress | Measuring | PromptProgress | Step) -> Change:
+        if isinstance(event, PromptProgress | Step) and self.phase is Phase.ANSWERING:
+            self.is_behind = event.request != self._answering.number
+        if not self._answering.expects(event):
+            return Change.NOTHING
+        if isinstance(event, Step):
+            self._active.answered.add(event.segments)
+        # A comparison that loads the pair again shows that itself.
+        is_seen = self.expects_events and self.answered_elsewhere is None
+        return Change.PROGRESS if is_seen else Change.NOTHING
+
+    def _handle(self, event: Event) -> None:
         match event:
             case PairChanged(pair) | Loaded(pair) if not self._pair.is_loading:
                 self._pair.take(pair)
+                self._what |= Change.PAIR
             case Loaded() | Failed(request=None) if self._pair.end_load():
                 pass
             case Loaded(pair):
                 self._loaded(pair)
             case Failed(request=None):
                 self.phase = Phase.UNLOADED
-                return Outcome(Ending(failure=event.error), "", returned=self._active.give_up_all())
+                self._what |= Change.UNLOADED
+                self._ended = Outcome(Ending(failure=event.error), "", returned=self._active.give_up_all())
             case JobEnded() | Failed() if event.request == self._answering.measure_job:
                 self._answering.measure_job = None
+                self._what |= Change.MEASURED
                 if isinstance(event, JobEnded) and event.result is False and self.phase is Phase.READY:
                     # A request of another program interrupted it.
                     self._go_on()
-            case JobEnded() if event.request == self._answering.count_job:
-                self._answering.n_typed = event.result if isinstance(event.result, int) else None
-            case Failed() if event.request is not None and event.request == self._answering.count_job:
-                # The same error is shown when the prompt is sent.
-                pass
+            case JobEnded() | Failed() if event.request == self._answering.count_job:
+                # An error is shown again when the prompt is sent.
+                n_typed = event.result if isinstance(event, JobEnded) else None
+                self._answering.n_typed = n_typed if isinstance(n_typed, int) else None
+                self._what |= Change.COUNTED
             case JobEnded(request=number, result=str(title)) if number == self._answering.title_job:
                 self._answering.take_title(title)
             case Finished(reason=FinishReason.CANCELLED) if self._answering.n_kept is not None:
-                return self._end(self._active.answered.stop())
+                self._end(self._active.answered.stop())
             case Finished() | Failed() if self._answering.n_kept is not None:
                 self._answering.go_on(event.text if isinstance(event, Finished) else "")
+                self._what |= Change.COMPACTED
             case Finished():
-                return self._finished(event)
+                self._finished(event)
             case Failed(error=error) if not self._compacts(error):
-                return self._end(self._active.answered.fail(self.explain(error)))
-        return None
+                self._end(self._active.answered.fail(error))
 
     def _compacts(self, error: AppError) -> bool:
         """Make room for an answer that failed because the context is full; return whether it goes on."""
         return self.pair is not None and self._answering.compact(error, self.pair.n_ctx)
 
-    def _finished(self, event: Finished) -> Outcome | None:
+    def _finished(self, event: Finished) -> None:
         conversation = self._active.answered
         running, outcome = conversation.running, conversation.finish(event)
         if event.reason is FinishReason.CONTEXT and self._answering.can_compact and running is not None:
             # Earlier messages make room for the rest.
-            prefill = conversation.resume(running)
-            if prefill is not None:
-                self._start(conversation, prefill)
-                return None
-        return self._end(outcome)
+            with suppress(AppError):
+                self._answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
+                return
+        self._end(outcome)
 
     def _loaded(self, pair: PairInfo) -> None:
         self.phase = Phase.READY
+        self._what |= Change.LOADED
         self._pair.take(pair)
         self._pair.switch(self.drafting.is_on)
         self.engine.draft(self.drafting.is_on)
         self._go_on()
 
-    def _end(self, outcome: Outcome) -> Outcome:
+    def _end(self, outcome: Outcome) -> None:
         """End an answer; the prompts that waited for it come back if it failed or was stopped."""
         conversation = self._active.answered
         self._answering.end()
@@ -432,7 +506,7 @@ class Session:
             self._answering.begin_title()
         self._go_on()
         is_open = conversation is self.conversation
-        return replace(outcome, conversation=conversation.number, is_open=is_open, returned=returned)
+        self._ended = replace(outcome, conversation=conversation.number, is_open=is_open, returned=returned)
 
     def close(self, unsent_text: str | None = None) -> None:
         """Stop the answer and close the store; `unsent_text` is the text of the input line, None for the stored one."""

@@ -191,12 +191,12 @@ ACTIONS = (*MESSAGE, *CONVERSATIONS, *CHAT, *PROMPT, *PROGRAM)
 BY_ID = {action.id: action for action in ACTIONS}
 
 
-def bindings(actions: Iterable[Action]) -> list[BindingType]:
-    """Return the key bindings of actions."""
+def bindings(actions: Iterable[Action], runner: str | None = None) -> list[BindingType]:
+    """Return the key bindings of actions; a runner is the action that gets their names and arguments instead."""
     return [
         bind(
             action.keys,
-            action.run if action.argument is None else f"run_line('/{action.name}')",
+            _run_by(runner, action.run if action.argument is None else f"run_line('/{action.name}')"),
             action.name,
             action.id,
             action.help,
@@ -207,6 +207,11 @@ def bindings(actions: Iterable[Action]) -> list[BindingType]:
         for action in actions
         if action.keys is not None
     ]
+
+
+def _run_by(runner: str | None, run: str) -> str:
+    name, bracket, arguments = run.partition("(")
+    return run if runner is None else f"{runner}('{name}', {arguments}" if bracket else f"{runner}('{name}')"
 
 
 # Search

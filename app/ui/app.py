@@ -29,11 +29,11 @@ from app.session.library import StoreOpener
 from app.session.session import Session
 from app.ui import actions
 from app.ui.base_screen import BaseScreen, SubScreen
+from app.ui.chat.screen import ChatScreen
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
 from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
-from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.frame import Changes, frame_of
 from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
@@ -155,12 +155,12 @@ class TandemApp(App[None]):
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
         if typed := self.session.conversation.take_unsent_text():
-            self._chat.prompt.put(f"{typed}{self._chat.prompt.whole}")
+            self._chat.view.prompt.put(f"{typed}{self._chat.view.prompt.whole}")
         last = library.last if self._continues else None
         if self._continues and last is None:
             library.say("There is no conversation to continue yet.")
         elif last is not None:
-            self._chat.call_later(self._chat.open_conversation, last)
+            self._chat.call_later(self._chat.controller.open_conversation, last)
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
@@ -179,7 +179,7 @@ class TandemApp(App[None]):
             library.say(sentence)
 
     async def _fill(self) -> None:
-        await self._chat.sidebar.fill()
+        await self._chat.view.sidebar.fill()
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
 
@@ -229,13 +229,13 @@ class TandemApp(App[None]):
         """Start or stop the server."""
         pair = self.session.pair
         if self._serve is None or pair is None:
-            self._chat.hint.say(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
+            self._chat.view.hint.say(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
             return
         try:
-            sentence, self._chat.header.serves = self._serve(pair, self.session.settings)
-            self._chat.hint.say(sentence)
+            sentence, self._chat.view.header.serves = self._serve(pair, self.session.settings)
+            self._chat.view.hint.say(sentence)
         except AppError as error:
-            self._chat.hint.say(error.sentences)
+            self._chat.view.hint.say(error.sentences)
 
     async def action_quit(self) -> None:
         """Quit at once; the caller closes the engine when the terminal is restored."""
@@ -253,7 +253,7 @@ class TandemApp(App[None]):
             return
         screen = self.screen
         stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
-        stops = stops or ("The answer" if self._chat.stop_answer() else "")
+        stops = stops or ("The answer" if self._chat.controller.stop_answer() else "")
         for hint in hints:
             hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
 
@@ -264,7 +264,7 @@ class TandemApp(App[None]):
 
     def _leave(self, code: int = 0) -> None:
         self._events.close()
-        self.session.close(self._chat.input_mode.pending_text if self._chat.is_mounted else None)
+        self.session.close(self._chat.controller.input_mode.pending_text if self._chat.is_mounted else None)
         self._pairs.close(0.0)
         self.exit(return_code=code)
 

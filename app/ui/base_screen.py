@@ -31,6 +31,10 @@ class BaseScreen(Screen[_T]):
         super().__init__(*args, **named)
         self._compositor = LineCompositor()
 
+    @on(Hint.Requested)
+    def _say(self, event: Hint.Requested) -> None:
+        self.query_one(Hint).say(event.text)
+
     @on(events.Mount)
     def _watch_app_focus(self) -> None:
         self.watch(self.app, "app_focus", self._focus_soon, init=False)
@@ -84,10 +88,6 @@ class SubScreen(BaseScreen[_T]):
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the heading and the messages."""
         yield from ()
-
-    @on(Hint.Requested)
-    def _say(self, event: Hint.Requested) -> None:
-        self.hint.say(event.text)
 
     def action_leave(self) -> None:
         """Go back to the screen below."""

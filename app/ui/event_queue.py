@@ -9,10 +9,11 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
 
 from textual.css.query import NoMatches
 from textual.widget import MountError
@@ -24,20 +25,24 @@ FrequentEvent = LoadProgress | Measuring | PromptProgress | Step
 """Events that come many times a second; all others wake the screen."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Frequent events as one: all their text, the latest of their numbers."""
+    """Frequent events that are drawn together, at least one."""
 
-    latest: FrequentEvent
-    segments: list[Segment] = field(default_factory=list)
-    details: list[StepDetails] = field(default_factory=list)
+    events: Sequence[FrequentEvent]
 
-    def add(self, event: FrequentEvent) -> None:
-        self.latest = event
-        if isinstance(event, Step):
-            self.segments += event.segments
-            if event.details is not None:
-                self.details.append(event.details)
+    @property
+    def latest(self) -> FrequentEvent:
+        return self.events[-1]
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The text of all steps."""
+        return [segment for event in self.events if isinstance(event, Step) for segment in event.segments]
+
+    @property
+    def details(self) -> Sequence[StepDetails]:
+        return [event.details for event in self.events if isinstance(event, Step) and event.details is not None]
 
 
 FASTEST_S, SLOWEST_S, HEAVY_S = 0.04, 0.09, 0.5
@@ -50,14 +55,11 @@ _SAMPLE_S, _IDLE = 1.0, 0.5
 
 
 class EventHandler(Protocol):
-    """Receives events; the chat and the comparison provide one."""
+    """Receives events, in order; the chat and the comparison provide one."""
 
     @property
     def expects_events(self) -> bool:
         """Return whether more events will come."""
-
-    def expects(self, event: Event) -> bool:
-        """Return whether an event belongs to a request of this handler."""
 
     async def show(self, batch: EventBatch) -> None:
         """Show text and progress."""
@@ -102,6 +104,13 @@ class IdleCore:
         return self._is_there
 
 
+class OverlayHandler(EventHandler, Protocol):
+    """Receives the events of its own requests alone."""
+
+    def expects(self, event: Event) -> bool:
+        """Return whether an event belongs to a request of this handler."""
+
+
 class EventQueue:
     """Hold the worker's events, and pass them to the screen's handler while it expects any.
 
@@ -116,7 +125,7 @@ class EventQueue:
         self._wake: Callable[[], object] | None = None
         self._woken = False
         self.closed = False
-        self.overlay: EventHandler | None = None
+        self.overlay: OverlayHandler | None = None
         self._cpu_s = 0.0
         """CPU time of the screen's thread when it looked last."""
         self._looks = False
@@ -147,25 +156,23 @@ class EventQueue:
         """Drop all events from now on."""
         self.closed, self._wake = True, None
 
-    def drain(self, expects: Callable[[Event], bool]) -> Iterator[EventBatch | Event]:
-        """Yield expected events, oldest first, with frequent ones that follow each other as one batch; drop others."""
+    def drain(self) -> Iterator[EventBatch | Event]:
+        """Yield the events, oldest first, with frequent ones for one handler that follow each other as one batch."""
         # First, so that an event that arrives meanwhile wakes the screen again.
         self._woken = False
-        batch: EventBatch | None = None
+        kind = lambda event: (isinstance(event, FrequentEvent), self._is_overlays(event))  # noqa: E731 - a key
+        for (is_frequent, _), run in groupby(self._taken(), kind):
+            if is_frequent:
+                yield EventBatch(list(run))
+            else:
+                yield from run
+
+    def _taken(self) -> Iterator[Any]:
         while self._events and not self.closed:
-            event = self._events.popleft()
-            if not expects(event):
-                continue
-            if isinstance(event, FrequentEvent):
-                batch = batch or EventBatch(event)
-                batch.add(event)
-                continue
-            if batch is not None:
-                yield batch
-                batch = None
-            yield event
-        if batch is not None and not self.closed:
-            yield batch
+            yield self._events.popleft()
+
+    def _is_overlays(self, event: Event) -> bool:
+        return self.overlay is not None and self.overlay.expects(event)
 
     # On the screen's thread
 
@@ -177,7 +184,7 @@ class EventQueue:
     async def dispatch(self) -> None:
         """Handle all queued events at once: one layout instead of one per token."""
         try:
-            for event in self.drain(lambda event: self._handler_of(event).expects(event)):
+            for event in self.drain():
                 if isinstance(event, EventBatch):
                     await self._handler_of(event.latest).show(event)
                 else:
@@ -188,7 +195,7 @@ class EventQueue:
                 raise
 
     def _handler_of(self, event: Event) -> EventHandler:
-        return self.overlay if self.overlay is not None and self.overlay.expects(event) else self._handler
+        return self.overlay if self.overlay is not None and self._is_overlays(event) else self._handler
 
     async def _look(self) -> None:
         self._looks = False

@@ -142,7 +142,7 @@ def serve(cancel: threading.Event | None = None) -> NoReturn:
             # The parent is gone.
             os._exit(1)
 
-    worker = EngineWorker(send, cancel)
+    worker = EngineWorker(send, cancel=cancel)
     with suppress(EOFError, pickle.UnpicklingError), logged_to(log_file()):
         while True:
             message = pickle.load(commands)

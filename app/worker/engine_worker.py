@@ -148,13 +148,13 @@ class EngineWorker(CommandQueue):
     """Loads pairs and answers, one thing at a time, on its own thread.
 
     Args:
-        emit: Receives every event on the worker's thread; it must be quick.
+        receivers: Each gets every event on the worker's thread; they must be quick.
         cancel: Set by `cancel()`; one that llama.cpp reads too stops a decode in the middle.
     """
 
-    def __init__(self, emit: Callable[[Event], None], cancel: threading.Event | None = None) -> None:
+    def __init__(self, *receivers: Callable[[Event], None], cancel: threading.Event | None = None) -> None:
         super().__init__()
-        self._emit = emit
+        self._receivers = receivers
         self._flag = cancel or threading.Event()
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
@@ -260,6 +260,10 @@ class EngineWorker(CommandQueue):
             raise UsageError("No model is loaded.")
         self._report(self._pair)
         return self._pair
+
+    def _emit(self, event: Event) -> None:
+        for receive in self._receivers:
+            receive(event)
 
     def _emit_all(self, events: Iterator[Event]) -> None:
         try:

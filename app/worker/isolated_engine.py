@@ -34,7 +34,7 @@ class IsolatedEngine(CommandQueue):
     thread sends one command at a time and passes its events on.
 
     Args:
-        emit: Receives every event on the engine's thread; it must be quick.
+        receivers: Each gets every event on the engine's thread; they must be quick.
         command: Starts the child, which calls `app.worker.engine_process.serve`.
         servers: Servers of remote devices, for which llama.cpp waits without a limit.
     """
@@ -46,12 +46,12 @@ class IsolatedEngine(CommandQueue):
 
     def __init__(
         self,
-        emit: Callable[[Event], None],
+        receivers: Sequence[Callable[[Event], None]],
         command: Sequence[str],
         servers: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        self._emit_event = emit
+        self._receivers = receivers
         self._command = command
         self._servers = " and ".join(servers)
         self._process: Process | None = None
@@ -119,7 +119,8 @@ class IsolatedEngine(CommandQueue):
         if self._closed:
             return
         try:
-            self._emit_event(event)
+            for receive in self._receivers:
+                receive(event)
         except Exception:
             log.exception("an event of the engine process was lost")
 

@@ -65,18 +65,18 @@ def pair_loader(
     return PairLoader(pair, files, settings, process or ProcessOptions())
 
 
-def make_engine(process: ProcessOptions, emit: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:
-    """Return an engine that loads nothing yet.
+def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:
+    """Return an engine that loads nothing yet; each receiver gets every event, on the engine's thread.
 
     Remote devices need a process of their own: llama.cpp aborts when one goes away.
     """
     if not process.isolate:
-        return EngineWorker(emit, CancelFlag())
+        return EngineWorker(*receivers, cancel=CancelFlag())
     from app.core.program import python_command
     from app.worker.isolated_engine import IsolatedEngine
 
     child = python_command("-c", _CHILD)
-    return IsolatedEngine(emit, child, process.rpc)
+    return IsolatedEngine(receivers, child, process.rpc)
 
 
 def received(events: queue.SimpleQueue[Event]) -> Event:

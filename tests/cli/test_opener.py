@@ -12,13 +12,10 @@ from app.cli.chat import Opener
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
-from app.llama.fitting.fit_pair import DoesNotFitError
 from app.models.catalog import Pair
 from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
-from app.ui.models.fit_options import NoRoomError
 from app.ui.models.state import LoadRequest
-from app.worker.events import Failed
 from app.worker.known_pairs import ProcessOptions
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
@@ -68,21 +65,16 @@ def test_an_offer_keeps_the_users_preset() -> None:
     assert opener.with_offer(change({"model.kv_type": "q8_0"})).settings["model.kv_type"] == "q8_0"
 
 
-def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
-    opener = Opener(in_memory(), PAIR, None, ProcessOptions())
-    ways = (Offer("no draft", 600_000_000, "no speedup", {"draft.mode": "off"}, suffices=True),)
-    error = DoesNotFitError("It does not fit.", ways)
+def test_an_offer_is_a_choice_of_the_chat_if_its_files_are_here(tmp_path: Path) -> None:
+    offer = change({"draft.mode": "off"})
+    assert Opener(in_memory(), PAIR, None, ProcessOptions()).option(offer).apply is None
 
-    of_a_load, of_an_answer = (opener.with_fixes(Failed(request, error)) for request in (None, 3))
-    assert isinstance(of_a_load, Failed)
-    assert isinstance(of_an_answer, Failed)
-    assert (of_a_load.error.hint, of_an_answer.error.hint) == (
-        "",
-        "Free some memory and send the prompt again; f6 chooses another pair.",
-    )
-    for event in (of_a_load, of_an_answer):
-        assert isinstance(event.error, NoRoomError)
-        assert [way.offer.what for way in event.error.options] == ["no draft"]
+    here = Pair("a", "A", model(tmp_path, "a"), None)
+    option = Opener(in_memory(), here, None, ProcessOptions()).option(offer)
+    assert option.apply is not None
+    loader = option.apply().loader
+    assert isinstance(loader, PairLoader)
+    assert loader.settings["draft.mode"] == "off"
 
 
 def model(folder: Path, name: str, **values: Any) -> LocalModel:

@@ -16,11 +16,10 @@ import pytest
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
 from app.conversations.message import Message, Role
-from app.core.errors import EngineLostError
+from app.core.errors import DoesNotFitError, EngineLostError
 from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.child import SafeFiles
-from app.llama.fitting.fit_pair import DoesNotFitError
 from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
@@ -129,7 +128,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.
-    engine = IsolatedEngine(events.put, python_command("-c", small))
+    engine = IsolatedEngine([events.put], python_command("-c", small))
     try:
         engine.load(options("--isolate", "--ctx", "2048"))
         told = events.get(timeout=120)

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from app.cli.options import read_pair
-from app.core.errors import DecodeError, NoMemoryError, UsageError
+from app.core.errors import DecodeError, DoesNotFitError, NoMemoryError, UsageError
 from app.hardware.devices import Device
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
-from app.llama.fitting.fit_pair import DoesNotFitError
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model

@@ -15,13 +15,21 @@ from app.session.conversation import Conversation
 from app.session.session import Session
 from app.session.turn import Outcome
 from app.settings.layers import Layer
-from app.worker.events import Failed, Finished, Loaded
+from app.worker.events import Failed, Finished, Loaded, Step
 from tests import fake_engine
 from tests.fake_engine import FIXED, PLAN, STATS, FakeEngine
 from tests.settings.in_memory import in_memory
 
 PAIR = replace(fake_engine.PAIR, draft=None, n_ctx=4096)
 BROKEN = AppError("It broke.", "Fix it.")
+
+
+def step(request: int, text: str, *, thinking: bool = False) -> Step:
+    return Step(request, (Segment(text, None, thinking),), STATS)
+
+
+def finished(request: int, text: str, reason: FinishReason = FinishReason.STOP) -> Finished:
+    return Finished(request, reason, text, "", STATS, PLAN)
 
 
 class ScriptedSession:
@@ -88,22 +96,22 @@ class ScriptedSession:
     # Events of the engine
 
     def says(self, text: str, *, thinking: bool = False) -> None:
-        self.session.add([Segment(text, None, thinking)])
+        self.session.handle(step(len(self.engine.requests), text, thinking=thinking))
 
     def finishes(self, text: str = "", reason: FinishReason = FinishReason.STOP, repeats: int = 0) -> Outcome:
-        event = Finished(len(self.engine.requests), reason, text, "", STATS, PLAN)
-        outcome = self.session.handle(replace(event, repeats=repeats, at_limit=repeats > 0))
+        event = finished(len(self.engine.requests), text, reason)
+        outcome = self.session.handle(replace(event, repeats=repeats, at_limit=repeats > 0)).ended
         assert outcome is not None
         return outcome
 
     def fails(self, error: AppError = BROKEN) -> Outcome:
-        outcome = self.session.handle(Failed(len(self.engine.requests), error))
+        outcome = self.session.handle(Failed(len(self.engine.requests), error)).ended
         assert outcome is not None
         return outcome
 
     def exchange(self, prompt: str, text: str, reason: FinishReason = FinishReason.STOP) -> int:
         """Ask and answer; return the conversation."""
-        assert self.session.send(prompt)
+        self.session.send(prompt)
         self.says(text)
         self.finishes(text, reason)
         assert self.library.conversation is not None

@@ -8,7 +8,9 @@ import pytest
 
 from app.conversations.message import UNKNOWN, Ending, Prefill, Role
 from app.conversations.tree import Node, State
+from app.core.errors import AppError
 from app.engine.types import FinishReason
+from app.session.state import BlockedError, Idle
 from tests.session.scripted import BROKEN, ScriptedSession
 
 FAILED = {"error": {"message": "It broke.", "hint": "Fix it."}}
@@ -72,13 +74,13 @@ def test_repeats_and_the_context_limit_are_stored(chat: ScriptedSession) -> None
 def test_shown_text_is_on_disk_within_a_second(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.session.send("Count.")
     chat.says("one")
-    chat.session.save_due(0.2)
+    chat.session.handle(Idle(0.2))
     assert chat.texts()[-1] == ""
-    chat.session.save_due(1.0)
+    chat.session.handle(Idle(1.0))
     assert chat.path()[-1] == ("one", "", State.WRITING)
     monkeypatch.setattr("app.conversations.journal.ON_DISK_S", 0.2)
     chat.says(" two")
-    chat.session.save_due(0.2)
+    chat.session.handle(Idle(0.2))
     assert chat.texts()[-1] == "one two"
 
 
@@ -127,8 +129,8 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
     asked = store.add(number, Role.USER, "a", parent=None)
     store.answer(number, asked.id).finish(state, reasoning="thought only")
     assert chat.session.open_conversation(number)
-    assert len(chat.session.snapshot.messages) == 2
-    assert chat.session.regenerate()
+    assert len(chat.session.messages) == 2
+    chat.session.regenerate()
     assert chat.read == ["a"]
     chat.says("b")
     chat.finishes("b")
@@ -167,13 +169,14 @@ def test_another_answer_that_fails_leaves_the_branch_as_it_was(chat: ScriptedSes
 def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
     chat.exchange("a", "b", FinishReason.LENGTH)
     for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
-        assert chat.session.resume(2)
+        chat.session.resume(2)
         assert (chat.read, chat.engine.requests[-1].prefill) == (["a"], Prefill(so_far))
         chat.says(more)
         assert chat.finishes(so_far + more, reason).counts
     assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
     assert chat.other.load(1).tree.nodes[2].stats["reason"] == "stop"
-    assert not chat.session.resume(2)
+    with pytest.raises(AppError, match="cannot be continued"):
+        chat.session.resume(2)
 
 
 def test_a_continuation_without_text_changes_nothing(chat: ScriptedSession) -> None:
@@ -239,19 +242,19 @@ def test_earlier_answers_in_the_same_place_are_reported_to_the_engine(chat: Scri
 def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_shown(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.exchange("c", "d")
-    assert chat.session.edit(chat.node("c"), "e")
+    chat.session.edit(chat.node("c"), "e")
     assert chat.read == ["a", "b", "e"]
     chat.says("f")
     chat.finishes("f")
     assert chat.texts() == ["a", "b", "e", "f"]
-    assert chat.session.switch(chat.node("c"))
+    chat.session.switch(chat.node("c"))
     assert chat.texts() == ["a", "b", "c", "d"]
     assert chat.conversation.tree == chat.other.load(1).tree
 
 
 def test_an_edit_without_a_change_is_another_answer(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
-    assert chat.session.edit(chat.node("a"), "a")
+    chat.session.edit(chat.node("a"), "a")
     chat.says("c")
     chat.finishes("c")
     assert len(chat.conversation.tree.nodes) == 3
@@ -259,18 +262,23 @@ def test_an_edit_without_a_change_is_another_answer(chat: ScriptedSession) -> No
 
 def test_an_edited_answer_is_continued_from(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
-    assert chat.session.rewrite(2, "better")
+    chat.session.rewrite(2, "better")
     chat.exchange("c", "d")
     assert chat.read == ["a", "better", "c"]
     assert len(chat.other.load(1).tree.siblings(2)) == 2
 
 
-def test_unknown_messages_are_refused(chat: ScriptedSession) -> None:
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_unknown_messages_are_refused(chat: ScriptedSession, is_empty: bool) -> None:
     session = chat.session
-    assert not any((session.regenerate(7), session.switch(7), session.edit(7, "x")))
-    chat.exchange("a", "b")
-    assert not any((session.regenerate(7), session.switch(7), session.edit(7, "x"), session.resume(7)))
-    assert not session.rewrite(7, "x")
+    if not is_empty:
+        chat.exchange("a", "b")
+    for command in (session.regenerate, session.switch, session.resume, session.delete, session.fork):
+        with pytest.raises(AppError):
+            command(7)
+    for change in (session.edit, session.rewrite):
+        with pytest.raises(AppError):
+            change(7, "x")
 
 
 # Going from one conversation to another
@@ -307,7 +315,8 @@ def test_a_full_disk_refuses_prompts_and_keeps_the_answer(chat: ScriptedSession)
     connection.execute("PRAGMA query_only = ON")
     chat.says("d")
     chat.finishes("d")
-    assert not chat.session.send("e")
+    with pytest.raises(AppError, match="was not sent"):
+        chat.session.send("e")
     assert [node.text for node in chat.conversation.messages] == ["a", "b", "c", "d"]
     assert chat.texts() == ["a", "b", "c", ""]
     connection.execute("PRAGMA query_only = OFF")
@@ -320,8 +329,10 @@ def test_a_full_disk_refuses_prompts_and_keeps_the_answer(chat: ScriptedSession)
 def test_a_prompt_in_a_removed_conversation_is_refused(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     remove_elsewhere(chat)
-    assert not chat.session.regenerate()
-    assert not chat.session.send("c")
+    with pytest.raises(AppError):
+        chat.session.regenerate()
+    with pytest.raises(AppError):
+        chat.session.send("c")
     assert len(chat.said) == 1
 
 
@@ -330,7 +341,7 @@ def test_a_failed_answer_in_a_removed_conversation_stays_in_memory(chat: Scripte
     chat.says("half")
     remove_elsewhere(chat)
     chat.fails(BROKEN)
-    assert [node.text for node in chat.session.snapshot.messages] == ["a", "half"]
+    assert [node.text for node in chat.session.messages] == ["a", "half"]
 
 
 # Messages removed, conversations copied
@@ -339,19 +350,21 @@ def test_a_failed_answer_in_a_removed_conversation_stays_in_memory(chat: Scripte
 def test_a_removed_exchange_is_gone_from_the_store_and_the_next_prompt(chat: ScriptedSession) -> None:
     for prompt, answer in ("ab", "cd", "ef"):
         chat.exchange(prompt, answer)
-    assert chat.session.delete(chat.node("c"))
+    chat.session.delete(chat.node("c"))
     assert chat.texts() == ["a", "b", "e", "f"]
     assert chat.conversation.tree == chat.other.load(1).tree
     chat.session.send("g")
     assert chat.read == ["a", "b", "e", "f", "g"]
-    assert not chat.session.delete(chat.node("a"))
+    with pytest.raises(BlockedError):
+        chat.session.delete(chat.node("a"))
 
 
 def test_a_message_that_the_disk_keeps_is_not_removed(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.store.database.connection.execute("PRAGMA query_only = ON")
-    assert not chat.session.delete(chat.node("b"))
-    assert [node.text for node in chat.session.snapshot.messages] == ["a", "b"]
+    with pytest.raises(AppError, match="was not deleted"):
+        chat.session.delete(chat.node("b"))
+    assert [node.text for node in chat.session.messages] == ["a", "b"]
 
 
 def test_a_fork_holds_the_branch_up_to_a_message(chat: ScriptedSession) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.session.session import Session
+from app.session.state import Idle
 from tests.conversations.stores import kill as kill_store
 from tests.fake_engine import FakeEngine
 from tests.session.scripted import ScriptedSession
@@ -31,7 +32,7 @@ def again(chat: ScriptedSession) -> ScriptedSession:
 
 def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> None:
     chat.session.new_conversation("half a thought")
-    chat.session.save_due(0.2)
+    chat.session.handle(Idle(0.2))
     assert chat.library.summaries() == ()
 
 
@@ -75,9 +76,9 @@ def test_text_that_was_sent_or_removed_does_not_come_again(
 def test_a_deleted_conversation_is_restored(chat: ScriptedSession) -> None:
     first = chat.exchange("a", "b")
     chat.library.delete(first)
-    assert (chat.library.summaries(), chat.library.is_deleted) == ((), True)
+    assert (chat.library.summaries(), chat.library.has_deleted(first)) == ((), True)
     assert chat.library.undelete() == first
-    assert not chat.library.is_deleted
+    assert not chat.library.has_deleted(first)
     assert chat.library.undelete() is None
     assert len(chat.library.summaries()) == 1
 

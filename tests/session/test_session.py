@@ -1,4 +1,4 @@
-"""Commands and events in, snapshots out."""
+"""Commands and events in, a state out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from app.conversations.message import Prefill
 from app.engine.types import AutoDraft, DraftParams, FinishReason
-from app.session.snapshot import DraftState, Phase
+from app.session.state import Blocked, BlockedError, Change, Changes, DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import Query, TitleJob, token_count
 from tests.fake_engine import FIXED, no_loader
@@ -32,8 +32,8 @@ def answer(text: str, reason: FinishReason = FinishReason.STOP) -> Step:
     return step
 
 
-def again(chat: ScriptedSession) -> None:
-    chat.session.regenerate()
+def new(chat: ScriptedSession) -> None:
+    chat.session.new_conversation()
 
 
 def load(chat: ScriptedSession) -> None:
@@ -48,50 +48,38 @@ def load_failed(chat: ScriptedSession) -> None:
     chat.session.handle(Failed(None, BROKEN))
 
 
-TABLE: list[tuple[str, list[Step], Phase, list[str], bool, bool]] = [
-    # steps, phase, messages, why no prompt can be sent, whether the last one can be answered again
-    ("begun", [], Phase.LOADING, [], True, False),
-    ("loaded", [loaded], Phase.READY, [], True, False),
-    ("load failed", [load_failed], Phase.UNLOADED, [], False, False),
-    ("waits", [send("a")], Phase.LOADING, ["a", ""], True, False),
-    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], True, False),
-    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], True, False),
-    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], True, True),
-    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], True, True),
-    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], True, False),
-    ("loads again", [loaded, load], Phase.LOADING, [], True, False),
-    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], True, False),
-    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], True, False),
-    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], True, False),
-    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], True, False),
-    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], True, False),
+TABLE: list[tuple[str, list[Step], Phase, list[str], Blocked | None]] = [
+    # Steps, phase, messages, and why the last prompt cannot be answered again.
+    ("load failed", [load_failed], Phase.UNLOADED, [], Blocked.UNLOADED),
+    ("answering", [loaded, send("a")], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING),
+    ("waiting", [send("a")], Phase.LOADING, ["a", ""], Blocked.WAITING),
+    ("elsewhere", [loaded, send("a"), new], Phase.ANSWERING, [], Blocked.ELSEWHERE),
+    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], Blocked.LOADING),
+    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], None),
+    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], None),
+    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], Blocked.LOADING),
+    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], None),
+    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], Blocked.LOADING),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("steps", "phase", "messages", "can_send", "can_regenerate"), [row[1:] for row in TABLE],
-                         ids=[row[0] for row in TABLE])  # fmt: skip
-def test_commands_and_events_lead_to_snapshots(
-    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], can_send: bool, can_regenerate: bool
+@pytest.mark.parametrize(
+    ("steps", "phase", "messages", "why"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_commands_and_events_lead_to_states(
+    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], why: Blocked | None
 ) -> None:
     chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
     for step in steps:
         step(chat)
-    snapshot = chat.session.snapshot
-    assert snapshot.phase is phase
-    assert (chat.session.can_send, chat.session.can_regenerate) == (can_send, can_regenerate)
-    assert [node.text for node in snapshot.messages] == messages
-    assert (snapshot.running is not None) == (phase is Phase.ANSWERING)
+    assert (chat.session.phase, [node.text for node in chat.session.messages]) == (phase, messages)
+    refused = None
+    try:
+        chat.session.refuse_if_blocked()
+    except BlockedError as error:
+        refused = error.why
+    assert refused is why
     chat.session.close()
-
-
-def test_the_running_answer_grows_in_the_snapshot(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.says("b")
-    before = chat.session.snapshot
-    chat.says("c")
-    assert [node.text for node in before.messages] == ["a", "b"]
-    assert [node.text for node in chat.session.snapshot.messages] == ["a", "bc"]
-    assert chat.session.snapshot.running == before.messages[-1].id
 
 
 def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -> None:
@@ -100,16 +88,9 @@ def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -
     load(chat)
     for text in ("a", "b"):
         chat.session.send(text)
-        assert [node.text for node in chat.session.snapshot.messages] == [text, ""]
+        assert [node.text for node in chat.session.messages] == [text, ""]
         chat.session.take_back()
-    assert [node.text for node in chat.session.snapshot.messages] == ["a"]
-
-
-def test_a_pair_that_changes_by_itself_leaves_the_answer_running(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.session.handle(PairChanged(replace(PAIR, n_ctx=2048)))
-    snapshot = chat.session.snapshot
-    assert (snapshot.phase, snapshot.pair) == (Phase.ANSWERING, replace(PAIR, n_ctx=2048))
+    assert [node.text for node in chat.session.messages] == ["a"]
 
 
 DRAFT = replace(PAIR, draft=PAIR.target)
@@ -161,7 +142,6 @@ def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedS
     assert job.request.stops == ('"', "\n")
     titled.session.handle(JobEnded(1001, "Tallest mountain of Africa"))
     assert title_of(titled) == "Tallest mountain of Africa"
-    assert titled.session.snapshot.titles == 1
     titled.exchange("And of Asia?", "Everest.")
     assert len(titled.engine.jobs) == 1
 
@@ -197,17 +177,16 @@ def test_a_typed_prompt_is_counted_with_its_conversation(chat: ScriptedSession) 
     assert job.function.func is token_count
     assert [message.content for message in job.function.args[0].messages] == ["a", "b", "c"]
     assert not job.loads
-    assert chat.session.expects(JobEnded(1001, 321))
-    chat.session.handle(JobEnded(1001, 321))
-    assert chat.session.snapshot.n_typed == 321
+    assert Change.COUNTED in chat.session.handle(JobEnded(1001, 321)).what
+    assert chat.session.n_typed == 321
     assert chat.session.forget_count()
     assert not chat.session.forget_count()
-    assert not chat.session.expects(JobEnded(1001, 321))
+    assert chat.session.handle(JobEnded(1001, 321)) == Changes()
 
 
 def test_a_count_that_fails_ends_no_answer(chat: ScriptedSession) -> None:
     chat.session.count("a")
-    assert chat.session.handle(Failed(1001, BROKEN)) is None
+    assert chat.session.handle(Failed(1001, BROKEN)).ended is None
     assert chat.session.phase is Phase.READY
 
 

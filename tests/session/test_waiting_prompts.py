@@ -11,11 +11,11 @@ import pytest
 from app.conversations.tree import State
 from app.engine.types import AutoDraft, FinishReason
 from app.session.library import Mark
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.worker.events import Failed, JobEnded, Loaded
 from app.worker.measuring import MeasureJob
 from tests.conversations.stores import kill
-from tests.fake_engine import MEASURING, no_loader
+from tests.fake_engine import MEASURING
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession
 
 
@@ -40,17 +40,6 @@ def number_of(chat: ScriptedSession) -> int:
 # In one conversation
 
 
-def test_prompts_are_answered_in_the_order_in_which_they_were_sent(chat: ScriptedSession) -> None:
-    for text in "abc":
-        assert chat.session.send(text)
-    assert (asked(chat), chat.session.snapshot.queued) == (["a"], ("b", "c"))
-    for text, left in (("1", ("c",)), ("2", ()), ("3", ())):
-        chat.says(text)
-        chat.finishes(text)
-        assert chat.session.snapshot.queued == left
-    assert chat.texts() == ["a", "1", "b", "2", "c", "3"]
-
-
 def test_the_last_prompt_is_taken_back_first(chat: ScriptedSession) -> None:
     for text in "abc":
         chat.session.send(text)
@@ -71,7 +60,7 @@ def test_prompts_come_back_if_the_answer_fails_or_is_stopped(
         chat.session.send(text)
     outcome = end(chat)
     assert getattr(outcome, "returned", None) == "b\n\nc"
-    assert (asked(chat), chat.session.snapshot.queued) == (["a"], ())
+    assert (asked(chat), chat.session.queued) == (["a"], ())
 
 
 @pytest.mark.parametrize("reason", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION])
@@ -110,7 +99,7 @@ def test_a_prompt_that_the_disk_refuses_waits_on(chat: ScriptedSession) -> None:
     connection = chat.store.database.connection
     connection.execute("PRAGMA query_only = ON")
     chat.finishes("2")
-    assert chat.session.snapshot.queued == ("c",)
+    assert chat.session.queued == ("c",)
     assert chat.session.take_back() == "c"
 
 
@@ -118,23 +107,12 @@ def test_prompts_wait_for_the_models_and_come_back_if_they_cannot_be_loaded(tmp_
     chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
     chat.session.send("a")
     chat.session.send("b")
-    snapshot = chat.session.snapshot
-    assert ([node.text for node in snapshot.messages], snapshot.queued) == (["a", ""], ("b",))
-    outcome = chat.session.handle(Failed(None, BROKEN))
+    session = chat.session
+    assert ([node.text for node in session.messages], session.queued) == (["a", ""], ("b",))
+    outcome = chat.session.handle(Failed(None, BROKEN)).ended
     assert outcome is not None
     assert (outcome.returned, chat.session.phase) == ("a\n\nb", Phase.UNLOADED)
     chat.session.close()
-
-
-def test_a_pair_that_waits_is_loaded_before_the_next_prompt(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.session.send("b")
-    chat.session.load(no_loader, "Another pair", waits=True)
-    assert chat.engine.cancelled == 0
-    chat.finishes("1")
-    assert (chat.session.phase, asked(chat)) == (Phase.LOADING, ["a"])
-    chat.session.handle(Loaded(PAIR))
-    assert asked(chat) == ["a", "b"]
 
 
 # In several conversations
@@ -146,27 +124,15 @@ def test_an_answer_goes_on_in_a_conversation_that_was_left(chat: ScriptedSession
     chat.says("ha")
     chat.session.new_conversation()
     chat.says("lf")
-    snapshot = chat.session.snapshot
-    assert (snapshot.messages, snapshot.running, snapshot.answered_elsewhere) == ((), None, first)
-    assert (chat.engine.cancelled, snapshot.marks) == (0, {first: Mark.ANSWERING})
+    session = chat.session
+    assert (session.messages, session.conversation.running, session.answered_elsewhere) == ((), None, first)
+    assert (chat.engine.cancelled, session.marks) == (0, {first: Mark.ANSWERING})
     outcome = chat.finishes("half")
     assert (outcome.conversation, outcome.is_open) == (first, False)
     assert chat.path(first)[-1] == ("half", "", State.COMPLETE)
-    assert chat.session.snapshot.marks == {first: Mark.ANSWERED}
+    assert chat.session.marks == {first: Mark.ANSWERED}
     chat.session.open_conversation(first)
-    assert (chat.session.snapshot.messages[-1].text, chat.session.snapshot.marks) == ("half", {})
-
-
-def test_a_running_answer_is_live_again_on_the_return(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    first = number_of(chat)
-    chat.session.new_conversation()
-    chat.says("one ")
-    chat.session.open_conversation(first)
-    chat.says("two")
-    snapshot = chat.session.snapshot
-    assert (snapshot.messages[-1].text, snapshot.messages[-1].id) == ("one two", snapshot.running)
-    assert chat.session.stop()
+    assert (chat.session.messages[-1].text, chat.session.marks) == ("half", {})
 
 
 def test_a_prompt_of_another_conversation_waits_its_turn(chat: ScriptedSession) -> None:
@@ -177,9 +143,9 @@ def test_a_prompt_of_another_conversation_waits_its_turn(chat: ScriptedSession) 
     chat.session.send("c")
     chat.session.open_conversation(first)
     second = next(summary.id for summary in chat.library.summaries() if summary.id != first)
-    assert (chat.library.title(second), chat.session.snapshot.marks) == ("b", {second: Mark.WAITING})
+    assert (chat.library.title(second), chat.session.marks) == ("b", {second: Mark.WAITING})
     chat.finishes("1")
-    assert (asked(chat), chat.session.snapshot.answered_elsewhere) == (["a", "b"], second)
+    assert (asked(chat), chat.session.answered_elsewhere) == (["a", "b"], second)
     assert [message.content for message in chat.engine.requests[-1].messages] == ["b"]
     chat.finishes("2")
     chat.finishes("3")
@@ -223,7 +189,7 @@ def test_an_answer_elsewhere_keeps_the_settings_of_its_conversation(chat: Script
     chat.session.new_conversation()
     chat.finishes("2")
     assert chat.read == ["Be brief.", "a", "1", "b", "2", "c"]
-    assert (chat.session.settings.system, chat.session.snapshot.answered_elsewhere) == (None, first)
+    assert (chat.session.settings.system, chat.session.answered_elsewhere) == (None, first)
 
 
 # Titles and measurements, which end when a prompt comes

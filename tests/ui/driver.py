@@ -17,11 +17,11 @@ from app.conversations.tree import State
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.types import FinishReason
 from app.session.library import StoreOpener
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
+from app.ui.chat.screen import ChatScreen
 from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
-from app.ui.screens.chat import ChatScreen
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.transcript.message import AnswerMessage
 from tests.fake_engine import FIXED, FakeEngine
@@ -183,7 +183,7 @@ class Chat(Driver):
 
     async def list_conversations(self) -> ConversationsScreen:
         await self.press("ctrl+o")
-        if self.screen.sidebar.has_focus_within:
+        if self.screen.view.sidebar.has_focus_within:
             await self.pilot.press("ctrl+o")
         await self.until(lambda: isinstance(self.pilot.app.screen, ConversationsScreen))
         await self.pilot.pause()
@@ -197,13 +197,13 @@ class Chat(Driver):
 
     async def picker(self) -> ConversationPicker:
         """Return the list of conversations beside the chat, once it is there."""
-        await self.until(lambda: self.screen.sidebar.query(ConversationPicker))
+        await self.until(lambda: self.screen.view.sidebar.query(ConversationPicker))
         await self.pilot.pause()
-        return self.screen.sidebar.query_one(ConversationPicker)
+        return self.screen.view.sidebar.query_one(ConversationPicker)
 
     @property
     def prompt(self) -> str:
-        return self.screen.prompt.text
+        return self.screen.view.prompt.text
 
     @property
     def answers(self) -> list[AnswerMessage]:
@@ -217,14 +217,14 @@ class Chat(Driver):
     @property
     def said(self) -> list[str]:
         """The rows of the conversation, without panes and empty rows."""
-        left, top, width, height = self.screen.messages.region
+        left, top, width, height = self.screen.view.messages.region
         rows = [row[left : left + width - 1].strip() for row in self.rows[top : top + height]]
         return [row for row in rows if row]
 
     @property
     def n_messages(self) -> int:
         """Number of messages in the open conversation, mounted or not."""
-        return sum(item.node is not None for item in self.screen.messages.items)
+        return sum(item.node is not None for item in self.screen.view.messages.items)
 
     @property
     def asked(self) -> list[str]:
@@ -234,7 +234,7 @@ class Chat(Driver):
     @property
     def chosen(self) -> str:
         """The text of the chosen message, or ""."""
-        message_view = self.screen.messages.chosen
+        message_view = self.screen.view.messages.chosen
         return message_view.text if message_view is not None else ""
 
     def has_chosen(self, text: str) -> bool:
@@ -274,7 +274,7 @@ async def kept_chat(
     """Open a chat with a store; optionally open its first conversation."""
     async with open_chat(store=lambda: Store(file), size=size, loaded=loaded, continues=continues) as chat:
         if again:
-            await chat.screen.open_conversation(1)
+            await chat.screen.controller.open_conversation(1)
         yield chat
 
 

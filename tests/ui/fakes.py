@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.hardware.offers import Offer
 from app.session.library import StoreOpener
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.state import LoadRequest, Tuning
+from app.ui.models.state import FitOption, LoadRequest, Tuning
 from app.worker.events import Event
 from tests.fake_engine import FIXED, FakeEngine, no_loader
 from tests.settings.in_memory import in_memory
@@ -17,7 +18,14 @@ from tests.ui.models.fake_pairs import FakePairs
 
 def tuning_of(live: LiveSettings | None = None) -> Tuning:
     """Return these settings, or those of a fresh machine; the same pair is loaded again."""
-    return Tuning(live or in_memory(), lambda: LoadRequest(no_loader, "A pair"))
+    return Tuning(live or in_memory(), lambda: LoadRequest(no_loader, "A pair"), option_of)
+
+
+def option_of(offer: Offer) -> FitOption:
+    """Return an offer as a choice; the files of another pair must be downloaded first."""
+    if offer.pair is not None:
+        return FitOption(offer, command=f"tandem setup --target {offer.pair}")
+    return FitOption(offer, lambda: LoadRequest(no_loader, f"With {offer.what}"))
 
 
 def fake_app(

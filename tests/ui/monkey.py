@@ -21,12 +21,12 @@ from app.core.errors import DecodeError, EngineLostError, ModelLoadError, Stoppe
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
+from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import LoadRequest
-from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
@@ -198,8 +198,8 @@ class Monkey:
             await self._ask("probe", "the probe is answered")
             self._type("unsent")
             await self.rest()
-            assert "unsent" in self.chat.input_mode.pending_text
-            shown = [view.node for view in self.chat.messages.message_views if view.node is not None]
+            assert "unsent" in self.chat.controller.input_mode.pending_text
+            shown = [view.node for view in self.chat.view.messages.message_views if view.node is not None]
             path = [node.id for node in self.chat.session.conversation.tree.path]
             assert shown == path[-len(shown) :]
             self.app.action_help_quit()
@@ -222,30 +222,34 @@ class Monkey:
         self._do("resize", (100, 30))
         for _ in range(12):
             await self.rest()
-            if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.input_mode.is_active:
+            if (
+                self.app.screen is self.chat
+                and self.chat.view.prompt.has_focus
+                and not self.chat.controller.input_mode.is_active
+            ):
                 break
             if self.engine.waiting and self.app.screen is not self.chat:
                 self.engine.go_on("end")
             self._do("key", "escape")
         assert self.app.screen is self.chat, f"no way back from {self.app.screen}"
-        assert self.chat.prompt.has_focus, f"escape leads to {self.app.focused}"
+        assert self.chat.view.prompt.has_focus, f"escape leads to {self.app.focused}"
         while self.engine.waiting:
             self.engine.go_on("end")
             await self.rest()
         await self.pilot.pause(0.3)
         if self.chat.session.phase is Phase.UNLOADED:
-            await self.chat.load_pair(LoadRequest(no_loader, "Another"))
+            await self.chat.controller.load_pair(LoadRequest(no_loader, "Another"))
             self.engine.go_on("end")
         await self._until_ready()
 
     async def _ask(self, prompt: str, answer: str) -> None:
-        self.chat.prompt.action_dismiss()
-        self.chat.prompt.clear()
+        self.chat.view.prompt.action_dismiss()
+        self.chat.view.prompt.clear()
         asked = len(self.engine.requests)
         self._type(prompt)
         self._do("key", "enter")
         await self.rest()
-        assert len(self.engine.requests) == asked + 1, f"the prompt was not sent: {self.chat.prompt.text!r}"
+        assert len(self.engine.requests) == asked + 1, f"the prompt was not sent: {self.chat.view.prompt.text!r}"
         self.engine.go_on("say", answer)
         self.engine.go_on("end")
         await self._until_ready()

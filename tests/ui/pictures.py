@@ -93,5 +93,5 @@ async def goes_faster(
             **{name: getattr(stats, name) + more for name, more in drafts.items()},
         )
         chat.engine.says("", stats=stats, drafting=drafting)
-        await chat.until(lambda seen=stats: chat.screen.status.stats == seen)  # type: ignore[misc]
+        await chat.until(lambda seen=stats: chat.screen.view.status.stats == seen)  # type: ignore[misc]
     return stats

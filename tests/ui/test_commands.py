@@ -184,14 +184,14 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         await chat.exchange("hello", "hi")
         assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be brief.")
         await chat.enter("/rename Trip", 'Renamed to "Trip"')
-        number = chat.screen.library.conversation
+        number = chat.screen.session.library.conversation
         assert number is not None
         assert store.load(number).settings == {"answer": {"system": "Be brief."}}
         await chat.pilot.press(*"/new", "enter")
         await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
         await chat.exchange("other", "ok")
         assert chat.engine.requests[1].messages[0].role is Role.USER
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         await chat.exchange("again", "ok")
         assert chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be brief.")
         assert store.summaries()[0].title == "Trip"
@@ -239,7 +239,7 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
             await chat.until((tmp_path / file).exists)
         for name in (".", "/"):
             with pytest.raises(UsageError, match="is a folder"):
-                await chat.screen.run_line(f"/export {name}")
+                await chat.screen.controller.action_run_line(f"/export {name}")
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.until(lambda: copied[1:] == ["b"])
         for line, sentence in (("/copy code 1", "Usage: /copy"), ("/copy 3", "2 code blocks, and no number 3")):
             with pytest.raises(AppError, match=sentence):
-                await chat.screen.run_line(line)
+                await chat.screen.controller.action_run_line(line)
 
 
 @given(st.text(st.sampled_from("/newcopy on\n5-"), max_size=12))

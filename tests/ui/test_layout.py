@@ -16,8 +16,8 @@ from app.core.errors import AppError
 from app.engine.sources import Source
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
+from app.ui.chat.screen import ChatScreen
 from app.ui.keys import KeyBar
-from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.rows_view import RowsView
@@ -173,7 +173,7 @@ MAIN = DeviceMemory("cpu", 400_000_000)
 
 async def test_the_header_leaves_out_what_does_not_fit_whole() -> None:
     async with open_chat() as chat:
-        await chat.until(lambda: chat.screen.header.pair == PAIR)
+        await chat.until(lambda: chat.screen.view.header.pair == PAIR)
         for columns, end in (
             (80, "0.5B Q8_0 CPU · 20.4 GB"),
             (66, "0.5B Q8_0 CPU"),
@@ -255,24 +255,24 @@ def test_a_text_loses_whole_clauses_before_it_is_cut(room: int, brief: str) -> N
 async def test_a_long_path_is_wrapped_and_copied_whole() -> None:
     path = f"/home/me/{'a_long_folder/' * 8}file.gguf"
     async with open_chat(size=(60, 24)) as chat:
-        await chat.screen.messages.notice(f"Kept in {path}.")
+        await chat.screen.view.messages.notice(f"Kept in {path}.")
         await chat.shows("file.gguf.")
         notice = chat.screen.query_one(".notice")
         assert notice.get_selection(SELECT_ALL) == (f"Kept in {path}.", "\n")
-        await chat.screen.messages.fail(AppError(f"{path} is not a file.", f"Look at {path}."))
+        await chat.screen.view.messages.fail(AppError(f"{path} is not a file.", f"Look at {path}."))
         await chat.shows("/home/me/")
-        chat.screen.hint.say(f"Saved as {path}.")
+        chat.screen.view.hint.say(f"Saved as {path}.")
         await chat.shows("Saved as")
 
 
 @pytest.mark.parametrize("long", ["", "\nword" * 5000], ids=["short", "long"])
 async def test_a_prompt_keeps_its_tabs(long: str) -> None:
     async with open_chat(size=(40, 24)) as chat:
-        chat.screen.prompt.insert(f"if x:\n\ty = 1{long}")
+        chat.screen.view.prompt.insert(f"if x:\n\ty = 1{long}")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         await chat.press("ctrl+home", shows="        y = 1")
-        said = chat.screen.messages.message_views[0].query(RowsView).last()
+        said = chat.screen.view.messages.message_views[0].query(RowsView).last()
         copied = said.get_selection(SELECT_ALL)
         assert copied is not None
         assert copied[0].startswith("if x:\n\ty = 1")
@@ -313,9 +313,9 @@ async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
 async def test_the_header_shows_what_changes_answers() -> None:
     async with open_chat(size=WIDE) as chat:
         assert "system prompt" not in chat.rows[0]
-        chat.screen.set_setting("answer.system", "Be brief.")
-        chat.screen.set_setting("preset", "precise")
-        chat.screen.header.serves = "http://127.0.0.1:8087"
+        await chat.screen.controller.command(chat.screen.session.set_setting, "answer.system", "Be brief.")
+        await chat.screen.controller.command(chat.screen.session.set_setting, "preset", "precise")
+        chat.screen.view.header.serves = "http://127.0.0.1:8087"
         marks = "system prompt · preset precise · serving http://127.0.0.1:8087"
         for columns, end in ((120, f"{marks} CPU"), (90, "serving :8087"), (80, "…")):
             await chat.pilot.resize_terminal(columns, 24)

@@ -199,7 +199,7 @@ Scene = Callable[[Chat], Awaitable[None]]
 )
 def test_states(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> None:
     async def beside_the_list(chat: Chat) -> None:
-        sidebar = chat.screen.sidebar
+        sidebar = chat.screen.view.sidebar
         await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
         await scene(chat)
 

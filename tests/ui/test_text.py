@@ -71,7 +71,7 @@ def test_single_events_wake_the_screen_once() -> None:
     thread.start()
     thread.join()
     assert len(woken) == 1
-    first, *others = bridge.drain(lambda _: True)
+    first, *others = bridge.drain()
     assert isinstance(first, EventBatch)
     assert others == events[1:]
     bridge(LoadProgress("target", 0.6))
@@ -84,19 +84,12 @@ def test_steps_are_joined_and_the_order_is_kept() -> None:
     bridge = EventQueue()
     for event in (step("a"), step("b"), Notice("between"), step("c")):
         bridge(event)
-    before, notice, after = bridge.drain(lambda _: True)
+    before, notice, after = bridge.drain()
     assert isinstance(before, EventBatch)
     assert [segment.text for segment in before.segments] == ["a", "b"]
     assert notice == Notice("between")
     assert isinstance(after, EventBatch)
     assert [segment.text for segment in after.segments] == ["c"]
-
-
-def test_unexpected_events_are_dropped() -> None:
-    bridge = EventQueue()
-    for event in (step("a"), Notice("kept")):
-        bridge(event)
-    assert list(bridge.drain(lambda event: isinstance(event, Notice))) == [Notice("kept")]
 
 
 def test_the_queue_works_after_the_screen_has_closed() -> None:
@@ -108,7 +101,7 @@ def test_the_queue_works_after_the_screen_has_closed() -> None:
     bridge(Notice("late"))
     bridge.close()
     bridge(Notice("later"))
-    assert list(bridge.drain(lambda _: True)) == []
+    assert list(bridge.drain()) == []
 
 
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:

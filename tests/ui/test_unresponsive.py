@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from app.core.program import python_command
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.app import TandemApp
-from app.ui.screens.chat import ChatScreen
+from app.ui.chat.screen import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
@@ -41,7 +41,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
-        engine = IsolatedEngine(emit, python_command("-m", MODULE))
+        engine = IsolatedEngine([emit], python_command("-m", MODULE))
         engine.stop_s = 0.05
         return engine
 

@@ -86,7 +86,7 @@ class Harness(Listener):
     ) -> None:
         super().__init__()
         command = command or python_command("-m", MODULE)
-        self.engine = IsolatedEngine(self.events.put, command, servers)
+        self.engine = IsolatedEngine([self.events.put], command, servers)
         self.engine.stop_s = stop_s
 
     @property

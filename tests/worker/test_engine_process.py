@@ -10,9 +10,8 @@ import pytest
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
-from app.core.errors import AppError, ContextOverflowError, ModelFileError, StoppedError, WaitError
+from app.core.errors import AppError, ContextOverflowError, DoesNotFitError, ModelFileError, StoppedError, WaitError
 from app.hardware.offers import Offer
-from app.llama.fitting.fit_pair import DoesNotFitError
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel

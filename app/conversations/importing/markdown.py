@@ -103,7 +103,6 @@ def _from_llm(lines: Sequence[str]) -> list[Any]:
 
 
 def _sections(body: Iterable[str]) -> dict[str, str]:
-    """Return the texts of a row by their headings."""
     found: dict[str, list[str]] = {}
     current, later = "", _LLM_SECTIONS
     for line in body:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.core.errors import AppError, NoMemoryError, PairError
+from app.core.errors import AppError, DoesNotFitError, NoMemoryError
 from app.core.units import memory_size
 from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
@@ -35,14 +35,6 @@ _MAX_USED_SHARE = 0.9
 _CONTEXT_SHARE = 1 / 8
 """Share of a device's room that a context may take beyond the default one."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
-
-
-class DoesNotFitError(PairError):
-    """A pair that does not fit into this machine, with the offers."""
-
-    def __init__(self, message: str, offers: tuple[Offer, ...]) -> None:
-        super().__init__(message)
-        self.offers = offers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""The parts of the chat screen: it reads a session's snapshot, and keys give the session commands.
+"""The chat screen: keys give the session commands, and what the session reports as changed is drawn.
 
-base         the widgets, placed by the width of the terminal
-renderer     draws what has changed in the snapshot; worker events: to the session first, then to the widgets
-input_mode   the input line: unsent text, and editing a message in it
-actions      prompts, slash commands, edit, answer again, continue, branches, conversations, settings
-inspector    the verify steps of the last answer
+screen                 keys, and the screens that it opens
+controller             what the user does with prompts, messages, branches, conversations and the pair
+conversation_commands  copy, export, import, rename, system prompt, summary, drafting
+renderer               draws what a command or an event has changed
+input_mode             the input line: unsent text, and editing a message in it
+view                   the widgets, placed by the width of the terminal
+inspector              the verify steps of the last answer
 """

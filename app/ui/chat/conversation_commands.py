@@ -1,9 +1,10 @@
-"""Commands on a conversation: copy an answer or its code, export, import, rename, set the system prompt."""
+"""Commands on a conversation: copy, export, import, rename, system prompt, summary, drafting."""
 
 from __future__ import annotations
 
 import re
 from asyncio import wrap_future
+from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,8 @@ from app.core.program import in_background
 from app.core.units import counted
 from app.models.source import home_expanded
 from app.ui.actions import NONE
-from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.chat.input_mode import InputMode
+from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.key_names import key
 from app.ui.reading.code_blocks import code_blocks
@@ -32,39 +34,48 @@ _MAX_STEM = 60
 """Longest name made from a title, in characters, without its suffix."""
 
 
-class ConversationCommands(ChatActions):
-    """One method for each command, called with its argument; raises AppError if it cannot be done."""
+class ConversationCommands:
+    """One method for each command, called with its argument; raises AppError if it cannot be done.
+
+    Args:
+        run: Runs a slash command, or sends a prompt.
+    """
+
+    def __init__(self, view: ChatView, input_mode: InputMode, run: Callable[[str], Awaitable[None]]) -> None:
+        self._view = view
+        self._input_mode = input_mode
+        self._run = run
+        self._session = view.session
+        self._library = view.session.library
 
     # Code blocks
 
-    async def _perform(self, message_view: MessageView, requested: str) -> None:
+    async def perform(self, message_view: MessageView, requested: str) -> None:
+        """Copy a message or its marked code, or mark another code block."""
         match requested:
             case "copy":
                 marked = message_view.marked_code if isinstance(message_view, AnswerMessage) else 0
                 if marked:
                     self._copy_code(message_view.text, marked)
                 else:
-                    copy_text(self.app, message_view.text, "the message")
+                    copy_text(self._view.app, message_view.text, "the message")
             case code if code.startswith("copy_code "):
                 self._copy_code(message_view.text, int(code.partition(" ")[2]))
             case "next_code" | "previous_code":
                 await self._step_code(1 if requested == "next_code" else -1)
-            case _:
-                await super()._perform(message_view, requested)
 
-    @in_turn
     async def action_choose_code(self) -> None:
         await self._step_code(-1)
 
     async def _step_code(self, direction: int) -> None:
-        if not await self.messages.step_code(direction):
-            where = "" if self.messages.chosen is None else " below" if direction > 0 else " above"
+        if not await self._view.messages.step_code(direction):
+            where = "" if self._view.messages.chosen is None else " below" if direction > 0 else " above"
             raise AppError(f"There is no code block{where}.")
 
     def command_copy(self, what: str) -> None:
         """Copy the last answer, its last code, or the code block with a number in the visible answer."""
         if what.isdecimal():
-            texts = [answer.text for answer in self.messages.visible_answers]
+            texts = [answer.text for answer in self._view.messages.visible_answers]
             self._copy_code(next((text for text in texts if code_blocks(text)), ""), int(what))
         elif what in ("", "code"):
             answer = self._last_answer()
@@ -73,7 +84,7 @@ class ConversationCommands(ChatActions):
             if what:
                 self._copy_code(answer, None)
             else:
-                copy_text(self.app, answer, "the answer")
+                copy_text(self._view.app, answer, "the answer")
         else:
             raise UsageError("Usage: /copy, /copy code, or /copy with the number of a code block.")
 
@@ -84,27 +95,30 @@ class ConversationCommands(ChatActions):
         at = len(blocks) if number is None else number
         if not 1 <= at <= len(blocks):
             raise AppError(f"The answer has {counted(len(blocks), 'code block')}, and no number {at}.")
-        copy_text(self.app, blocks[at - 1], f"code block {at} of {len(blocks)}" if len(blocks) > 1 else "the code")
+        copy_text(
+            self._view.app, blocks[at - 1], f"code block {at} of {len(blocks)}" if len(blocks) > 1 else "the code"
+        )
 
     def _last_answer(self) -> str:
         """Return the newest answer with text, or an empty text. A model that still thinks has not answered yet."""
-        newest = self.messages.answer
+        newest = self._view.messages.answer
         if newest is not None and (shown := newest.text.strip()):
             return shown
-        messages = reversed(self.session.conversation.messages_before(None))
+        messages = reversed(self._session.conversation.messages_before(None))
         return next((message.content for message in messages if message.role is Role.ASSISTANT), "")
 
     # Conversations and files
 
     def action_include_file(self) -> None:
         """Begin to name a file in the prompt."""
-        self.prompt.focus()
-        before = self.prompt.text
-        self.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
+        self._view.prompt.focus()
+        before = self._view.prompt.text
+        self._view.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
 
     async def command_export(self, name: str) -> None:
         """Write the conversation to a new file, by default one named like its title; as JSON if the name says so."""
-        conversation = self.library.with_conversation(lambda store, number: store.load(number))
+        number = self._library.conversation
+        conversation = self._library.do(lambda store: store.load(number)) if number is not None else None
         if conversation is None:
             raise AppError("There is nothing to export yet.")
         file = home_expanded(name) if name else _new_file(conversation.summary.title)
@@ -112,7 +126,7 @@ class ConversationCommands(ChatActions):
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
         if not _FILE_SUFFIX.fullmatch(file.suffix):
             file = file.with_name(file.name + ".md")
-        self.hint.say(await wrap_future(in_background(partial(_write, conversation, file), "export")))
+        self._view.hint.say(await wrap_future(in_background(partial(_write, conversation, file), "export")))
 
     async def command_import(self, name: str) -> None:
         """Add the conversations of a file; skip those that are there already."""
@@ -120,53 +134,72 @@ class ConversationCommands(ChatActions):
 
         file = home_expanded(name)
         conversations = await wrap_future(in_background(partial(read_file, file), "import"))
-        known = self.library.do(lambda store: store.duplicates(conversations)) or ()
+        known = self._library.do(lambda store: store.duplicates(conversations)) or ()
         new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
-        self.library.do(lambda store: store.insert(new))
-        self.sidebar.update_list()
+        self._library.do(lambda store: store.insert(new))
         there = f", {len(known) - len(new):,} already there" * (len(new) < len(known))
-        opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self.library.has_history else ""
-        self.hint.say(f"Imported {counted(len(new), 'conversation')}{there}{opens}.")
+        opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self._library.has_history else ""
+        self._view.hint.say(f"Imported {counted(len(new), 'conversation')}{there}{opens}.")
 
     def begin_command(self, name: str, argument: str = "", hint: str = "") -> None:
         """Let the user complete a slash command in the input line; what was typed there comes back."""
-
-        async def run(line: str) -> None:
-            await (self.run_line(line) if COMMANDS.is_command(line) else self._ask(line))
-
         enter = key("prompt.send", "enter")
         hint = hint or f"{COMMANDS.known[name].help}: {enter} confirms."
-        self.input_mode.begin(hint, f"/{name} {argument}", run, is_prompt=True)
+        self._input_mode.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
 
     def command_rename(self, title: str) -> None:
         """Set the title, or let the user edit it; NONE makes one from the first prompt."""
-        number = self.library.conversation
+        number = self._library.conversation
         if number is None:
             raise AppError("This conversation is empty; send a prompt first.")
         if not title:
-            self.begin_command("rename", printable(self.library.title(number)))
+            self.begin_command("rename", printable(self._library.title(number)))
             return
-        renamed = self.library.rename(number, "" if title == NONE else title)
-        self.hint.say(f'Renamed to "{printable(renamed)}".')
-        self.sidebar.update_list()
+        renamed = self._library.rename(number, "" if title == NONE else title)
+        self._view.hint.say(f'Renamed to "{printable(renamed)}".')
 
     def command_system(self, text: str) -> None:
         """Set or remove the system prompt, or let the user edit it."""
         if text == NONE:
-            self.set_setting("answer.system", None)
-            self.hint.say("Removed the system prompt of this conversation.")
+            self._session.set_setting("answer.system", None)
+            self._view.hint.say("Removed the system prompt of this conversation.")
         elif text:
-            self.set_setting("answer.system", text)
-            self.hint.say("The system prompt applies from the next prompt on.")
+            self._session.set_setting("answer.system", text)
+            self._view.hint.say("The system prompt applies from the next prompt on.")
         else:
-            now = self.session.settings.system
-            is_own = "system" in dict(self.session.conversation.settings.get("answer") or {})
+            now = self._session.settings.system
+            is_own = "system" in dict(self._session.conversation.settings.get("answer") or {})
             removes = f"; /system {NONE} removes it" if is_own else ""
             whose = f", from the settings ({key('chat.settings', 'f4')})" if now and not is_own else ""
             enter = key("prompt.send", "enter")
             self.begin_command(
                 "system", now or "", f"System prompt{whose}: {enter} sets it for this conversation{removes}."
             )
+
+    # What the next answer is like
+
+    def action_edit_summary(self) -> None:
+        """Edit the summary that the model reads in place of earlier messages."""
+        if self._session.summary is None:
+            raise AppError("There is no summary of earlier messages.")
+
+        async def change(text: str) -> None:
+            self._session.set_summary(text)
+            self._view.hint.say("The next answer uses the new summary.")
+
+        self._input_mode.begin("Editing the summary of earlier messages", self._session.summary, change)
+
+    def action_toggle_drafting(self) -> None:
+        """Turn drafting on or off, or say why not."""
+        session, drafting, hint = self._session, self._session.drafting, self._view.hint
+        if not drafting.is_available:
+            settings = key("chat.settings", "f4")
+            off = f"Drafting is off in the settings; {settings} turns it on."
+            hint.say(off if session.settings.drafting is None else drafting.reason)
+            return
+        session.set_drafting(not drafting.is_on)
+        which = "This answer continues" if session.can_switch_running else "The next answer is written"
+        hint.say(f"{which} {'without' if drafting.is_on else 'with'} drafting.")
 
 
 def _new_file(title: str) -> Path:

@@ -6,14 +6,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from textual.timer import Timer
+
 from app.conversations.attached import joined, question_of
-from app.ui.chat.base import ChatBase
+from app.core.errors import AppError
+from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
+from app.ui.composer.included_files import message_of
 from app.ui.key_names import key
 from app.ui.transcript.message_view import MessageView
 
 STORE_AFTER_S = 1.0
 """Typed text is stored after at most this long."""
+COUNT_AFTER_S = 1.0
+"""Seconds without a key after which a prompt is counted."""
+_COUNTED_CHARS = 400
+"""Length from which a prompt is counted, in characters; a prompt with a file always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +37,8 @@ class _Mode:
 class InputMode:
     """Mode of the input line."""
 
-    def __init__(self, screen: ChatBase) -> None:
-        self._screen = screen
+    def __init__(self, view: ChatView) -> None:
+        self._view = view
         self._mode: _Mode | None = None
         self._stores_soon = False
 
@@ -45,13 +53,13 @@ class InputMode:
     def pending_text(self) -> str:
         """Everything typed and not sent, including an unfinished edit."""
         mode = self._mode
-        texts = [self._screen.prompt.whole] if mode is None else [mode.typed, self._edited]
+        texts = [self._view.prompt.whole] if mode is None else [mode.typed, self._edited]
         return reduce(joined, filter(None, texts)) if any(texts) else ""
 
     @property
     def _edited(self) -> str:
         """Return what a message was changed into; "" if nothing was changed."""
-        mode, text = self._mode, self._screen.prompt.whole
+        mode, text = self._mode, self._view.prompt.whole
         changed = mode is not None and mode.message_view is not None and text.strip() != mode.original.strip()
         return text if changed else ""
 
@@ -59,28 +67,28 @@ class InputMode:
         """Store the typed text within a second."""
         if not self._stores_soon:
             self._stores_soon = True
-            self._screen.set_timer(STORE_AFTER_S, self._store)
+            self._view.set_timer(STORE_AFTER_S, self._store)
 
     def _store(self) -> None:
         self._stores_soon = False
-        self._screen.session.conversation.set_unsent_text(self.pending_text)
+        self._view.session.conversation.set_unsent_text(self.pending_text)
 
     def give_back(self, prompt: str, *, unless_typed: bool = False) -> None:
         """Put a prompt that was not answered in front of what was typed since, or only where nothing was."""
         mode, text = self._mode, COMMANDS.as_typed(prompt)
-        typed = self._screen.prompt.whole if mode is None else mode.typed
+        typed = self._view.prompt.whole if mode is None else mode.typed
         if typed.strip():
             if unless_typed:
                 return
             text = joined(text, typed)
         if mode is None:
-            self._screen.prompt.put(text)
+            self._view.prompt.put(text)
         else:
             self._mode = replace(mode, typed=text)
 
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if an unanswered prompt stands there that is asked in another way."""
-        line = self._screen.prompt
+        line = self._view.prompt
         if line.text.strip() == question_of(prompt):
             line.clear()
 
@@ -104,38 +112,38 @@ class InputMode:
             message_view: The message that is edited; None for something else.
             is_prompt: Whether the text is a prompt, with files and pastes.
         """
-        self._screen.hint.forget()
+        self._view.hint.forget()
         self.leave()
-        screen, typed = self._screen, self._screen.prompt.whole
+        view, typed = self._view, self._view.prompt.whole
         if message_view is not None:
             message_view.add_class("-changed")
-        screen.prompt.as_it_stands = not is_prompt
-        screen.prompt.put(text)
-        self._mode = _Mode(typed, screen.prompt.whole, done, message_view)
-        screen.prompt.focus()
-        screen.hint.keep(hint)
-        screen.refresh_bindings()
+        view.prompt.as_it_stands = not is_prompt
+        view.prompt.put(text)
+        self._mode = _Mode(typed, view.prompt.whole, done, message_view)
+        view.prompt.focus()
+        view.hint.keep(hint)
+        view.screen.refresh_bindings()
 
     def leave(self) -> None:
         """Leave the mode; an edit that is not sent can be found among past prompts."""
         edited = self._edited
         self.end()
         if edited:
-            self._screen.prompt.past.add(edited)
-            self._screen.hint.say(f"The changed text is kept: {key('prompt.search', 'ctrl+s')} finds it.")
+            self._view.prompt.past.add(edited)
+            self._view.hint.say(f"The changed text is kept: {key('prompt.search', 'ctrl+s')} finds it.")
 
     def end(self) -> None:
         """Leave the mode without keeping its text."""
         mode, self._mode = self._mode, None
         if mode is None:
             return
-        screen = self._screen
+        view = self._view
         if mode.message_view is not None:
             mode.message_view.remove_class("-changed")
-        screen.prompt.as_it_stands = False
-        screen.prompt.put(mode.typed)
-        screen.hint.keep("")
-        screen.refresh_bindings()
+        view.prompt.as_it_stands = False
+        view.prompt.put(mode.typed)
+        view.hint.keep("")
+        view.screen.refresh_bindings()
 
     async def send(self, text: str) -> None:
         """Take the text that was sent in this mode; raises AppError to stay in it."""
@@ -144,3 +152,30 @@ class InputMode:
         await mode.done(text)
         if self._mode is mode:
             self.end()
+
+
+class PromptSize:
+    """Count the tokens of the conversation with the typed prompt."""
+
+    def __init__(self, view: ChatView) -> None:
+        self._view = view
+        self._timer: Timer | None = None
+
+    def typed(self) -> None:
+        """Forget the last count; count again once nothing was typed for a while."""
+        if self._timer is not None:
+            self._timer.stop()
+        if self._view.session.forget_count():
+            self._view.hint.about("")
+        self._timer = self._view.set_timer(COUNT_AFTER_S, self._count)
+
+    async def _count(self) -> None:
+        text = self._view.prompt.whole
+        if len(text) < _COUNTED_CHARS and "@" not in text:
+            return
+        try:
+            message = await message_of(text)
+        except AppError:
+            # The same error is shown when the prompt is sent.
+            return
+        self._view.session.count(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -262,7 +263,6 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
 
 
 def _column(details: StepDetails, depth: int) -> tuple[Content, Content, Content, Content]:
-    """Return the cells of one draft depth, one for each label."""
     drafted = draft_p = target = target_p = Content("")
     accepted = _drafted_style(details, depth) if depth < details.n_accepted else ""
     if depth < len(details.drafted):
@@ -303,3 +303,26 @@ def _disagreement(details: StepDetails, width: int) -> Content:
         (f" ({trust}{doubt})", _QUIET),
     )
     return line.truncate(width, ellipsis=True)
+
+
+# The place of a step in the text
+
+_N_ANCHOR = 4
+"""Steps whose joined text is searched for, where text without steps follows the last one."""
+_MAX_GAP_CHARS = 64
+"""Longest text between two steps, in characters: marks of reasoning, which belong to no step."""
+
+
+def step_spans(text: str, steps: Iterable[StepDetails]) -> Sequence[tuple[int, int]]:
+    """Return the start and end of each step's text in an answer; an empty span where it is not found."""
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    pieces = [decode(b"".join(step.written)) for step in steps]
+    whole = "".join(pieces)
+    at = len(text) - len(whole) if text.endswith(whole) else text.find("".join(pieces[:_N_ANCHOR]))
+    spans: list[tuple[int, int]] = []
+    at = max(0, at)
+    for piece in pieces:
+        start = text.find(piece, at, at + len(piece) + _MAX_GAP_CHARS)
+        spans.append((start, start + len(piece)) if start >= 0 else (at, at))
+        at = spans[-1][1]
+    return spans

@@ -15,17 +15,16 @@ from app.compare.difference import Difference
 from app.compare.job import CompareJob, Raced
 from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
 from app.compare.report import Comparison, comparison_markdown
-from app.core.errors import AppError
+from app.core.errors import AppError, DoesNotFitError
 from app.core.units import counted
 from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
-from app.ui.chat.renderer import with_keys
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
-from app.ui.event_queue import EventBatch, EventHandler
+from app.ui.event_queue import EventBatch, OverlayHandler
 from app.ui.key_names import key
-from app.ui.models.fit_options import NoRoomError
 from app.ui.text import percent
+from app.ui.transcript.fixes import in_keys
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.rows_view import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
@@ -67,7 +66,7 @@ class CompareScreen(SubScreen[None]):
 
     result = query_one(Result)
 
-    def __init__(self, engine: Engine, comparable: Comparable, listen: Callable[[EventHandler | None], None]) -> None:
+    def __init__(self, engine: Engine, comparable: Comparable, listen: Callable[[OverlayHandler | None], None]) -> None:
         super().__init__()
         self._engine = engine
         self._comparable = comparable
@@ -152,7 +151,7 @@ class CompareScreen(SubScreen[None]):
     def _can_stop(self) -> bool:
         return self.expects_events and not self._is_stopping
 
-    # Events; see `app.ui.event_queue.EventHandler`
+    # Events; see `app.ui.event_queue.OverlayHandler`
 
     @property
     def expects_events(self) -> bool:
@@ -238,13 +237,12 @@ class CompareScreen(SubScreen[None]):
         self.refresh_bindings()
 
     async def _fail(self, error: AppError) -> None:
-        error = with_keys(error, self._comparable.pair)
-        if isinstance(error, NoRoomError):
+        if isinstance(error, DoesNotFitError):
             # The options are applied in the chat.
             once, pairs = key("compare.once", "r"), key("chat.pairs", "f6")
             hint = f"Free some memory and press {once}, or choose another pair in the chat ({pairs})."
             error = AppError(error.message, hint)
-        await self.result.fail(error)
+        await self.result.fail(in_keys(error, self._comparable.pair))
         self.refresh_bindings()
 
     # Panes

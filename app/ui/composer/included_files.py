@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from asyncio import wrap_future
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from app.conversations.attached import Attachment, compose, file_reference, quoted_reference
+from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, split
 from app.core.errors import AppError
+from app.core.program import in_background
 from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, read_user_text, text_size
 from app.models.source import home_expanded
 
@@ -47,6 +49,18 @@ class Reference:
     def must_exist(self) -> bool:
         """Return whether it can only mean a file; `@property` may be just text."""
         return self.quoted or bool(_CERTAIN_PATH.search(self.readings[-1]))
+
+
+async def message_of(text: str) -> str:
+    """Return the message for a typed text, with the files that it names. Raises AppError."""
+    # The store's modules are imported after the first frame.
+    from app.conversations.rows import storable
+
+    # A terminal may paste half a character, which neither a model nor a disk takes.
+    question, pastes = split(storable(text).strip())
+    if "@" not in question:
+        return compose(question, pastes)
+    return await wrap_future(in_background(lambda: include_files(question, pastes, Path()), "included files"))
 
 
 def references(text: str) -> Iterator[Reference]:

@@ -165,7 +165,6 @@ class PromptInput(PromptEditor):
         self._look()
 
     def _finish(self) -> bool:
-        """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""
         chosen = self.menu.chosen
         if chosen is None or self._completed is None:
             return True
@@ -220,7 +219,6 @@ class PromptInput(PromptEditor):
         self.placeholder = "search past prompts"
 
     def _find(self) -> None:
-        """Offer the newest prompts whose question holds every typed word."""
         if self.text == self._query:
             return
         self._query = self.text

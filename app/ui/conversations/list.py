@@ -108,7 +108,6 @@ def _name(row: ConversationRow) -> Content:
 
 
 def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:
-    """Return the line of a hit, unless the title shows it."""
     excerpt, title = hit.excerpt, row.summary.title
     if hit.message is None or (excerpt.text == title and cell_len(title) <= _title_room(row, width)):
         return []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,37 +13,12 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.core.errors import AppError, PairError
+from app.core.errors import AppError
 from app.core.printable import printable
-from app.ui.models.state import LoadRequest
+from app.ui.models.state import FitOption, LoadRequest
 from app.ui.widgets.hint import Hint
 
-if TYPE_CHECKING:
-    from app.hardware.offers import Offer
-
 _OPTION_KEYS = "123456789"
-
-
-@dataclass(frozen=True, slots=True)
-class FitOption:
-    """One change that makes a pair fit.
-
-    Attributes:
-        apply: Applies it and returns the pair to load; None if something must be downloaded first.
-        command: Command for that download.
-    """
-
-    offer: Offer
-    apply: Callable[[], LoadRequest] | None = None
-    command: str | None = None
-
-
-class NoRoomError(PairError):
-    """A pair does not fit into memory; `options` come cheapest first."""
-
-    def __init__(self, message: str, options: tuple[FitOption, ...], hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.options = options
 
 
 class FitOptionLine(HorizontalGroup):

@@ -17,7 +17,7 @@ from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, 
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.setup_task import SetupTask, Stage
 from app.models.source import FoundRepository, HubModel, LocalModel, ModelSource
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
 

@@ -13,10 +13,11 @@ from app.models.catalog import Catalog, Pair
 from app.models.registry import Registry, SetUp
 from app.models.setup_task import SetupProgress
 from app.models.source import ModelSource
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
+    from app.hardware.offers import Offer
     from app.worker.engine_worker import Loader
 
 
@@ -88,11 +89,26 @@ class LoadRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FitOption:
+    """One change that makes a pair fit.
+
+    Attributes:
+        apply: Applies it and returns the pair to load; None if something must be downloaded first.
+        command: Command for that download.
+    """
+
+    offer: Offer
+    apply: Callable[[], LoadRequest] | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
-    """The settings, and a request to reload the open pair with them (may raise UsageError)."""
+    """The settings, a request to reload the open pair with them (may raise UsageError), and offers as choices."""
 
     live: LiveSettings
     reopen: Callable[[], LoadRequest]
+    option: Callable[[Offer], FitOption]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from app.engine.drafting_report import capitalized
 from app.settings.table import SETTINGS
 from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, MESSAGE, PROGRAM, PROMPT, Action, find
 from app.ui.base_screen import BaseScreen
+from app.ui.chat.screen import ChatScreen
 from app.ui.key_names import bind
-from app.ui.screens.chat import ChatScreen
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.hint import Hint
@@ -161,7 +161,8 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
         if isinstance(screen, ChatScreen) and action.is_command:
             yield _entry(action, partial(_command, screen, action))
         elif action.id in active:
-            yield _entry(action, partial(screen.app.run_action, action.run, active[action.id].node))
+            one = active[action.id]
+            yield _entry(action, partial(screen.app.run_action, one.binding.action, one.node))
         elif action.is_command:
             yield _entry(action, partial(screen.app.run_action, action.run))
         elif isinstance(screen, ChatScreen) and opener is not None:
@@ -194,14 +195,14 @@ def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before
 async def _command(chat: ChatScreen, action: Action) -> None:
     """Run a slash command, or let the user complete it if it needs an argument."""
     if action.needs_argument:
-        chat.begin_command(action.name)
+        chat.controller.commands.begin_command(action.name)
     else:
-        await chat.action_run_line(f"/{action.name}")
+        await chat.do("run_line", f"/{action.name}")
 
 
-def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:
+async def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:
     """Open the place where an action is possible, and name its key: the user chooses its object first."""
-    chat.run_method(opener)
+    await chat.do(opener.run)
     screen = chat.app.screen
     screen.call_after_refresh(lambda: screen.query_one(Hint).say(f"{action.key}: {action.help}"))
 

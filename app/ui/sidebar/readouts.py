@@ -9,7 +9,7 @@ from collections.abc import Callable
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
-from app.session.snapshot import DraftState
+from app.session.state import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.text import NONE, percent, sparkline, tokens
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
@@ -154,8 +154,9 @@ class Readouts:
 
     def will_draft(self, drafting: DraftState) -> None:
         """Set the drafting of the next answer."""
-        self.next_draft = drafting
-        self._changed()
+        if drafting != self.next_draft:
+            self.next_draft = drafting
+            self._changed()
 
     # The answer
 
@@ -165,11 +166,6 @@ class Readouts:
         self.recent = RecentRates()
         self.unmeasured = True
         self.rest(_READING)
-
-    @property
-    def is_queued(self) -> bool:
-        """Whether the answer waits for a request of another program."""
-        return self.doing == _QUEUED
 
     def queue(self) -> None:
         """Show that another program's request is answered first, if that takes long."""

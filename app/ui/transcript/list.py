@@ -10,7 +10,9 @@ from app.conversations.message import Role
 from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
+from app.models.pair_info import PairInfo
+from app.ui.models.fit_options import FitOptionList
+from app.ui.models.state import FitOption
 from app.ui.transcript.message import AnswerMessage, ErrorNotice, UserMessage, remark_on
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.navigation import MessageNavigation
@@ -34,6 +36,9 @@ class MessageList(MessageNavigation):
         self._welcome = Welcome()
         super().__init__(self._welcome)
         self._tree = Tree()
+        self._pair: PairInfo | None = None
+        self._shown: object = None
+        """What `show` has shown."""
         self._unread: set[int] = set()
         """Messages that the model no longer reads."""
         self._model = ""
@@ -59,6 +64,11 @@ class MessageList(MessageNavigation):
             replace: True for another conversation, which replaces all items.
             follow: True to go to the end.
         """
+        # The text of a running answer comes by itself.
+        now = (path if running is None else (*path[:-1], running), running)
+        if not (replace or follow) and now == self._shown:
+            return
+        self._shown = now
         async with self._changing():
             was_running, last = self._is_running, path[-1] if path else None
             self._is_running = last is not None and last.state is State.WRITING and (last.id == running or last.id < 0)
@@ -143,17 +153,17 @@ class MessageList(MessageNavigation):
         async with self._changing():
             await self._add(Passage(printable(text), "notice"), before=self._unanswered)
 
-    async def fail(self, error: AppError) -> None:
+    async def fail(self, error: AppError, options: Sequence[FitOption] = ()) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
         async with self._changing():
-            self._failure = await self._add(ErrorNotice(error))
+            self._failure = await self._add(ErrorNotice(error, options))
 
-    async def offer(self, options: tuple[FitOption, ...]) -> None:
+    async def offer(self, options: Sequence[FitOption]) -> None:
         """Offer options after a failed answer, until `end_failure`, another answer or offer."""
         async with self._changing():
             # An earlier offer uses the same keys.
             await self._take_out(self._marked("offer"))
-            await self._add(ErrorNotice(NoRoomError("What would make it fit:", options), "offer"))
+            await self._add(ErrorNotice(AppError("What would make it fit:"), options, classes="offer"))
 
     async def end_failure(self) -> None:
         """Remove all options; the failure itself stays visible."""
@@ -180,9 +190,11 @@ class MessageList(MessageNavigation):
 
     # Branches and models
 
-    def mark(self, tree: Tree, loaded: str) -> None:
-        """Update the branch numbers and the model names of all mounted messages; `loaded` is the model in use."""
-        self._tree, self._model = tree, loaded
+    def mark(self, tree: Tree, pair: PairInfo | None, model: str) -> None:
+        """Update the branch numbers and the model names of all mounted messages; `model` is the one in use."""
+        if tree is self._tree and pair is self._pair:
+            return
+        self._tree, self._pair, self._model = tree, pair, model
         _, read = readable(tree.path)
         self._unread = {node.id for node in tree.path} - {node.id for node in read}
         for message_view in self.message_views:
@@ -191,6 +203,7 @@ class MessageList(MessageNavigation):
             self._mark(message_view)
 
     def _mark(self, message_view: MessageView) -> None:
+        message_view.pair = self._pair
         node = self._tree.nodes.get(message_view.node) if message_view.node is not None else None
         if node is None:
             return

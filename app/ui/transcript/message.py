@@ -18,9 +18,12 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
+from app.models.pair_info import PairInfo
 from app.ui.key_names import key
-from app.ui.models.fit_options import FitOptionList, NoRoomError
+from app.ui.models.fit_options import FitOptionList
+from app.ui.models.state import FitOption
 from app.ui.reading.token_rows import TokenRuns
+from app.ui.transcript.fixes import in_keys
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import (
     Folding,
@@ -65,10 +68,10 @@ def _empty_answer(*, thought: bool) -> str:
     return "the model gave no answer after its reasoning" if thought else "the model generated no text"
 
 
-def in_vain(ending: Ending, *, thought: bool = False) -> str:
+def in_vain(ending: Ending, pair: PairInfo | None, *, thought: bool = False) -> str:
     """Return why a regenerated or continued answer was discarded."""
     if ending.failure is not None:
-        return ending.failure.sentences
+        return in_keys(ending.failure, pair).sentences
     return f"No new text: {in_words(ending, empty=True, thought=thought)}."
 
 
@@ -112,16 +115,17 @@ class UserMessage(MessageView):
 
 
 class ErrorNotice(VerticalGroup):
-    """An error and its fix."""
+    """An error and its fix, perhaps with options to choose from."""
 
-    def __init__(self, error: AppError, classes: str | None = None) -> None:
+    def __init__(self, error: AppError, options: Sequence[FitOption] = (), classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self._error = error
+        self._options = options
 
     def compose(self) -> ComposeResult:
         yield Passage(printable(self._error.message), "what")
-        if isinstance(self._error, NoRoomError):
-            yield FitOptionList(self._error.options)
+        if self._options:
+            yield FitOptionList(self._options)
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
 
@@ -176,7 +180,7 @@ class AnswerMessage(MessageView):
             yield self.tokens
         yield self.remark
         if self._error is not None:
-            yield ErrorNotice(self._error)
+            yield ErrorNotice(in_keys(self._error, self.pair))
 
     @property
     def folded(self) -> Sequence[Folding]:
@@ -263,7 +267,7 @@ class AnswerMessage(MessageView):
         self._set_ending(node)
         self._draw_remark()
         if self._error is not None:
-            await self.mount(ErrorNotice(self._error))
+            await self.mount(ErrorNotice(in_keys(self._error, self.pair)))
 
     def _set_ending(self, node: Node) -> None:
         self._note, self._error = remark_on(node), node.ending.failure

@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 from app.conversations.tree import Node
 from app.core.printable import printable
+from app.models.pair_info import PairInfo
 from app.ui.actions import MESSAGE, bindings
 from app.ui.key_names import key
 from app.ui.transcript.parts import Folding
@@ -61,6 +62,8 @@ class MessageView(VerticalGroup, can_focus=True):
         self.text = ""
         self._speaker = speaker
         self._label = Static(Content(speaker), classes="label")
+        self.pair: PairInfo | None = None
+        """The loaded pair, on which the fix of an error depends."""
         self.can_go_on = False
         """True for an answer that ended early."""
         self._branch = self._branches = 1

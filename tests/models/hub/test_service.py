@@ -14,7 +14,7 @@ from app.hardware.recommend import Capacity, PairSpeed
 from app.models.catalog import Pair
 from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.models.service import PairService
 from tests.capacities import in_ram
 from tests.models.hub.faults import Stall

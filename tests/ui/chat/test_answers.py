@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.sidebar.readouts import SHORT_WAIT_S
 from tests.fake_engine import PAIR
 from tests.ui.driver import WIDE, open_chat
@@ -65,17 +65,6 @@ async def test_esc_stops_and_keeps_what_came() -> None:
         assert "Once upon" in chat.text
         await chat.send("go on")
         assert [m.content for m in chat.engine.requests[1].messages] == ["story", "Once upon", "go on"]
-
-
-async def test_an_answer_stopped_before_its_first_word_gives_the_prompt_back() -> None:
-    async with open_chat() as chat:
-        await chat.send("story")
-        await chat.pilot.press("escape")
-        chat.engine.finishes(FinishReason.CANCELLED)
-        await chat.until(lambda: chat.prompt == "story")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        assert [m.content for m in chat.engine.requests[1].messages] == ["story"]
 
 
 async def test_a_failed_answer_shows_why_and_keeps_the_prompt() -> None:
@@ -136,7 +125,7 @@ async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
         chat.engine.says("not ours", request=OTHER)
         await chat.pilot.pause(0.3)
         assert QUEUED not in chat.text
-        chat.screen.status._began -= SHORT_WAIT_S
+        chat.screen.view.status._began -= SHORT_WAIT_S
         chat.engine.says("not ours", request=OTHER)
         await chat.until(lambda: any(QUEUED in row for row in chat.said))
         assert chat.status.startswith(QUEUED)
@@ -147,23 +136,6 @@ async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
         await chat.ready()
         assert QUEUED not in chat.text
         assert "not ours" not in chat.text
-
-
-async def test_esc_does_not_wait_for_the_server() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.screen.status._began -= SHORT_WAIT_S
-        chat.engine.says("not ours", request=OTHER)
-        await chat.until(lambda: chat.status.startswith(QUEUED))
-        await chat.pilot.press("escape")
-        await chat.until(lambda: chat.prompt == "go")
-        assert (chat.engine.cancelled, chat.screen.session.phase) == (1, Phase.READY)
-        chat.engine.finishes(FinishReason.CANCELLED)
-        await chat.pilot.press("enter")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        chat.engine.goes_on("word")
-        await chat.ready()
-        await chat.shows("word")
 
 
 async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continues() -> None:
@@ -183,17 +155,6 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continu
         assert chat.engine.drafts
         chat.engine.finishes()
         await chat.ready()
-
-
-async def test_esc_takes_a_waiting_prompt_back() -> None:
-    async with open_chat(loaded=False) as chat:
-        await chat.enter("early", "waiting for the models")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: chat.prompt == "early")
-        assert chat.answers == []
-        await chat.load()
-        assert chat.engine.requests == []
-        assert chat.engine.cancelled == 0
 
 
 async def test_a_failed_load_is_explained_and_gives_the_prompt_back() -> None:

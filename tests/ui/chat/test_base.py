@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.ui.chat.base import side_widths
+from app.ui.chat.view import side_widths
 from tests.ui.driver import open_chat
 
 
@@ -19,7 +19,7 @@ def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> 
 @pytest.mark.parametrize("columns", [120, 149, 150, 169, 170, 250])
 async def test_code_of_eighty_columns_is_not_wrapped(columns: int) -> None:
     async with open_chat(size=(columns, 30)) as chat:
-        chat.screen.sidebar.display = True
+        chat.screen.view.sidebar.display = True
         code = "x" * 80
         await chat.exchange("go", f"```\n{code}\n```")
         await chat.shows(code)

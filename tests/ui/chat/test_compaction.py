@@ -16,7 +16,7 @@ async def summarized(chat: Chat) -> None:
     await chat.shows("context full: summarizing")
     chat.engine.says("They talked about Kilimanjaro.")
     chat.engine.finishes()
-    await chat.until(lambda: len(chat.engine.requests) == 5 and not chat.screen.session.snapshot.is_compacting)
+    await chat.until(lambda: len(chat.engine.requests) == 5 and not chat.screen.session.is_compacting)
     await chat.answer("Fine.")
     await chat.shows("Fine.")
 

@@ -19,31 +19,6 @@ from tests.ui.driver import (
 )
 
 
-@pytest.mark.parametrize(("half", "keys"), [("", ["ctrl+up", "up", "up", "up", "r"]), ("half of it", ["ctrl+r"])])
-async def test_a_failed_regeneration_keeps_the_old_answer(file: Path, half: str, keys: list[str]) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.exchange("two", "second")
-        await chat.next_request(*keys)
-        if half:
-            chat.engine.says(half)
-        await chat.refuse(BROKEN)
-        await chat.shows("llama.cpp failed. Load a smaller pair.")
-        branches = "   ◂ 1 / 2 ▸" if half else ""
-        early, late = ("", branches) if len(keys) == 1 else (branches, "")
-        assert chat.said == ["You", "one", f"Answer{early}", "first", "You", "two", f"Answer{late}", "second"]
-        assert chat.prompt == ""
-        before = chat.said
-        # It is gone on from as it was before.
-        await chat.send("three")
-        assert chat.asked == ["one", "first", "two", "second", "three"]
-        await chat.until(lambda: "llama.cpp failed." not in chat.text)
-        await chat.answer("third")
-        before += ["You", "three", "Answer", "third"]
-        await chat.until(lambda: chat.said == before)
-    await is_shown_again(file, before)
-
-
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
@@ -58,20 +33,6 @@ async def test_a_regeneration_without_text_leaves_no_branch(file: Path, reason: 
         await chat.answer("", reason)
         await chat.shows(told)
         assert chat.said == ["You", "one", "Answer", "first"]
-        before = chat.said
-    await is_shown_again(file, before)
-
-
-async def test_a_continuation_that_is_refused_keeps_its_text(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("count")
-        await chat.answer("one two", FinishReason.LENGTH)
-        await chat.next_request("ctrl+g")
-        chat.engine.says(" three")
-        await chat.refuse()
-        await chat.shows("With this prompt the conversation has 272 tokens")
-        told = "cut at the token limit; ctrl+g continues"
-        assert chat.said == ["You", "count", "Answer", "one two three", told]
         before = chat.said
     await is_shown_again(file, before)
 
@@ -135,31 +96,12 @@ async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continu
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
 
 
-@pytest.mark.parametrize("keys", [["ctrl+r"], ["enter"], ["ctrl+up", "e", "enter"]])
-async def test_a_refused_prompt_that_is_asked_again_stands_once(file: Path, keys: list[str]) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.send("And then?")
-        await chat.refuse()
-        for _ in range(3):
-            await chat.until(lambda: chat.prompt == "And then?")
-            await chat.next_request(*keys)
-            assert chat.asked == ["one", "first", "And then?"]
-            assert chat.prompt == ""
-            await chat.refuse()
-            await chat.until(lambda: chat.said[4:6] == ["You", "And then?"])
-            assert chat.said[6:] == [*REFUSAL, *WAYS_OUT]
-        before = chat.said
-        assert len(chat.screen.session.conversation.tree.nodes) == 3
-    await is_shown_again(file, before)
-
-
 async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_branch_beside_it(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.send("And then?")
         await chat.refuse()
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.send("And now?")
         await chat.shows("The prompt before has no answer; this one is a branch beside it.")
         await chat.until(lambda: chat.said[4:] == ["You   ◂ 2 / 2 ▸", "And now?", "Answer"])
@@ -174,60 +116,18 @@ async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_bran
     await is_shown_again(file, before)
 
 
-async def test_a_refused_prompt_is_sent_again_before_the_models_are_loaded(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await chat.refuse()
-        before = chat.said
-    async with kept_chat(file, loaded=False) as chat:
-        await chat.screen.open_conversation(1)
-        chat.screen.prompt.clear()
-        await chat.type("one")
-        for words in ("one", "two"):
-            await chat.pilot.press("enter")
-            await chat.until(lambda: chat.said == ["You", words, "Answer", "waiting for the models"])  # noqa: B023
-            await chat.pilot.press("escape")
-            await chat.until(lambda: chat.said == before)
-            assert chat.prompt == words
-            chat.screen.prompt.clear()
-            await chat.type("two")
-        await chat.press("enter", shows="waiting for the models")
-        chat.engine.loaded()
-        await chat.until(lambda: chat.engine.requests)
-        assert chat.asked == ["two"]
-        await chat.answer("second")
-        await chat.until(lambda: chat.said == ["You   ◂ 2 / 2 ▸", "two", "Answer", "second"])
-
-
-async def test_a_prompt_that_was_left_before_its_first_word_shows_so(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        chat.engine.reads(100, 10_000)
-        await chat.pilot.press("ctrl+q")
-        await chat.pilot.pause()
-    async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(1)
-        told = "┃ Tandem ended before the answer began."
-        await chat.until(lambda: chat.said[:4] == ["You", "one", "Answer", told])
-        await chat.next_request("ctrl+r")
-        await chat.refuse()
-        await chat.until(lambda: chat.said == ["You", "one", *REFUSAL, *WAYS_OUT])
-        before = chat.said
-    await is_shown_again(file, before)
-
-
 async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("the first attempt")
         await chat.refuse()
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.send("another one")
         await chat.until(lambda: chat.said == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
-        await chat.screen.open_found(found)
+        await chat.screen.controller.open_found(found)
         await chat.shows("The found message is on another branch")
         await chat.answer("second")
-        await chat.screen.open_found(found)
+        await chat.screen.controller.open_found(found)
         await chat.until(lambda: chat.said[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
         await chat.next_request("ctrl+r")
         assert chat.asked == ["the first attempt"]
@@ -236,16 +136,16 @@ async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
 async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
-        await chat.until(lambda: chat.screen.status.used_tokens == "2.1k")
+        await chat.until(lambda: chat.screen.view.status.used_tokens == "2.1k")
         await chat.send("two")
         await chat.refuse()
         await chat.until(lambda: chat.status.startswith("ready"))
-        assert chat.screen.status.used_tokens == "2.1k"
+        assert chat.screen.view.status.used_tokens == "2.1k"
 
 
 async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:
     async with kept_chat(file) as chat:
-        chat.screen.prompt.load_text("\ud800 one")
+        chat.screen.view.prompt.load_text("\ud800 one")
         await chat.next_request("enter")
         assert chat.asked == ["? one"]
         await chat.refuse()

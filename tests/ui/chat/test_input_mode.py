@@ -47,32 +47,18 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
         await chat.press("ctrl+n")
         await chat.until(lambda: chat.answers == [])
         assert chat.prompt == ""
-        await chat.screen.open_conversation(1)
+        await chat.screen.controller.open_conversation(1)
         assert chat.prompt == kept
     store = Store(file)
     assert store.load(1).unsent_text == kept
     store.close()
 
 
-async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.press("ctrl+up", "e")
-        await chat.type(" of many words")
-        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
-        store = Store(file)
-        assert store.load(1).unsent_text == "first of many words"
-        await chat.press("escape")
-        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
-        assert store.load(1).unsent_text == ""
-        store.close()
-
-
 async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.send("two")
-        store = chat.screen.library.store
+        store = chat.screen.session.library.store
         assert store is not None
         store.database.connection.execute("PRAGMA query_only = ON")
         chat.engine.says("line\n\n" * 60)
@@ -84,7 +70,7 @@ async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
         await chat.until(lambda: chat.prompt == "three")
         assert "cannot be written. Check the folder" in " ".join(chat.text.split())
         store.database.connection.execute("PRAGMA query_only = OFF")
-        chat.screen.library.maintain()
+        chat.screen.session.library.maintain()
         await chat.until(lambda: "All messages are saved again." in " ".join(chat.text.split()))
     assert texts(file)[2:] == ["two", "line\n\n" * 60]
 
@@ -99,8 +85,8 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await chat.press("ctrl+up", "up", "e")
         await chat.enter(" @nots.md", "There is no file nots.md. To send it as text, put a space")
         await chat.until(lambda: chat.prompt == "one @nots.md")
-        assert chat.screen.input_mode.is_active
-        assert chat.screen.input_mode.pending_text == "not yet sent\n\none @nots.md"
+        assert chat.screen.controller.input_mode.is_active
+        assert chat.screen.controller.input_mode.pending_text == "not yet sent\n\none @nots.md"
         await chat.press("left", "left", "left", "left", "left", "left", "left", "space")
         await chat.next_request("enter")
         assert chat.asked == ["one @ nots.md"]
@@ -126,22 +112,7 @@ async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> 
         else:
             # What was measured of another branch is said in the same place.
             await chat.shows("The changed text is kept: ctrl+s finds it.")
-        assert chat.screen.prompt.past.newest()[0][0] == "second and many more words"
-
-
-async def test_typed_text_is_there_in_the_next_run(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.type("half a thought")
-        chat.screen.session.conversation.set_unsent_text(chat.screen.input_mode.pending_text)
-    async with kept_chat(file) as chat:
-        await chat.until(lambda: chat.prompt == "half a thought")
-        await chat.send(", and the rest")
-        chat.engine.says("Yes.")
-        chat.engine.finishes()
-        await chat.shows("half a thought, and the rest")
-    async with kept_chat(file) as chat:
-        assert chat.screen.library.is_open
-        assert chat.prompt == ""
+        assert chat.screen.view.prompt.past.newest()[0][0] == "second and many more words"
 
 
 CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
@@ -175,12 +146,12 @@ async def test_replaced_text_is_found_among_past_prompts(file: Path) -> None:
         await chat.press("escape", shows="ctrl+s finds it")
         await chat.type("/half a thought")
         await chat.press("ctrl+s")
-        await chat.until(lambda: chat.screen.prompt.menu.is_open)
+        await chat.until(lambda: chat.screen.view.prompt.menu.is_open)
         await chat.press("enter")
         await chat.until(lambda: chat.prompt == "one more")
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.exchange("two", "second")
-        past = [message for message, _ in chat.screen.prompt.past.newest()]
+        past = [message for message, _ in chat.screen.view.prompt.past.newest()]
         assert past == ["two", "/half a thought", "one more", "one"]
 
 
@@ -194,13 +165,13 @@ def fail(chat: Chat) -> None:
     chat.engine.fails_to_load(AppError("big.gguf is cut short."))
 
 
-@pytest.mark.parametrize("end", [lambda chat: chat.screen.action_take_back(), fail])
+@pytest.mark.parametrize("end", [lambda chat: chat.screen.action_do("take_back"), fail])
 async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -> None:
     async with open_chat(loaded=False) as chat:
         await wait(chat)
         end(chat)
         await chat.until(lambda: chat.prompt == "early\n\nthe next")
-        assert chat.screen.input_mode.pending_text == "early\n\nthe next"
+        assert chat.screen.controller.input_mode.pending_text == "early\n\nthe next"
 
 
 async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
@@ -208,7 +179,7 @@ async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPa
     store = Store(file)
     async with kept_chat(file, loaded=False) as chat:
         await wait(chat)
-        await chat.until(lambda: not chat.screen.input_mode._stores_soon)
+        await chat.until(lambda: not chat.screen.controller.input_mode._stores_soon)
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: store.load(1).unsent_text == "the next")
@@ -245,6 +216,6 @@ async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file
         assert chat.asked == ["/help me"]
         await chat.answer("second")
     async with kept_chat(file) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
+        await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.press("up")
         assert chat.prompt == " /help me"

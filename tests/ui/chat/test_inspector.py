@@ -8,8 +8,7 @@ import pytest
 from textual import events
 
 from app.engine.sources import Source
-from app.ui.chat.inspector import Inspector, step_rows
-from app.ui.chat.token_steps import step_spans
+from app.ui.chat.inspector import Inspector, step_rows, step_spans
 from app.ui.text import MARK
 from app.ui.transcript.parts import TokenView
 from app.worker.events import StepDetails
@@ -23,7 +22,7 @@ def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
 
 def listed(chat: Chat) -> list[str]:
     """The numbers of the rounds in sight, the chosen one with its mark."""
-    left, top, width, height = chat.screen.inspector.content_region
+    left, top, width, height = chat.screen.view.inspector.content_region
     found = [row[left : left + width].split(" ms")[0].split() for row in chat.rows[top : top + height]]
     found = [[">", *words[1:]] if words[:1] == [MARK] else words for words in found]
     return ["".join(words[: 1 + (words[0] == ">")]) for words in found if words and words[0][-1] in ">0123456789"]
@@ -60,9 +59,9 @@ async def test_the_mouse_chooses_a_round() -> None:
         await chat.pilot.click(Inspector, offset=(10, 3))
         await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
         await chat.pilot.click(Inspector, offset=(10, 6))
-        chat.screen.inspector.post_message(wheel(events.MouseScrollDown))
+        chat.screen.view.inspector.post_message(wheel(events.MouseScrollDown))
         await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
-        chat.screen.inspector.post_message(wheel(events.MouseScrollUp))
+        chat.screen.view.inspector.post_message(wheel(events.MouseScrollUp))
         await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
 
 
@@ -111,7 +110,7 @@ async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
         await chat.click("two")
         await chat.shows("step 2 of 3")
         await chat.until(lambda: marked(chat) == [" two"])
-        assert chat.screen.prompt.has_focus
+        assert chat.screen.view.prompt.has_focus
         await chat.pilot.press("left")
         await chat.until(lambda: marked(chat) == [" one"])
         await chat.click("First")

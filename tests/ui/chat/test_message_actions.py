@@ -38,7 +38,7 @@ async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
         assert chat.prompt == "typing on"
         await chat.press("ctrl+up", "down")
         assert chat.chosen == ""
-        assert chat.screen.prompt.has_focus
+        assert chat.screen.view.prompt.has_focus
 
 
 async def test_letters_typed_after_a_click_go_to_the_input_line(file: Path) -> None:
@@ -65,7 +65,7 @@ async def test_a_key_lets_letters_act_on_a_clicked_message(file: Path) -> None:
         await chat.shows("e edit")
         await chat.click("second")
         await chat.until(lambda: chat.chosen == "second")
-        assert chat.screen.prompt.has_focus
+        assert chat.screen.view.prompt.has_focus
 
 
 async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Path) -> None:
@@ -103,9 +103,9 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await chat.exchange("one", "first")
         await chat.type("not yet sent")
         await chat.press("ctrl+up", "up", "enter")
-        assert chat.screen.input_mode.pending_text == "not yet sent"
+        assert chat.screen.controller.input_mode.pending_text == "not yet sent"
         await chat.type(" changed")
-        assert chat.screen.input_mode.pending_text == "not yet sent\n\none changed"
+        assert chat.screen.controller.input_mode.pending_text == "not yet sent\n\none changed"
         assert "esc cancel" in chat.rows[-1]
         await chat.press("escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
@@ -156,7 +156,7 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
     store.add(number, Role.USER, "hello", parent=first.id)
     store.close()
     async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         await chat.shows("Be brief.")
         await chat.press("ctrl+up", "up", "e", shows="cannot be edited")
         await chat.press("r", shows="There is no prompt to answer.")
@@ -169,12 +169,12 @@ async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
     store.add(number, Role.ASSISTANT, "red\x1b[2J\x9b31m \u202eword", parent=prompt.id)
     store.close()
     async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         await chat.press("ctrl+up", "e")
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
         await chat.press("enter")
-        await chat.until(lambda: not chat.screen.input_mode.is_active)
+        await chat.until(lambda: not chat.screen.controller.input_mode.is_active)
         assert len(everything(file)) == 2
 
 
@@ -197,7 +197,7 @@ async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
         await chat.type("ab")
         await chat.press("home", "ctrl+e", "c")
         assert chat.prompt == "abc"
-        assert not chat.screen.input_mode.is_active
+        assert not chat.screen.controller.input_mode.is_active
 
 
 async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
@@ -206,7 +206,7 @@ async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> N
     async with kept_chat(file) as chat:
         await chat.send("one")
         await chat.press("ctrl+e", shows="An answer is being written; esc stops it.")
-        assert not chat.screen.input_mode.is_active
+        assert not chat.screen.controller.input_mode.is_active
 
 
 @pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.LENGTH])
@@ -231,27 +231,6 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason:
         store.close()
 
 
-async def test_an_answer_that_a_kill_cut_continues(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    prompt = store.add(number, Role.USER, "count", parent=None)
-    journal = store.answer(number, prompt.id)
-    journal.add("let me see", reasoning=True)
-    journal.add("one, two, ")
-    store.close()
-    async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(number)
-        await chat.shows("cut before its end; ctrl+g continues")
-        await chat.press("ctrl+up")
-        assert "c continue" in chat.rows[-1]
-        await chat.next_request("c")
-        assert chat.engine.requests[-1].prefill == Prefill("one, two, ", "let me see")
-        chat.engine.says("three")
-        await chat.until(lambda: "one, two, three" in texts(file))
-        assert everything(file)[-1] == ("one, two, three", State.WRITING)
-    assert everything(file)[-1] == ("one, two, three", State.CUT)
-
-
 async def test_a_message_is_deleted_by_the_same_key_twice(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
@@ -267,4 +246,4 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
         await chat.exchange("two", "second")
         await chat.pilot.press("ctrl+up", "up", "up", "f")
         await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
-        assert chat.screen.library.conversation == 2
+        assert chat.screen.session.library.conversation == 2

@@ -10,7 +10,7 @@ import pytest
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.models.pair_info import PairInfo
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.models.state import LoadRequest
 from app.worker.events import Notice
 from tests.fake_engine import PAIR, TARGET, no_loader
@@ -57,7 +57,7 @@ async def test_a_chosen_message_shows_its_branch_and_numbers(file: Path) -> None
         await chat.exchange("one", "first")
         await chat.next_request("ctrl+r")
         await chat.answer("second")
-        chat.screen.hint.ask("The disk is full.")
+        chat.screen.view.hint.ask("The disk is full.")
         await chat.press("ctrl+up", shows="branch 2 of 2, left/right goes between them")
         await chat.shows("448 tokens")
         await chat.press("ctrl+n")
@@ -72,7 +72,7 @@ CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"
 
 async def load(chat: Chat, pair: PairInfo) -> None:
     """Change the pair, as from the list of pairs."""
-    await chat.screen.load_pair(LoadRequest(no_loader, "another pair"))
+    await chat.screen.controller.load_pair(LoadRequest(no_loader, "another pair"))
     chat.engine.loaded(pair)
     await chat.until(lambda: chat.screen.session.phase is Phase.READY)
 

@@ -68,7 +68,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
 
 async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
-        store = chat.screen.library.store
+        store = chat.screen.session.library.store
         assert store is not None
         await chat.send("go")
         store.database.connection.execute("PRAGMA query_only = ON")
@@ -103,7 +103,7 @@ async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
         await chat.look_away()
         await chat.screen.query_one(UserMessage).remove()
         await chat.come_back()
-        await chat.until(lambda: chat.screen.prompt.has_focus)
+        await chat.until(lambda: chat.screen.view.prompt.has_focus)
 
 
 async def test_editing_a_title_continues_when_the_focus_returns(file: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.engine.types import DraftParams
-from app.session.snapshot import Phase
-from app.ui.screens.chat import ChatScreen
+from app.session.state import Phase
+from app.ui.chat.screen import ChatScreen
 from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
 from tests.ui.settings.driver import Panel, open_panel

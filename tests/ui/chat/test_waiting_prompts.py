@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.types import FinishReason
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.worker.events import JobEnded
 from tests.ui.driver import WIDE, Chat, kept_chat, open_chat
 from tests.ui.models.fake_pairs import FakePairs
@@ -49,7 +49,7 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
             await chat.press("f2", shows="A prompt is already waiting; esc takes it back.")
             await chat.pilot.press("escape")
             await chat.until(lambda: chat.prompt == line)  # noqa: B023
-        assert (chat.engine.cancelled, chat.screen.waiting.display) == (0, False)
+        assert (chat.engine.cancelled, chat.screen.view.waiting.display) == (0, False)
         assert "takes it back" not in chat.text
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.engine.cancelled)
@@ -85,9 +85,9 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         await chat.shows("✓ old")
         chat.engine.says("fresh")
         await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh"])
-        await chat.screen.open_conversation(1)
+        await chat.screen.controller.open_conversation(1)
         await chat.until(lambda: chat.said == ["You", "old", "Answer", "old words and more"])
-        await chat.screen.open_conversation(2)
+        await chat.screen.controller.open_conversation(2)
         chat.engine.says(" words")
         await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh words"])
         assert chat.engine.cancelled == 0
@@ -128,17 +128,17 @@ async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> Non
         await chat.exchange("one", "first")
         await chat.pilot.press("ctrl+n")
         await chat.exchange("two", "second")
-        chat.screen.library.pin(1, pinned=True)
+        chat.screen.session.library.pin(1, pinned=True)
     async with kept_chat(file, continues=True) as chat:
         await chat.until(lambda: chat.said == ["You", "two", "Answer", "second"])
 
 
 async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.chat.prompt_size.COUNT_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.input_mode.COUNT_AFTER_S", 0.01)
     async with open_chat() as chat:
-        chat.screen.prompt.put("word " * 200)
+        chat.screen.view.prompt.put("word " * 200)
         await chat.until(lambda: chat.engine.jobs)
         chat.engine.emit(JobEnded(chat.engine.job_number, 1234))
         await chat.shows("With this prompt: 1,234 of 32,768 tokens")
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.until(lambda: "With this prompt" not in chat.text)

@@ -12,7 +12,7 @@ from app.conversations.store import Store
 from app.core.errors import ContextOverflowError, DecodeError
 from app.engine.types import AutoDraft
 from app.settings.layers import Layer
-from app.ui.screens.chat import ChatScreen
+from app.ui.chat.screen import ChatScreen
 from app.worker.events import Failed
 from tests.ui.compare.driver import (
     AUTOMATIC,
@@ -65,7 +65,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
         await chat.press("f2", shows="There is no file nots.md. To send it as text")
         assert chat.prompt == "why @nots.md "
         assert chat.engine.jobs == []
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.type("why @notes.md ")
         log = "line\n" * 500
         chat.pilot.app.post_message(events.Paste(log))
@@ -150,7 +150,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         (kept,) = store.summaries()
         assert [node.text for node in store.load(kept.id).tree.path] == ["One?", "First."]
 
-        chat.screen.prompt.clear()
+        chat.screen.view.prompt.clear()
         await chat.send("Two?")
         assert chat.engine.requests[-1].messages == (*said, Message(Role.USER, "Two?"))
         chat.engine.says("Second.")

@@ -38,10 +38,10 @@ async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() ->
     for prompt in ("before", message("a", "b")):
         store.add(store.create(), Role.USER, prompt, parent=None)
     async with open_chat(store=lambda: store) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
-        chat.screen.prompt._pastes.fold(alike("c"))
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        chat.screen.view.prompt._pastes.fold(alike("c"))
         await chat.pilot.press("up")
-        assert [paste.text for paste in chat.screen.prompt.pastes] == [alike("a"), alike("b")]
+        assert [paste.text for paste in chat.screen.view.prompt.pastes] == [alike("a"), alike("b")]
         await chat.pilot.press("up")
         assert chat.prompt == "before"
         await chat.pilot.press("down", "down")
@@ -53,8 +53,8 @@ async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> Non
     store = Store()
     store.add(store.create(), Role.USER, written, parent=None)
     async with open_chat(store=lambda: store) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
+        await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.pilot.press("up")
-        assert chat.prompt == chat.screen.prompt.written == written
+        assert chat.prompt == chat.screen.view.prompt.written == written
         await chat.pilot.press("down")
         assert chat.prompt == ""

@@ -78,10 +78,10 @@ async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) ->
         sent = chat.engine.requests[0].messages[-1].content
         await chat.answer("milk")
         (folder / "notes.md").unlink()
-        number = chat.screen.library.conversation
+        number = chat.screen.session.library.conversation
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         await chat.shows("▸ notes.md  1 KB")
         await chat.send("and?")
         assert chat.engine.requests[1].messages[0].content == sent
@@ -126,13 +126,13 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
     store = Store()
     async with open_chat(store=lambda: store) as chat:
         await chat.exchange("hello", "hi")
-        number = chat.screen.library.conversation
+        number = chat.screen.session.library.conversation
         assert number is not None
         await paste(chat, LONG)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.prompt == "")
         assert LONG in store.load(number).unsent_text
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         assert chat.prompt == MARK
         await chat.send("?")
         assert LONG in chat.engine.requests[1].messages[-1].content

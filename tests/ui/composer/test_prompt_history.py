@@ -64,7 +64,7 @@ def test_deleted_conversations_are_forgotten() -> None:
 
 async def test_up_leads_to_earlier_sessions() -> None:
     async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
+        await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.pilot.press("up", "up")
         assert chat.prompt == "from before"
         await chat.pilot.press("up")
@@ -75,12 +75,12 @@ async def test_up_leads_to_earlier_sessions() -> None:
 
 async def test_a_past_prompt_is_found_as_one_types() -> None:
     async with open_chat(store=lambda: store_with("sort a list\nin Rust", "SORT in Python", "the moon")) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
+        await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.type("half written")
         await chat.press("ctrl+s", shows="the moon")
         await chat.type("sort")
         await chat.until(lambda: "the moon" not in chat.text)
-        assert chat.screen.input_mode.pending_text == "half written"
+        assert chat.screen.controller.input_mode.pending_text == "half written"
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []
@@ -95,9 +95,9 @@ async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: P
         await chat.exchange("one", "first")
         await chat.type("half written")
         await chat.pilot.press("ctrl+s")
-        await chat.until(lambda: chat.screen.prompt.menu.is_open)
+        await chat.until(lambda: chat.screen.view.prompt.menu.is_open)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: not chat.answers)
-        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]
-        await chat.screen.open_conversation(1)
+        assert [message for message, _ in chat.screen.view.prompt.past.newest()] == ["one"]
+        await chat.screen.controller.open_conversation(1)
         await chat.until(lambda: chat.prompt == "half written")

@@ -35,7 +35,7 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         await chat.click("new")
         await chat.until(lambda: chat.answers == [])
         assert "●" not in chat.text
-        assert chat.screen.prompt.has_focus
+        assert chat.screen.view.prompt.has_focus
 
 
 async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
@@ -88,7 +88,7 @@ async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse:
         await chat.pilot.pause()
         await chat.press(*"is long", "down", shows="The answer about rivers is long.")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.prompt.has_focus)
+        await chat.until(lambda: chat.screen.view.prompt.has_focus)
         await chat.shows("The answer about rivers is long.")
 
 
@@ -132,4 +132,4 @@ async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
         await chat.press("f7", shows="rivers")
         await chat.pilot.press("f7")
         await chat.until(lambda: "rivers" not in chat.text)
-        assert chat.screen.prompt.has_focus
+        assert chat.screen.view.prompt.has_focus

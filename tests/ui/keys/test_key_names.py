@@ -14,9 +14,9 @@ from app.conversations.message import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names
-from app.ui.chat.renderer import with_keys
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.key_list import every_binding
+from app.ui.transcript.fixes import in_keys
 from app.ui.transcript.message import in_words
 
 _PROGRAM = Path(app.__file__).parent
@@ -91,7 +91,7 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
         "cut: the context is full, and it cannot be longer here; ctrl+k starts a new conversation"
     )
-    assert with_keys(ContextOverflowError("Full.", ""), None).hint == (
+    assert in_keys(ContextOverflowError("Full.", ""), None).hint == (
         "Start a new conversation (ctrl+k) or edit an earlier prompt (ctrl+up, then e), "
         "or set a longer context (f9, ctx)."
     )

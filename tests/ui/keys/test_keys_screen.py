@@ -14,11 +14,11 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Node
 from app.core.errors import AppError
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
+from app.ui.chat.screen import ChatScreen
 from app.ui.composer.input import PromptInput
-from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.terminal.driver import InputParser
 from tests.ui.driver import Chat, Driver, fill, open_chat
@@ -51,9 +51,9 @@ async def test_f1_shows_the_keys_of_the_settings(file: Path) -> None:
 async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
     async with open_chat(size=(80, 60)) as chat:
         message = compose("look at @notes", (Attachment("notes", "the contents"),))
-        await chat.screen.messages.show([Node(1, None, Role.USER, message)])
+        await chat.screen.view.messages.show([Node(1, None, Role.USER, message)])
         await chat.pilot.press("ctrl+up")
-        await chat.until(lambda: chat.screen.messages.chosen is not None)
+        await chat.until(lambda: chat.screen.view.messages.chosen is not None)
         await chat.press("o", shows="the contents")
         await chat.shows("o open")
         await chat.pilot.press("o")

@@ -9,9 +9,9 @@ from textual import events
 from textual.pilot import Pilot
 
 from app.ui.app import TandemApp
+from app.ui.chat.screen import ChatScreen
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
-from app.ui.screens.chat import ChatScreen
 from tests.fake_engine import FakeEngine
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, Driver

@@ -10,7 +10,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.models.setup_task import SetupProgress, Stage
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.models.downloads import DownloadLines, line_text
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
@@ -99,7 +99,7 @@ async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -
         await window.chat.type("two")
         await window.press("enter", shows="No pair is loaded; f6 chooses one.")
         assert window.chat.prompt == "two"
-        window.chat.screen.hint.forget()
+        window.chat.screen.view.hint.forget()
         await window.press("f2", shows="No pair is loaded; f6 chooses one.")
 
 

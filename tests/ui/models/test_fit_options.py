@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app.core.errors import AppError
+from app.core.errors import AppError, DoesNotFitError
 from app.core.units import GIB
 from app.hardware.offers import Offer
-from app.session.snapshot import Phase
-from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
-from app.ui.models.state import LoadRequest
-from app.ui.screens.chat import ChatScreen
+from app.session.state import Phase
+from app.ui.chat.screen import ChatScreen
+from app.ui.models.fit_options import FitOptionLine, FitOptionList
 from app.ui.transcript.message import ErrorNotice
 from app.worker.events import Failed
-from tests.fake_engine import no_loader
 from tests.ui.compare.driver import open_comparison
 from tests.ui.driver import Chat, kept_chat, open_chat
 
-
-def choice(title: str) -> Callable[[], LoadRequest]:
-    return lambda: LoadRequest(no_loader, title)
-
-
-def offer(what: str, gigabytes: float, cost: str, *, suffices: bool = True) -> Offer:
-    return Offer(what, int(gigabytes * GIB), cost, {}, suffices)
-
-
-OPTIONS = (
-    FitOption(offer("a context of 4,096 tokens", 1.2, "50% of the requested context"), choice("Shorter")),
-    FitOption(
-        offer("Big as Q3_K_M", 4.1, "another download; slightly lower quality"),
-        None,
-        "tandem setup --target owner/big:Q3_K_M",
+OFFERS = (
+    Offer("a context of 4,096 tokens", int(1.2 * GIB), "50% of the requested context", {}, suffices=True),
+    Offer(
+        "Big as Q3_K_M",
+        int(4.1 * GIB),
+        "another download; slightly lower quality",
+        {},
+        suffices=True,
+        pair="owner/big:Q3_K_M",
     ),
-    FitOption(offer("no draft", 0.6, "no speedup", suffices=False), choice("Without")),
+    Offer("no draft", int(0.6 * GIB), "no speedup", {}, suffices=False),
 )
-ERROR = NoRoomError("Big with Small does not fit: it needs 25.1 GB on CUDA0 (23.3 GB free).", OPTIONS)
+ERROR = DoesNotFitError("Big with Small does not fit: it needs 25.1 GB on CUDA0 (23.3 GB free).", OFFERS)
 
 
 async def refuse(chat: Chat) -> None:
@@ -57,7 +48,7 @@ async def test_the_options_are_shown_with_their_keys() -> None:
         await chat.shows("Press 1 or 2 or click to apply")
 
 
-@pytest.mark.parametrize(("key", "title"), [("1", "Shorter"), ("2", "Without")])
+@pytest.mark.parametrize(("key", "title"), [("1", "With a context"), ("2", "With no draft")])
 async def test_a_digit_applies_an_option(key: str, title: str) -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
@@ -90,7 +81,7 @@ async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("Why?")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.session.snapshot.waiting == "Why?")
+        await chat.until(lambda: chat.screen.session.waiting == "Why?")
         await refuse(chat)
         await chat.pilot.press("1")
 
@@ -100,10 +91,10 @@ async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
 
 # Beside an answer, a comparison or another conversation
 
-NO_ROOM = NoRoomError("Big does not fit.", OPTIONS, "Ask again when there is room for it; f6 chooses another pair.")
+NO_ROOM = DoesNotFitError("Big does not fit.", OFFERS)
 SHOWN = [
     "┃ Big does not fit.",
-    "┃ Ask again when there is room for it; f6 chooses another pair.",
+    "┃ Free some memory and send the prompt again; f6 chooses another pair.",
 ]
 
 
@@ -171,7 +162,7 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
         await chat.answer("Therefore.")
     async with kept_chat(file, loaded=False) as chat:
         await refuse(chat)
-        await chat.screen.open_conversation(1)
+        await chat.screen.controller.open_conversation(1)
         await chat.shows("Therefore.")
         await chat.shows("Press 1 or 2 or click to apply")
         if key == "left":

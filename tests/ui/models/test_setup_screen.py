@@ -10,7 +10,7 @@ from app.core.errors import AppError, CacheError, FileChangedError, PairError
 from app.hardware.recommend import Fit, Proposal
 from app.models.progress import DownloadProgress, FileProgress
 from app.models.setup_task import SetupProgress, Stage
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.ui.models.state import PairCard
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import (

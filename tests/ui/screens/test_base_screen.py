@@ -46,7 +46,7 @@ async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_pr
     async with open_chat(size=(100, 30)) as chat:
         point(chat, events.MouseDown, 150, 50, 1)
         point(chat, events.MouseUp, 150, 50, 1)
-        await chat.until(lambda: chat.screen.prompt.has_focus)
+        await chat.until(lambda: chat.screen.view.prompt.has_focus)
         await chat.send("Hello")
 
 

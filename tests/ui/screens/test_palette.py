@@ -46,7 +46,7 @@ async def test_a_command_is_completed_in_the_input_line_which_keeps_its_text(que
         await open_palette(chat, query)
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.prompt == prompt)
-        await chat.pilot.press("space", "backspace", *["escape"] * (1 + chat.screen.prompt.menu.is_open))
+        await chat.pilot.press("space", "backspace", *["escape"] * (1 + chat.screen.view.prompt.menu.is_open))
         await chat.until(lambda: chat.prompt == "Name three")
 
 
@@ -70,7 +70,7 @@ async def test_a_message_action_chooses_a_message_first() -> None:
         await open_palette(chat, "attachments")
         await chat.shows("ctrl+up o")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.messages.chosen is not None)
+        await chat.until(lambda: chat.screen.view.messages.chosen is not None)
 
 
 async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:

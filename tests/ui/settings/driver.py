@@ -11,12 +11,12 @@ from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
+from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import LoadRequest, Tuning
-from app.ui.screens.chat import ChatScreen
 from app.ui.settings.screen import SettingsScreen
 from tests.fake_engine import no_loader
 from tests.ui.driver import Chat
-from tests.ui.fakes import fake_app
+from tests.ui.fakes import fake_app, option_of
 
 
 @dataclass
@@ -76,7 +76,7 @@ async def open_panel(
         return LoadRequest(no_loader, "Again")
 
     live.loading()
-    app, engine = fake_app(tuning=Tuning(live, reopen), store=store)
+    app, engine = fake_app(tuning=Tuning(live, reopen, option_of), store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

@@ -10,7 +10,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import SettingsError
-from app.session.snapshot import Phase
+from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.layers import ThinkingSupport
 from app.worker.events import PairChanged
@@ -139,7 +139,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.chat.until(lambda: panel.chat.screen.session.settings.system is None)
         await panel.chat.exchange("two", "second")
         assert panel.chat.engine.requests[1].messages[0].role is Role.USER
-        await panel.chat.screen.open_conversation(1)
+        await panel.chat.screen.controller.open_conversation(1)
         await panel.chat.send("three")
         assert panel.chat.engine.requests[2].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
     assert not file.exists()
@@ -156,8 +156,8 @@ async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_p
     store.add(number, Role.USER, "one", parent=None)
     store.close()
     async with open_panel(file, store=lambda: Store(database), opened=False) as panel:
-        await panel.chat.until(lambda: panel.chat.screen.library.is_open)
-        await panel.chat.screen.open_conversation(1)
+        await panel.chat.until(lambda: panel.chat.screen.session.library.is_open)
+        await panel.chat.screen.controller.open_conversation(1)
         await panel.open()
         for name, words in (("answer.system", "Be]0;owned"), ("answer.stop", "[2Jend")):
             await panel.find(name)

@@ -13,7 +13,7 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
-from app.session.snapshot import DraftState
+from app.session.state import DraftState
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.ui.text import NONE

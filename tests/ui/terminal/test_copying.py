@@ -119,7 +119,7 @@ async def test_the_end_of_a_long_answer_rings_the_bell_if_the_terminal_lost_the_
     now = [0.0]
     async with open_chat() as chat:
         monkeypatch.setattr(type(chat.pilot.app), "bell", lambda self: called.append(True))
-        chat.screen.status._clock = lambda: now[0]
+        chat.screen.view.status._clock = lambda: now[0]
         await chat.send("go")
         if away:
             chat.pilot.app.post_message(events.AppBlur())

@@ -30,8 +30,8 @@ async def long_chat(nodes: list[Node], size: tuple[int, int] = (80, 24)) -> Asyn
     store = Store()
     (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree({n.id: n for n in nodes}, nodes[-1].id))])
     async with open_chat(store=lambda: store, size=size) as chat:
-        await chat.screen.open_conversation(number)
-        await chat.until(lambda: chat.screen.messages.max_scroll_y > 0)
+        await chat.screen.controller.open_conversation(number)
+        await chat.until(lambda: chat.screen.view.messages.max_scroll_y > 0)
         yield chat
 
 
@@ -52,7 +52,7 @@ def path(count: int = MESSAGES, first: str = "", reasoning: str = "") -> list[No
 
 def body(chat: Chat) -> list[str]:
     """The visible rows of the conversation, without the scroll bar."""
-    region = chat.screen.messages.scrollable_content_region
+    region = chat.screen.view.messages.scrollable_content_region
     return [row[: region.width].rstrip() for row in chat.rows[region.y : region.bottom]]
 
 
@@ -60,7 +60,7 @@ async def settled(chat: Chat) -> None:
     """Wait until everything near is mounted and laid out."""
     for _ in range(6):
         drawn = asyncio.Event()
-        chat.screen.messages.call_after_refresh(drawn.set)
+        chat.screen.view.messages.call_after_refresh(drawn.set)
         await drawn.wait()
 
 
@@ -78,6 +78,6 @@ def mounted(chat: Chat) -> int:
 
 def first_visible(chat: Chat) -> int | None:
     """The id of the message in the first row."""
-    top = chat.screen.messages.region.y
-    visible = [view for view in chat.screen.messages.message_views if view.display and view.region.bottom > top]
+    top = chat.screen.view.messages.region.y
+    visible = [view for view in chat.screen.view.messages.message_views if view.display and view.region.bottom > top]
     return visible[0].node if visible else None

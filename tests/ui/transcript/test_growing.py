@@ -34,7 +34,7 @@ async def test_an_answer_grows_to_the_places_of_a_layout(
         await chat.send("Another one.")
 
         def written() -> int:
-            answer = chat.screen.messages.answer
+            answer = chat.screen.view.messages.answer
             return len(answer.text) if answer is not None and answer.has_grown else 0
 
         for at in range(0, len(MARKDOWN), 40):

@@ -67,9 +67,9 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
             append(self, piece)
 
         monkeypatch.setattr(MarkdownDocument, "append", noted)
-        await chat.screen.open_conversation(number)
+        await chat.screen.controller.open_conversation(number)
         assert chat.answers[0].text == answer
         await chat.shows("The very end.")
         assert typed[0] == ""
         assert typed[len(typed) // 2] == "x"
-        assert chat.screen.messages.following
+        assert chat.screen.view.messages.following

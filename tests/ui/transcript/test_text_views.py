@@ -249,8 +249,8 @@ async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tm
     store.answer(number, prompt.id).add("one, two, ")
     store.close()
     async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
-        await chat.screen.open_conversation(number)
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.screen.controller.open_conversation(number)
         await chat.shows("ctrl+g continues")
         await chat.pilot.press("f3", "ctrl+g")
         await chat.until(lambda: chat.engine.requests)

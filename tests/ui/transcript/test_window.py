@@ -60,18 +60,18 @@ async def test_the_first_and_the_last_message_are_one_key_away() -> None:
         await chat.shows(f"message {MESSAGES}.")
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")
-        assert chat.screen.messages.scroll_y == 0
-        assert not chat.screen.messages.following
+        assert chat.screen.view.messages.scroll_y == 0
+        assert not chat.screen.view.messages.following
         assert mounted(chat) < MOST_MOUNTED
         await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
-        assert chat.screen.messages.following
+        assert chat.screen.view.messages.following
 
 
 async def test_visible_text_stays_while_an_answer_grows() -> None:
     async with long_chat(path()) as chat:
         await chat.send("go on")
-        answer = chat.screen.messages.answer
+        answer = chat.screen.view.messages.answer
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         await press(chat, "pagedown", "pagedown")
@@ -104,7 +104,7 @@ async def test_keys_select_messages_that_are_not_mounted() -> None:
         await press(chat, "ctrl+up")
         for _ in range(25):
             chat.pilot.app.post_message(events.Key("up", None))
-        await chat.until(lambda: (s := chat.screen.messages.chosen) is not None and s.node == MESSAGES - 25)
+        await chat.until(lambda: (s := chat.screen.view.messages.chosen) is not None and s.node == MESSAGES - 25)
         await chat.shows(f"message {MESSAGES - 25}.")
 
 
@@ -122,11 +122,11 @@ async def test_a_message_that_is_not_mounted_is_reached(kind: type[MessageView])
     async with long_chat(path()) as chat:
         await settled(chat)
         wanted = 3 if kind is UserMessage else 4
-        assert all(message_view.node != wanted for message_view in chat.screen.messages.message_views)
-        message_view = await chat.screen.messages.reach(wanted)
+        assert all(message_view.node != wanted for message_view in chat.screen.view.messages.message_views)
+        message_view = await chat.screen.view.messages.reach(wanted)
         assert isinstance(message_view, kind)
         assert message_view.text.startswith(f"message {wanted}.")
-        assert await chat.screen.messages.reach(10_000) is None
+        assert await chat.screen.view.messages.reach(10_000) is None
 
 
 async def test_a_found_message_is_scrolled_to_the_top() -> None:
@@ -140,8 +140,8 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
         await chat.pilot.press("enter")
         await chat.in_front()
         await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
-        assert not chat.screen.messages.following
-        assert chat.screen.prompt.has_focus
+        assert not chat.screen.view.messages.following
+        assert chat.screen.view.prompt.has_focus
 
 
 async def test_branches_are_switched_from_a_message_far_up() -> None:
@@ -151,7 +151,7 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
         await chat.shows(f"message {MESSAGES}.")
         await press(chat, "ctrl+home")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        chat.screen.messages.choose(chat.screen.messages.message_views[1])
+        chat.screen.view.messages.choose(chat.screen.view.messages.message_views[1])
         await press(chat, "right")
         await chat.shows("the other answer")
         await chat.until(lambda: chat.n_messages == 2)
@@ -166,7 +166,7 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
 async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home", "pagedown", "pagedown")
-        messages, before, number = chat.screen.messages, body(chat), first_visible(chat)
+        messages, before, number = chat.screen.view.messages, body(chat), first_visible(chat)
         assert number is not None
         await messages.show(
             [*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])]
@@ -181,12 +181,12 @@ async def test_an_answer_that_is_mounted_again_shows_its_tokens() -> None:
         await chat.exchange("first prompt", "**bold** words")
         first = chat.answers[-1]
         for n in range(20):
-            await chat.screen.messages.notice(f"notice {n}")
+            await chat.screen.view.messages.notice(f"notice {n}")
         await chat.exchange("another prompt", "long\n\n" * 60)
         await press(chat, "f3", "ctrl+home")
         await chat.until(lambda: not first.is_attached)
         assert first.node is not None
-        await chat.screen.messages.seek(first.node)
+        await chat.screen.view.messages.seek(first.node)
         await chat.shows("**bold** words")
         await press(chat, "f3")
         await chat.shows("bold words")
@@ -206,7 +206,7 @@ async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
 @pytest.mark.parametrize("moment", [0, 1, 3, 10])
 async def test_the_application_may_end_while_messages_are_being_mounted(moment: int) -> None:
     async with long_chat(path()) as chat:
-        mounting = asyncio.create_task(chat.screen.messages.reach(3))
+        mounting = asyncio.create_task(chat.screen.view.messages.reach(3))
         for _ in range(moment):
             await asyncio.sleep(0)
         chat.pilot.app.exit()

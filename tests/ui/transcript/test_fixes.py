@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.errors import AppError, ContextOverflowError
+from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.models.pair_info import ModelInfo, PairInfo
-from app.ui.chat.renderer import with_keys
+from app.ui.transcript.fixes import in_keys
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
-
-
 NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)"
 
 
@@ -27,9 +25,14 @@ NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, the
     ],
 )
 def test_an_overflow_names_what_to_shorten_and_a_context_that_would_do(whose: str, n_tokens: int, hint: str) -> None:
-    assert with_keys(ContextOverflowError("Too long.", "--ctx", whose=whose, n_tokens=n_tokens), PAIR).hint == hint
+    assert in_keys(ContextOverflowError("Too long.", "--ctx", whose=whose, n_tokens=n_tokens), PAIR).hint == hint
+
+
+def test_a_pair_without_room_names_the_list_of_pairs() -> None:
+    hint = "Free some memory and send the prompt again; f6 chooses another pair."
+    assert in_keys(DoesNotFitError("It does not fit."), PAIR).hint == hint
 
 
 def test_any_other_failure_is_reported_as_it_is() -> None:
     error = AppError("No.", "Try again.")
-    assert with_keys(error, PAIR) is error
+    assert in_keys(error, PAIR) is error

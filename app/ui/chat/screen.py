@@ -1,71 +1,83 @@
-"""The chat screen: keys become commands of the session, its snapshot is drawn."""
+"""The chat screen: its keys, and the screens that it opens."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
 from app.core.errors import AppError
-from app.core.printable import printable
 from app.session.session import Session
-from app.session.snapshot import Phase
-from app.ui.actions import BY_ID, CHAT, Action, bindings
+from app.session.state import Phase
+from app.ui.actions import BY_ID, CHAT, bindings
 from app.ui.base_screen import BaseScreen
-from app.ui.chat.actions import in_turn
-from app.ui.chat.conversation_commands import ConversationCommands
-from app.ui.chat.inspector import Inspector
-from app.ui.chat.prompt_size import PromptSize
-from app.ui.chat.token_steps import step_spans
-from app.ui.commands import COMMANDS
+from app.ui.chat.controller import ChatController
+from app.ui.chat.input_mode import PromptSize
+from app.ui.chat.view import ChatView
 from app.ui.composer.completion import Suggestions
+from app.ui.composer.included_files import message_of
 from app.ui.composer.input import PromptInput
-from app.ui.event_queue import EventHandler, EventQueue
-from app.ui.keys import in_order
+from app.ui.event_queue import EventQueue, OverlayHandler
+from app.ui.keys import KeyBar, in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
 from app.ui.transcript.message_view import MessageView
-from app.ui.transcript.parts import TokenView
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(BaseScreen[None], ConversationCommands):
+class ChatScreen(BaseScreen[None]):
     """One conversation with one pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT, "do")
 
     class EventsArrived(Message):
         """An event arrived that should not wait."""
 
     def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService) -> None:
-        super().__init__(session, pairs)
-        self._tuning = tuning
+        super().__init__()
+        self.session = session
         self.event_queue = queue
-        self._prompt_size = PromptSize(self, self._message)
+        self.view = ChatView(session, pairs)
+        self.controller = ChatController(self.view, tuning, queue, self.do)
+        self.shows_tokens = False
+        self._tuning = tuning
+        self._pairs = pairs
+        self._prompt_size = PromptSize(self.view)
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield KeyBar()
 
     def on_mount(self) -> None:
-        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), self.renderer, self.call_if_running)
-        self.header.active = self.session.snapshot.active
+        view, handler = self.view, self.controller.renderer
+        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), handler, self._call_if_running)
+        view.header.active = self.session.active_settings
         self.session.library.say = lambda text: self.call_later(self._warn, text)
-        self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
+        self.watch(view.messages, "scroll_y", self._on_scrolled, init=False)
         if self.session.phase is Phase.LOADING:
-            self.status.reading_models()
+            view.status.reading_models()
         else:
-            self.status.unloaded()
+            view.status.unloaded()
         self.event_queue.start()
+
+    @on(events.ScreenResume)
+    def _apply_widths(self) -> None:
+        # A screen below another one is not told of a resize.
+        self.view.apply_widths()
 
     @property
     def _is_on_top(self) -> bool:
@@ -73,104 +85,84 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         return self.app.screen is self
 
     async def _warn(self, text: str) -> None:
-        await self.messages.notice(text)
+        await self.view.messages.notice(text)
         # A long answer has its notices out of sight.
-        if self.messages.answer is not None:
-            self.hint.ask(text)
+        if self.view.messages.answer is not None:
+            self.view.hint.ask(text)
 
-    # Prompts and messages
+    # Keys and slash commands
 
-    async def run_line(self, line: str) -> None:
-        command, argument = COMMANDS.read(line)
-        with_argument = command.argument is not None
-        done = getattr(self, f"command_{command.run}")(argument) if with_argument else self.run_method(command)
-        if isawaitable(done):
-            await done
+    def action_do(self, name: str, *arguments: object) -> None:
+        """Run an action, among the screen's own messages, beside which keys arrive."""
+        self.call_later(self.do, name, *arguments)
 
-    def run_method(self, action: Action) -> object:
-        """Do what an action without an argument does; it may say why it cannot be done."""
-        owner = self if hasattr(self, f"action_{action.run}") else self.app
-        return getattr(owner, f"action_{action.run}")()
+    async def do(self, name: str, *arguments: object) -> None:
+        """Run an action of the controller, of its commands, of the widgets, of this screen or of the program."""
+        controller, method = self.controller, f"action_{name}"
+        owners = (controller, controller.commands, self.view, self, self.app)
+        owner = next(owner for owner in owners if hasattr(owner, method))
+        run = controller.command if owner in owners[:2] else controller.attempt
+        await run(getattr(owner, method), *arguments)
 
-    async def action_run_line(self, line: str) -> None:
-        await self.attempt(self.run_line, line)
+    @on(PromptInput.Sent)
+    async def _send(self, event: PromptInput.Sent) -> None:
+        await self.controller.command(self.controller.send, event.text)
 
-    def action_stop(self) -> None:
-        if not self.stop_answer():
-            elsewhere = self.session.answered_elsewhere is not None
-            self.hint.say("The answer is in another conversation." if elsewhere else "No answer is being written.")
-
-    def stop_answer(self) -> bool:
-        """Stop the running answer, whose text stays; return whether there is one."""
-        if self.status.is_queued and self.session.conversation.running is not None:
-            self.call_later(self.renderer.leave_queue)
-            return True
-        stops = self.session.stop()
-        if stops:
-            self.status.do("stopping")
-        return stops
-
-    @in_turn
-    async def action_take_back(self) -> None:
-        prompt = self.session.take_back()
-        if prompt is not None:
-            self.hint.forget()
-            await self.renderer.render()
-            self.input_mode.give_back(prompt)
+    @on(MessageView.ActionRequested)
+    async def _on_message_action(self, event: MessageView.ActionRequested) -> None:
+        await self.controller.command(self.controller.perform, event.message_view, event.requested)
 
     def action_leave_task(self) -> None:
         if self._clicked is not None:
             self._clicked.choose(False)
         else:
-            self.input_mode.leave()
+            self.controller.input_mode.leave()
 
     @property
     def _clicked(self) -> MessageView | None:
         """The message that a click selected: the input line keeps the focus."""
-        chosen = self.messages.chosen
-        return chosen if self.focused is self.prompt else None
+        chosen = self.view.messages.chosen
+        return chosen if self.focused is self.view.prompt else None
 
-    @in_turn
     async def action_choose(self) -> None:
-        if not self.messages.message_views:
+        messages = self.view.messages
+        if not messages.message_views:
             raise AppError("There is no message to choose yet.")
         if self._clicked is not None:
-            self.messages.choose(self._clicked)
+            messages.choose(self._clicked)
         else:
-            await self.messages.step(-1)
+            await messages.step(-1)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
         if self.shows_tokens:
             self.refresh_bindings()
-        if self._clicked is not None and self.prompt.text:
+        if self._clicked is not None and self.view.prompt.text:
             self._clicked.choose(False)
-        self.input_mode.store_soon()
+        self.controller.input_mode.store_soon()
         self._prompt_size.typed()
 
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
-        self.prompt.choose(event.suggestion)
+        self.view.prompt.choose(event.suggestion)
 
-    # Conversations
+    # Other screens
 
     def action_conversations(self) -> None:
-        if self.library.is_open and self._is_on_top:
+        if self.session.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
-            self.app.push_screen(ConversationsScreen(self.library), self.open_found)
+            self.app.push_screen(ConversationsScreen(self.session.library), self.controller.open_found)
 
     # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
-        self.prompt.focus()
-        await self.open_found(event)
+        self.view.prompt.focus()
+        await self.controller.open_found(event)
 
     async def on_conversation_picker_deleted_or_restored(self) -> None:
         self.session.drop_deleted()
-        await self.open_conversation(None)
-
-    # Models and settings
+        await self.controller.open_conversation(None)
 
     def action_pairs(self) -> None:
         if not self._is_on_top:
@@ -180,16 +172,15 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         # On the first run there is no widget yet.
         for lines in self.query(DownloadLines):
             lines.stop()
-        can_leave = self.session.snapshot.loads > 0
-        is_answering = partial(self._is_in, Phase.ANSWERING)
-        self.app.push_screen(SetupScreen(self._pairs, can_leave=can_leave, is_answering=is_answering), self._take_pair)
-
-    def _is_in(self, phase: Phase) -> bool:
-        return self.session.phase is phase
+        can_leave = self.session.has_asked_for_pair
+        self.app.push_screen(
+            SetupScreen(self._pairs, can_leave=can_leave, is_answering=lambda: self.session.phase is Phase.ANSWERING),
+            self._take_pair,
+        )
 
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
-            await self.load_pair(choice)
+            await self.controller.load_pair(choice)
         self.query_one(DownloadLines).watch_downloads()
 
     def action_settings(self, query: str = "") -> None:
@@ -202,29 +193,27 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
         live, pair = self._tuning.live, self.session.pair
         # Loading again may restore a draft model that was left out after failures.
         can_load = self.session.phase is Phase.UNLOADED or (pair is not None and pair.draft_failed)
-        self.app.push_screen(
-            SettingsScreen(live, themes, self._apply_settings, pair, query, can_load=can_load), self._leave_settings
-        )
+        screen = SettingsScreen(live, themes, self._apply_settings, pair, query, can_load=can_load)
+        self.app.push_screen(screen, partial(self.controller.command, self._leave_settings))
 
     def _apply_settings(self) -> None:
         """Use changed settings at once, as the user may quit from there."""
         apply_appearance(self.app, self._tuning.live)
-        self.settings_changed()
+        self.session.settings_changed()
 
     async def _leave_settings(self, reload: bool | None) -> None:
-        self.settings_changed()
+        self.session.settings_changed()
         if reload:
             try:
-                await self.load_pair(self._tuning.reopen())
+                await self.controller.load_pair(self._tuning.reopen())
             except AppError as error:
                 self.session.library.say(error.sentences)
 
-    @in_turn
     async def action_compare(self) -> None:
         """Compare the typed message, or else the last one."""
-        typed = "" if self.input_mode.is_active else self.prompt.whole.strip()
-        self._refuse_if_blocked(while_loading=True)
-        what = self.session.comparable(await self._message(typed) if typed else "")
+        typed = "" if self.controller.input_mode.is_active else self.view.prompt.whole.strip()
+        self.session.refuse_if_blocked()
+        what = self.session.comparable(await message_of(typed) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
@@ -232,79 +221,48 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
 
     @on(FitOptionList.OptionTaken)
     async def _take_option(self, event: FitOptionList.OptionTaken) -> None:
-        self.prompt.focus()
-        await self.messages.notice(f"Applied: {event.option.offer.what}.")
-        await self.load_pair(event.request)
-
-    async def load_pair(self, choice: LoadRequest) -> None:
-        """Load another pair; a running answer ends first, or is stopped if the request says so."""
-        if self.session.phase is Phase.ANSWERING:
-            if choice.stops:
-                self.status.do("stopping")
-            else:
-                self.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
-        self.session.load(choice.loader, choice.title, waits=not choice.stops)
-        await self.renderer.render()
+        self.view.prompt.focus()
+        await self.view.messages.notice(f"Applied: {event.option.offer.what}.")
+        await self.controller.load_pair(event.request)
 
     @on(FitOptionList.Dismissed)
     def _leave_options(self, event: FitOptionList.Dismissed) -> None:
-        self.prompt.focus()
-        self.prompt.insert(event.text)
+        self.view.prompt.focus()
+        self.view.prompt.insert(event.text)
 
     # The view
 
     def action_toggle_thinking(self) -> None:
-        if not self.messages.open_thoughts():
-            self.hint.say("No answer here has reasoning.")
+        if not self.view.messages.open_thoughts():
+            self.view.hint.say("No answer here has reasoning.")
 
-    @in_turn
     async def action_toggle_tokens(self) -> None:
         self.shows_tokens = not self.shows_tokens
         # Probabilities are computed only while somebody looks.
         self.session.engine.inspect(self.shows_tokens)
-        self.inspector.open(self.shows_tokens)
+        self.view.inspector.open(self.shows_tokens)
         self.refresh_bindings()
-        await self.messages.show_tokens(self.shows_tokens)
+        await self.view.messages.show_tokens(self.shows_tokens)
         if self.session.phase is not Phase.ANSWERING:
-            self._mark_step()
-
-    @on(Inspector.StepSelected)
-    def _mark_step(self) -> None:
-        answer, index = self.messages.answer, self.inspector.index
-        if answer is not None and answer.tokens is not None and index is not None:
-            answer.tokens.mark(*step_spans(answer.tokens.plain, self.inspector.steps)[index])
-
-    @on(TokenView.CharacterClicked)
-    def _select_step(self, event: TokenView.CharacterClicked) -> None:
-        """Choose the step of the clicked token, if the last answer has it."""
-        answer = self.messages.answer
-        if answer is not None and answer.tokens is event.view:
-            spans = step_spans(event.view.plain, self.inspector.steps)
-            found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
-            if found is not None:
-                self.inspector.select(found)
+            self.view.mark_step()
 
     def action_round(self, by: int) -> None:
-        self.inspector.step(by)
+        self.view.inspector.step(by)
 
     def action_page(self, direction: int) -> None:
-        self.messages.page(direction)
+        self.view.messages.page(direction)
 
     async def action_beginning(self) -> None:
-        await self.messages.go_to_beginning()
+        await self.view.messages.go_to_beginning()
 
     @on(Hint.Followed)
     async def action_follow(self) -> None:
-        await self.messages.follow_end()
-        self.hint.unseen(False)
+        await self.view.messages.follow_end()
+        self.view.hint.unseen(False)
 
     def _on_scrolled(self) -> None:
-        if self.messages.following:
-            self.hint.unseen(False)
-
-    @on(Hint.Requested)
-    def _hint(self, event: Hint.Requested) -> None:
-        self.hint.say(event.text)
+        if self.view.messages.following:
+            self.view.hint.unseen(False)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
@@ -318,7 +276,7 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
             idle.add("chat.again")
         if is_unloaded or not self.session.drafting.is_available:
             idle |= {"chat.drafting", "chat.compare"}
-        if not self.messages.has_next_code:
+        if not self.view.messages.has_next_code:
             idle.add("message.next_code")
         if self._clicked is not None:
             first = (*first, "chat.choose")
@@ -332,10 +290,10 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return None to dim a key that would do nothing, False to hide it."""
-        session, prompt = self.session, self.prompt
-        match action:
+        session, prompt = self.session, self.view.prompt
+        match parameters[0] if action == "do" else None:
             case "leave_task":
-                return self.input_mode.is_active or self._clicked is not None
+                return self.controller.input_mode.is_active or self._clicked is not None
             case "take_back":
                 return bool(session.conversation.queued)
             case "round":
@@ -350,7 +308,12 @@ class ChatScreen(BaseScreen[None], ConversationCommands):
 
     # Events of the worker
 
-    def route_events(self, overlay: EventHandler | None) -> None:
+    def _call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Call a function among the screen's messages, unless the program has ended."""
+        if self.app.is_running:
+            self.call_next(call)
+
+    def route_events(self, overlay: OverlayHandler | None) -> None:
         """Give a screen on top of this one the events of its own requests; None ends it."""
         self.event_queue.overlay = overlay
         self.event_queue.start()

@@ -1,26 +1,23 @@
-"""The widgets of the chat screen, placed by the width of the terminal, and the session that they show."""
+"""The widgets of the chat, placed by the width of the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
-from textual.screen import Screen
 from textual.widgets import Static
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.session.session import Session
-from app.ui.chat.inspector import Inspector
+from app.ui.chat.inspector import Inspector, step_spans
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.composer.waiting import WaitingPrompts
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.event_queue import EventQueue
-from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
 from app.ui.sidebar.panel import ReadoutPanel
@@ -30,6 +27,7 @@ from app.ui.text import MARK
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.parts import TokenView
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -64,8 +62,8 @@ def side_widths(
     return for_sidebar * has_sidebar, for_panel * has_panel
 
 
-class ChatBase(Screen[None]):
-    """The screen as the other modules of this package see it: conversations on the left, numbers on the right.
+class ChatView(Vertical):
+    """All widgets of the chat: conversations on the left, numbers on the right.
 
     Its class `-panel` says whether the numbers are shown.
     """
@@ -79,14 +77,10 @@ class ChatBase(Screen[None]):
     waiting = query_one(WaitingPrompts)
     prompt = query_one(PromptInput)
 
-    event_queue: EventQueue
-
     def __init__(self, session: Session, pairs: PairService) -> None:
         super().__init__()
         self.session = session
-        self.library = session.library
         self.status = Readouts()
-        self.shows_tokens = False
         self._pairs = pairs
         self._has_sidebar: bool | None = None
         self._has_panel: bool | None = None
@@ -94,9 +88,10 @@ class ChatBase(Screen[None]):
         """The last one asked for stays where only one has room."""
 
     def compose(self) -> ComposeResult:
+        library = self.session.library
         yield HeaderLine(self.session.settings.title)
         with Horizontal(id="workspace"):
-            yield Sidebar(self.library)
+            yield Sidebar(library)
             with Vertical():
                 yield MessageList()
                 yield Inspector()
@@ -108,15 +103,10 @@ class ChatBase(Screen[None]):
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
-            yield PromptInput(menu, self.library)
-        yield KeyBar()
-
-    def call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Call a function among the screen's messages, unless the program has ended."""
-        if self.app.is_running:
-            self.call_next(call)
+            yield PromptInput(menu, library)
 
     def action_toggle_sidebar(self) -> None:
+        """Show or hide the conversations."""
         if self.sidebar.has_focus_within:
             self.prompt.focus()
         self._has_sidebar = not self.sidebar.display
@@ -146,7 +136,7 @@ class ChatBase(Screen[None]):
         if isinstance(chosen, AnswerMessage) and chosen.node is not None:
             about.append(self._show_numbers(chosen.node))
         self.hint.about("\n".join(filter(None, about)))
-        self.refresh_bindings()
+        self.screen.refresh_bindings()
 
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""
@@ -159,11 +149,27 @@ class ChatBase(Screen[None]):
         self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
 
-    # The first frame is laid out before anything is resized, and a screen below another one is not told of a resize.
+    @on(Inspector.StepSelected)
+    def mark_step(self) -> None:
+        """Mark the chosen step in the text of the last answer."""
+        answer, inspector = self.messages.answer, self.inspector
+        if answer is not None and answer.tokens is not None and inspector.index is not None:
+            answer.tokens.mark(*step_spans(answer.tokens.plain, inspector.steps)[inspector.index])
+
+    @on(TokenView.CharacterClicked)
+    def _select_step(self, event: TokenView.CharacterClicked) -> None:
+        answer, inspector = self.messages.answer, self.inspector
+        if answer is not None and answer.tokens is event.view:
+            spans = step_spans(event.view.plain, inspector.steps)
+            found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
+            if found is not None:
+                inspector.select(found)
+
+    # The first frame is laid out before anything is resized.
     @on(events.Mount)
     @on(events.Resize)
-    @on(events.ScreenResume)
-    def _apply_widths(self) -> None:
+    def apply_widths(self) -> None:
+        """Show what has room beside the conversation."""
         widths = side_widths(self.app.size.width, self._has_sidebar, self._has_panel, panel_first=self._panel_first)
         for widget, width in zip((self.sidebar, self.panel), widths, strict=True):
             widget.display = width > 0
@@ -171,6 +177,6 @@ class ChatBase(Screen[None]):
         self.set_class(self.panel.display, "-panel")
 
     def _apply_or_explain(self, name: str, columns: int) -> None:
-        self._apply_widths()
+        self.apply_widths()
         if self.app.size.width < columns:
             self.hint.say(f"The {name} need a window of {columns} columns.")

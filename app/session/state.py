@@ -1,0 +1,115 @@
+"""What a reader of a chat is told: its phase, why nothing can be asked, how it drafts, and what has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, Flag, auto
+
+from app.core.errors import AppError
+from app.engine.drafting_report import sentence
+from app.engine.types import Drafting, DraftParams
+from app.models.pair_info import PairInfo
+from app.session.turn import Outcome
+
+
+class Phase(Enum):
+    """Phase of a chat."""
+
+    LOADING = auto()
+    READY = auto()
+    ANSWERING = auto()
+    UNLOADED = auto()
+    """Loading failed."""
+
+
+class Blocked(Enum):
+    """Why nothing can be asked or changed now."""
+
+    ANSWERING = "An answer is being written"
+    UNLOADED = "No pair is loaded"
+    WAITING = "A prompt is already waiting"
+    ELSEWHERE = "Another conversation is being answered; wait for its end, or open it to stop it"
+    LOADING = "The pair is still loading"
+
+
+class BlockedError(AppError):
+    """A command that is not possible now."""
+
+    def __init__(self, why: Blocked) -> None:
+        super().__init__(f"{why.value}.")
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class DraftState:
+    """Drafting of the next answer.
+
+    Attributes:
+        mode: "automatic", "fixed", "off", or "no draft" if none is possible.
+        n_max: Fixed draft length; 0 where it is not fixed.
+        reason: Why drafting is not available, as a sentence.
+    """
+
+    is_on: bool
+    is_available: bool
+    mode: str
+    n_max: int = 0
+    reason: str = ""
+
+    @classmethod
+    def of(cls, drafting: Drafting, pair: PairInfo | None, *, switched_on: bool) -> DraftState:
+        """Return the state for a setting, the loaded pair and the user's switch."""
+        available = drafting is not None if pair is None else bool(pair.sources(drafting))
+        if not available:
+            why = pair.why_no_draft(drafting) if pair is not None else ""
+            return cls(False, False, "no draft", reason=sentence(why or "there is no draft model"))
+        if not switched_on:
+            return cls(False, True, "off")
+        if isinstance(drafting, DraftParams):
+            return cls(True, True, "fixed" if drafting.n_max else "none: n_max is 0", drafting.n_max)
+        return cls(True, True, "automatic")
+
+
+class Change(Flag):
+    """Something that happened; the session has the state after it."""
+
+    NOTHING = 0
+    LOADING = auto()
+    """A pair began to load."""
+    LOADED = auto()
+    """The requested pair is loaded."""
+    PAIR = auto()
+    """The loaded pair changed by itself."""
+    UNLOADED = auto()
+    """Loading failed."""
+    WAITING = auto()
+    """A prompt waits for the models."""
+    ASKED = auto()
+    """An answer in the open conversation began."""
+    COMPACTED = auto()
+    """The running answer goes on without earlier messages."""
+    OPENED = auto()
+    """Another conversation is open."""
+    BRANCH = auto()
+    """Another branch of the open conversation is active."""
+    COUNTED = auto()
+    """The tokens of the typed prompt were counted."""
+    MEASURED = auto()
+    """A measurement of the pair ended."""
+    PROGRESS = auto()
+    """The event is text or progress that the reader of the open conversation should see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened, and how an answer or a load ended, if it did."""
+
+    what: Change = Change.NOTHING
+    ended: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The event that no other event is queued; the reader looks again after `next_s` seconds."""
+
+    next_s: float

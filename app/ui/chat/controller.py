@@ -1,0 +1,319 @@
+"""What the user does in the chat: prompts, messages, branches, conversations and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from inspect import isawaitable
+from typing import TYPE_CHECKING
+
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.session.state import Blocked, BlockedError, Phase
+from app.ui.chat.conversation_commands import ConversationCommands
+from app.ui.chat.input_mode import InputMode
+from app.ui.chat.renderer import Renderer
+from app.ui.chat.view import ChatView
+from app.ui.commands import COMMANDS
+from app.ui.composer.included_files import message_of
+from app.ui.event_queue import EventQueue
+from app.ui.key_names import key
+from app.ui.keys import active_key
+from app.ui.models.state import LoadRequest, Tuning
+from app.ui.transcript.fixes import in_keys
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.message_view import MessageView
+
+if TYPE_CHECKING:
+    from app.ui.conversations.picker import ConversationPicker
+
+
+class ChatController:
+    """Turns what the user does into commands of the session, and draws what they change.
+
+    A method `action_...` is run by a key, the palette or a slash command; one that takes an argument is `command_...`.
+    They raise AppError if it cannot be done.
+
+    Args:
+        do: Runs an action by its name, whoever has it.
+    """
+
+    def __init__(self, view: ChatView, tuning: Tuning, queue: EventQueue, do: Callable[..., Awaitable[None]]) -> None:
+        self.view = view
+        self.session = view.session
+        self.input_mode = InputMode(view)
+        self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
+        self.commands = ConversationCommands(view, self.input_mode, self.run)
+        self._do = do
+        self._asked_to_delete: int | None = None
+
+    async def command(self, action: Callable[..., object], *arguments: object) -> None:
+        """Run an action as `attempt` does, and draw what it changed."""
+        await self.attempt(action, *arguments)
+        await self.renderer.render()
+
+    async def attempt(self, action: Callable[..., object], *arguments: object) -> None:
+        """Run an action, or say why it cannot be done."""
+        try:
+            done = action(*arguments)
+            if isawaitable(done):
+                await done
+        except BlockedError as error:
+            self.view.hint.say(self._why_blocked(error.why))
+        except AppError as error:
+            self.view.hint.say(in_keys(error, self.session.pair).sentences)
+
+    def _why_blocked(self, why: Blocked) -> str:
+        """Return a sentence that names a key only while it does that."""
+        way_out = ""
+        match why:
+            case Blocked.UNLOADED:
+                way_out = f"; {key('chat.pairs', 'f6')} chooses one"
+            case Blocked.WAITING:
+                way_out = self._offer("chat.take_back", "takes it back")
+            case Blocked.ANSWERING:
+                way_out = self._offer("chat.stop", "stops it")
+        return f"{why.value}{way_out}."
+
+    def _offer(self, identity: str, does: str) -> str:
+        return f"; {shown} {does}" if (shown := active_key(self.view.screen, identity)) else ""
+
+    # Prompts
+
+    async def send(self, text: str) -> None:
+        """Do what Enter asks for; text that cannot be sent comes back."""
+        prompt = self.view.prompt
+        try:
+            if self.input_mode.is_active:
+                await self.input_mode.send(text)
+                return
+            prompt.past.add(text)
+            await self.run(text)
+        except AppError:
+            prompt.restore(text)
+            raise
+
+    async def run(self, text: str) -> None:
+        """Run a slash command, or send a prompt."""
+        await (self.action_run_line if COMMANDS.is_command(text) else self._ask)(text)
+
+    async def action_run_line(self, line: str) -> None:
+        command, argument = COMMANDS.read(line)
+        if command.argument is None:
+            await self._do(command.run)
+        else:
+            done = getattr(self.commands, f"command_{command.run}")(argument)
+            if isawaitable(done):
+                await done
+
+    async def _ask(self, text: str) -> None:
+        message, turn, hint = await message_of(text), self.session.conversation.turn, self.view.hint
+        self.session.send(message)
+        await self.renderer.render()
+        if self.session.queued:
+            hint.say("The prompt waits for the end of the answer.")
+        elif turn.prompt is not None and not turn.is_answered and turn.prompt.text != message:
+            hint.say("The prompt before has no answer; this one is a branch beside it.")
+
+    def action_take_back(self) -> None:
+        prompt = self.session.take_back()
+        if prompt is not None:
+            self.view.hint.forget()
+            self.input_mode.give_back(prompt)
+
+    def action_stop(self) -> None:
+        if not self.stop_answer():
+            elsewhere = self.session.answered_elsewhere is not None
+            self.view.hint.say("The answer is in another conversation." if elsewhere else "No answer is being written.")
+
+    def stop_answer(self) -> bool:
+        """Stop the running answer, whose text stays; return whether there is one."""
+        stops = self.session.stop()
+        if stops:
+            self.view.status.do("stopping")
+            # It has ended already if it was behind a request of another program.
+            self.view.call_later(self.renderer.render)
+        return stops
+
+    # Messages
+
+    async def perform(self, message_view: MessageView, requested: str) -> None:
+        """Do what a key or a click asks for on a message."""
+        view = self.view
+        match requested:
+            case "choose":
+                # The input line keeps the focus: who clicks an answer may want to type next.
+                view.prompt.focus()
+                view.messages.choose(message_view, focus=False)
+            case "leave":
+                view.prompt.focus()
+            case "up":
+                await view.messages.step(-1)
+            case "down":
+                if not await view.messages.step(1):
+                    view.prompt.focus()
+            case "edit":
+                self._edit(self._node(message_view), message_view)
+            case "again":
+                node = self._node(message_view)
+                self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
+            case "go_on":
+                self._resume(message_view)
+            case "delete":
+                self._delete(self._node(message_view))
+            case "fork":
+                await self.open_conversation(self.session.fork(self._node(message_view).id))
+                view.hint.say("This is a copy; the other conversation stays as it is.")
+            case "earlier" | "later":
+                await self._switch(message_view, -1 if requested == "earlier" else 1)
+            case _:
+                await self.commands.perform(message_view, requested)
+
+    def _delete(self, node: Node) -> None:
+        self.session.refuse_if_busy()
+        if self._asked_to_delete != node.id:
+            self._asked_to_delete = node.id
+            alone = node.role is Role.ASSISTANT and not self.session.conversation.tree.replies(node.id)
+            what = "this answer" if alone else "this prompt and its answers; later messages stay"
+            self.view.hint.say(f"Press {key('message.delete', 'del')} again to delete {what}.")
+            return
+        self.session.delete(node.id)
+        self.view.prompt.focus()
+
+    def _node(self, message_view: MessageView) -> Node:
+        node = self.session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
+        if node is None:
+            raise AppError("This message is not part of the conversation.")
+        return node
+
+    async def action_edit_last(self) -> None:
+        path, messages = self.session.conversation.tree.path, self.view.messages
+        last = next((node for node in reversed(path) if node.role is Role.USER), None)
+        message_view = await messages.reach(last.id) if last is not None else None
+        if last is None or message_view is None:
+            raise AppError("There is no prompt to edit.")
+        self.session.refuse_if_busy()
+        messages.choose(message_view)
+        self._edit(last, message_view)
+
+    def _edit(self, node: Node, message_view: MessageView) -> None:
+        self.session.refuse_if_busy()
+        if node.role is Role.SYSTEM:
+            raise AppError("The system message of an imported conversation cannot be edited.")
+        saves = key("prompt.send", "enter")
+        if node.role is Role.USER:
+            hint = f"Editing the prompt: {saves} sends it as a new branch."
+            ask = partial(self._ask_edited, node)
+            self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
+        else:
+            hint = f"Editing the answer: {saves} saves it as a new branch."
+            self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
+
+    async def _ask_edited(self, prompt: Node, text: str) -> None:
+        self.session.edit(prompt.id, await message_of(text))
+        self.view.prompt.past.add(text)
+        self.input_mode.end()
+        self.input_mode.take_from_line(prompt.text)
+
+    async def _rewrite(self, answer: Node, text: str) -> None:
+        if text != printable(answer.text):
+            self.session.rewrite(answer.id, text)
+
+    def action_again(self) -> None:
+        last = self.session.conversation.turn.prompt
+        self._regenerate(last.id if last is not None else None)
+
+    def _regenerate(self, prompt: int | None) -> None:
+        self.session.regenerate(prompt)
+        self._leave_line()
+
+    def action_go_on(self) -> None:
+        message_views = self.view.messages.message_views
+        self._resume(message_views[-1] if message_views else None)
+
+    def _resume(self, message_view: MessageView | None) -> None:
+        if message_view is None or not message_view.can_go_on:
+            has_text = isinstance(message_view, AnswerMessage) and message_view.text.strip()
+            raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
+        self.session.resume(self._node(message_view).id)
+        self._leave_line()
+
+    def _leave_line(self) -> None:
+        """Use the input line for the next prompt: the one that stood there is being answered."""
+        self.input_mode.leave()
+        if (prompt := self.session.conversation.turn.prompt) is not None:
+            self.input_mode.take_from_line(prompt.text)
+        self.view.prompt.focus()
+
+    async def _switch(self, message_view: MessageView, direction: int) -> None:
+        self.session.refuse_if_busy()
+        node, has_focus = self._node(message_view), message_view.has_focus
+        siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
+        at = siblings.index(node.id) + direction
+        if 0 <= at < len(siblings):
+            await self._show_branch(siblings[at])
+            shown = await self.view.messages.reach(siblings[at])
+            if shown is not None:
+                self.view.messages.choose(shown, focus=has_focus)
+
+    async def _show_branch(self, message: int) -> None:
+        self.input_mode.leave()
+        self.session.switch(message)
+        await self.renderer.render()
+
+    # Conversations
+
+    async def action_restart(self) -> None:
+        self.view.prompt.focus()
+        self.view.hint.forget()
+        await self._leave_for(None)
+
+    async def open_conversation(self, conversation: int | None) -> None:
+        """Open another conversation; None stays, unless the open one was deleted."""
+        library = self.session.library
+        if conversation is not None and conversation != library.conversation:
+            self.view.hint.forget()
+            await self._leave_for(conversation)
+        elif library.has_deleted(library.conversation):
+            await self._leave_for(None)
+
+    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
+        """Open the conversation that was found, at the message that was found; None stays."""
+        await self.open_conversation(found.conversation if found is not None else None)
+        if found is not None and found.message is not None:
+            await self.attempt(self._reveal, found.message, found.words)
+
+    async def _reveal(self, message: int, words: Sequence[str]) -> None:
+        """Show a message, at the first of some words in it."""
+        from app.conversations.search import any_of
+
+        tree = self.session.conversation.tree
+        if message in tree.nodes and tree.nodes[message] not in tree.path:
+            if self.session.is_busy:
+                raise AppError("The found message is on another branch; wait for the answer, then open it again.")
+            await self._show_branch(message)
+        await self.view.messages.seek(message, any_of(words) if words else None)
+
+    async def _leave_for(self, conversation: int | None) -> None:
+        pending = self.input_mode.pending_text
+        if conversation is None:
+            self.session.new_conversation(pending)
+        elif not self.session.open_conversation(conversation, pending):
+            return
+        self.input_mode.end()
+        self.view.prompt.put(self.session.conversation.unsent_text)
+        await self.renderer.render()
+
+    # The pair
+
+    async def load_pair(self, choice: LoadRequest) -> None:
+        """Load another pair; a running answer ends first, or is stopped if the request says so."""
+        if self.session.phase is Phase.ANSWERING:
+            if choice.stops:
+                self.view.status.do("stopping")
+            else:
+                self.view.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
+        self.session.load(choice.loader, choice.title, waits=not choice.stops)
+        await self.renderer.render()
