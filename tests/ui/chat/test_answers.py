@@ -120,12 +120,14 @@ OTHER = 99
 
 
 async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
+    now = [0.0]
     async with open_chat() as chat:
+        chat.screen.view.status._clock = lambda: now[0]
         await chat.send("go")
         chat.engine.says("not ours", request=OTHER)
-        await chat.pilot.pause(0.3)
+        await chat.until(lambda: chat.screen.session.is_behind)
         assert QUEUED not in chat.text
-        chat.screen.view.status._began -= SHORT_WAIT_S
+        now[0] += SHORT_WAIT_S
         chat.engine.says("not ours", request=OTHER)
         await chat.until(lambda: any(QUEUED in row for row in chat.said))
         assert chat.status.startswith(QUEUED)
