@@ -305,9 +305,9 @@ async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
         await chat.exchange("Count.", "one")
         await chat.pilot.press("ctrl+s")
         await chat.type("xyz")
-        await chat.shows("Nothing found; esc closes.")
+        await chat.shows("Nothing found.")
         await chat.pilot.press("escape")
-        await chat.until(lambda: "Nothing is found" not in chat.text)
+        await chat.until(lambda: "Nothing found" not in chat.text)
 
 
 async def test_the_header_shows_what_changes_answers() -> None:
