@@ -37,7 +37,7 @@ class ChatController:
     They raise AppError if it cannot be done.
 
     Args:
-        do: Runs an action by its name, whoever has it.
+        do: Runs an action of the screen by its name.
     """
 
     def __init__(self, view: ChatView, tuning: Tuning, queue: EventQueue, do: Callable[..., Awaitable[None]]) -> None:
