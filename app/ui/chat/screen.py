@@ -298,7 +298,7 @@ class ChatScreen(BaseScreen[None]):
                 return bool(session.conversation.queued)
             case "round":
                 # Elsewhere the keys move the cursor.
-                return bool(self.shows_tokens and self.inspector.steps) and prompt.has_focus and not prompt.text
+                return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text
             case "edit_last":
                 # Where something is typed the key goes to the end of the line.
                 return prompt.has_focus and not prompt.text and not prompt.is_searching

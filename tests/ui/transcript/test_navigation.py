@@ -57,7 +57,7 @@ async def test_a_click_on_its_label_copies_a_code_block(copied: list[tuple[str, 
         await chat.exchange("code", TWO)
         await chat.click("copy 2")
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
-        assert chat.screen.messages.chosen is None
+        assert chat.screen.view.messages.chosen is None
 
 
 async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> None:
