@@ -99,4 +99,4 @@ async def test_a_long_name_is_shown_whole_from_80_columns() -> None:
         await window.chat.pilot.resize_terminal(80, 40)
         await window.until(lambda: sum(name in row for row in window.rows) == 1)
         await window.chat.pilot.resize_terminal(50, 40)
-        await window.shows("qwen2.5-coder-1.5b-ins…")
+        await window.shows("qwen2.5-coder-1.5b-in…")
