@@ -34,7 +34,7 @@ def lines(panel, width, height):
     return [][1]
 
 ReadoutPanel.lines = lines
-app.cli.chat.make_engine = lambda process, receive: Engine(receive)
+app.cli.chat.make_engine = lambda process, receive, server: Engine(receive)
 raise SystemExit(main(["--pair", "demo"]))
 """
 """Answers half; fails when the numbers are shown."""
