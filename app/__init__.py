@@ -17,11 +17,12 @@ Imports run downward only; the contracts in pyproject.toml enforce it.
     engine         token ids in, token ids out: draft, verify, accept, roll back; no library
     core           errors, paths, units, safe files, child processes; knows no models and no chats
 
-Three boundaries to remember:
+Four boundaries to remember:
 
 - `app.engine` runs without llama.cpp, so its tests use scripted models.
 - Pointers and structs stay in `app.llama`; every native return code is checked there.
 - Values that leave the worker's thread are frozen (`app.worker.events`); the screen only reads them.
+- Sentences below cli, ui and server name settings and actions (`app.core.fixes`), never flags, keys or commands.
 
 A new module goes into the lowest folder that knows all it needs. The root has no modules.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,7 @@ from pkgutil import resolve_name
 import pytest
 
 import app
-from app.cli import COMMANDS
-from app.cli.command import Group
+from app.cli.command import Command, Group
 from tests.cli.commands import every_command
 
 HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platformdirs"}
@@ -60,10 +60,25 @@ def test_only_packages_and_the_bindings_reexport_names() -> None:
     assert {path.name for path in reexporting} <= {"__init__.py", "library.py"}
 
 
-def test_every_command_of_the_parser_has_a_function() -> None:
-    names = {str(command.name) for command in every_command() if not isinstance(command, Group)}
-    assert names == {name.split()[-1] for name in COMMANDS}
-    assert all(callable(resolve_name(f"app.cli.{name}")) for name in COMMANDS.values())
+@pytest.mark.parametrize("command", [one for one in every_command() if not isinstance(one, Group)], ids=str)
+def test_the_function_of_a_command_takes_its_options(command: Command) -> None:
+    signature = inspect.signature(resolve_name(f"app.cli.{command.function}"))
+    given = {param.name for param in command.params if param.expose_value}
+
+    signature.bind(**dict.fromkeys(map(str, given)))
+    own = {name for name, one in signature.parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD}
+    assert own <= given
+
+
+def test_no_command_imports_another() -> None:
+    modules = {command.function.partition(":")[0] for command in every_command() if not isinstance(command, Group)}
+    importing = {
+        (name, module)
+        for name in modules
+        for module in modules
+        if f"from app.cli.{module} import" in Path(app.__path__[0], "cli", f"{name}.py").read_text("utf-8")
+    }
+    assert importing == set()
 
 
 _FIRST_FRAME = """

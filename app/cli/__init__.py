@@ -4,7 +4,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Heavy imports happ
 A command raises AppError for any failure that a user, a file or the network can cause; `main` prints it.
 
     chat, run, serve, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
-    command_line, command, setting_flags       options and help of every command
+    command_line, library_commands, command    options and help of every command, and its function
+    setting_flags, fixes                       flags of settings, and the words for settings and actions in sentences
     options                                    from options and settings to a pair to load
     race_session, report                       measurements
     output, streams, crash_guard               the terminal, signals, files, and a crash of llama.cpp
@@ -18,35 +19,10 @@ import sys
 # An import up here runs before `main` can handle Ctrl+C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from app.core.errors import AppError
 
-COMMANDS: Mapping[str, str] = {
-    "chat": "chat:chat",
-    "run": "run:run",
-    "serve": "serve:serve",
-    "tune": "tune:tune",
-    "compare": "compare:compare",
-    "bench": "bench:bench",
-    "doctor": "doctor:doctor",
-    "setup": "setup:setup",
-    "pairs list": "pairs:list_pairs",
-    "pairs show": "pairs:show_pair",
-    "pairs check": "pairs_check:check_models",
-    "pairs find": "pairs_check:find_models",
-    "pairs add": "pairs:add_pair",
-    "pairs remove": "pairs_remove:remove_pair",
-    "pairs default": "pairs:make_default",
-    "export": "export:export",
-    "import": "export:import_",
-    "settings show": "settings:show_settings",
-    "settings set": "settings:set_setting",
-    "settings unset": "settings:unset_setting",
-    "settings path": "settings:print_path",
-}
-"""Function of each command in `app.cli`, by name, so that other commands are not imported."""
 _EXIT_STATUS_INTERRUPTED = 130
 
 
@@ -94,28 +70,24 @@ def _run(argv: Sequence[str] | None) -> int:
     # Scanning modules for garbage would delay the first output.
     gc.disable()
     try:
-        args = parse_args(argv)
-        command: Callable[[Namespace], int] = resolve_name(f"app.cli.{COMMANDS[args.command]}")
+        call = parse_args(argv)
+        function: Callable[..., int] = resolve_name(f"app.cli.{call.function}")
     finally:
         gc.freeze()
         gc.enable()
-    return command(args)
+    return function(**call.given)
 
 
 def _report(error: AppError) -> None:
     """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
     from textwrap import indent
 
+    from app.cli.fixes import error_in_flags
     from app.cli.output import HANG, clear_status, for_reading
-    from app.core.errors import PairError
     from app.core.printable import printable
 
     clear_status()
-    if isinstance(error, PairError):
-        # Offers need the planner of placements, which other errors do not load.
-        from app.cli.offers import in_flags
-
-        error = in_flags(error)
+    error = error_in_flags(error)
     print(for_reading(f"tandem: {printable(error.message)}", sys.stderr, HANG), file=sys.stderr)
     if error.hint:
         print(for_reading(indent(printable(error.hint), " " * HANG), sys.stderr), file=sys.stderr)

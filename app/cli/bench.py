@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import read_pair
 from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, write_file
 from app.cli.race_session import (
+    MORE_ROUNDS,
     RaceSession,
     RaceStatus,
     answer_request,
@@ -37,7 +39,7 @@ from app.compare.benchmark import (
 )
 from app.compare.card import markdown, svg, table_lines
 from app.compare.measure import speeds
-from app.compare.race import Round, check_sides, sides_of
+from app.compare.race import Round, Side, check_sides, sides_of
 from app.compare.report import busy_programs, how, pair_title
 from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
@@ -52,51 +54,78 @@ _CARDS = {".md": markdown, ".svg": svg}
 """Files of a share card by suffix."""
 
 
-def read_plan(args: argparse.Namespace, loader: PairLoader) -> BenchmarkPlan:
-    """Read and check the options before anything is loaded. Raises UsageError."""
-    quick = "quick" in args
-    kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
-    if quick and kinds is None and "prompts" not in args:
-        kinds = QUICK_KINDS
-    file: Path | None = getattr(args, "prompts", None)
-    suite = read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
-    for card_file in _card_files(args):
-        check_writable(card_file)
-        # --card README would overwrite README.md.
-        if exists(card_file) and "force" not in args:
-            raise exists_already(card_file)
-    return BenchmarkPlan(
-        sides=sides_of(automatic(loader.settings), fixed_params(args, loader)),
-        prompts=choose(suite, kinds, 1 if quick else None),
-        request=answer_request(args, loader, QUICK_TOKENS if quick else BENCH_TOKENS),
-        repeat=getattr(args, "repeat", REPEAT),
-        is_quick=quick,
-        ends_early="repeat" not in args,
-    )
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where the results go: to a JSON lines file, to the files of a share card, and as JSON to stdout."""
+
+    save: Path | None
+    card: Path | None
+    as_json: bool
+
+    @property
+    def card_files(self) -> list[Path]:
+        return [Path(f"{self.card}{suffix}") for suffix in _CARDS] if self.card is not None else []
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raise UsageError if a file of the card cannot be written."""
+        for file in self.card_files:
+            check_writable(file)
+            # --card README would overwrite README.md.
+            if exists(file) and not overwrite:
+                raise exists_already(file)
 
 
-def _card_files(args: argparse.Namespace) -> list[Path]:
-    return [Path(f"{args.card}{suffix}") for suffix in _CARDS] if "card" in args else []
-
-
-def bench(args: argparse.Namespace) -> int:
+def bench(
+    prompts: Path | None = None,
+    kinds: str | None = None,
+    repeat: int | None = None,
+    fixed: str | None = None,
+    save: Path | None = None,
+    card: Path | None = None,
+    *,
+    quick: bool = False,
+    force: bool = False,
+    as_json: bool = False,
+    **given: Any,
+) -> int:
     """Run the suite; returns the exit code."""
-    loader = read_pair(vars(args), modes=("auto", "fixed"), use_recommended=False)
-    plan, save = read_plan(args, loader), LineFile(getattr(args, "save", None))
-    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, save, args).run())
+    loader = read_pair(given, modes=("auto", "fixed"), use_recommended=False)
+    sides = sides_of(automatic(loader.settings), fixed_params(loader, fixed, given))
+    plan, output = read_plan(loader, sides, prompts, kinds, repeat, quick=quick), _Output(save, card, as_json)
+    output.check(overwrite=force)
+    lines = LineFile(save)
+    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, lines, output).run())
+
+
+def read_plan(
+    loader: PairLoader, sides: Sequence[Side], file: Path | None, kinds: str | None, repeat: int | None, *, quick: bool
+) -> BenchmarkPlan:
+    """Read and check the prompts before anything is loaded. Raises UsageError."""
+    named: Sequence[str] | None = [kind.strip() for kind in kinds.split(",")] if kinds is not None else None
+    if quick and named is None and file is None:
+        named = QUICK_KINDS
+    suite = read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
+    return BenchmarkPlan(
+        sides=sides,
+        prompts=choose(suite, named, 1 if quick else None),
+        request=answer_request(loader, QUICK_TOKENS if quick else BENCH_TOKENS),
+        repeat=REPEAT if repeat is None else repeat,
+        is_quick=quick,
+        ends_early=repeat is None,
+    )
 
 
 class _Benchmark:
     """Run, report and save one benchmark."""
 
     def __init__(
-        self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, args: argparse.Namespace
+        self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, output: _Output
     ) -> None:
         self._session = session
         self._status = session.status
         self._plan = plan
         self._save = save
-        self._args = args
+        self._output = output
         self._facts = measured_on(session, plan.request, automatic(loader.settings))
 
     def run(self) -> int:
@@ -113,7 +142,7 @@ class _Benchmark:
                 if isinstance(event, RoundEnded):
                     lines = [json.dumps(line) for line in event.as_json()]
                     self._save.add(*lines)
-                    if "json" in self._args:
+                    if self._output.as_json:
                         self._status.clear()
                         print("\n".join(lines), flush=True)
                     continue
@@ -170,7 +199,7 @@ class _Benchmark:
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
         self._save.add(last)
         try:
-            if "json" in self._args:
+            if self._output.as_json:
                 text = last
             else:
                 answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes]))
@@ -179,7 +208,7 @@ class _Benchmark:
                 text = "\n\n".join([*parts, for_reading(about_it, sys.stdout)])
             print(text, flush=True)
         finally:
-            for file in _card_files(self._args):
+            for file in self._output.card_files:
                 write_file(file, _CARDS[file.suffix](title, table, about, notes))
                 self._status.say(f"{file} is written.")
             self._save.close()
@@ -195,7 +224,7 @@ def verdict_lines(results: Results, table: Sequence[ResultRow]) -> list[str]:
         if m.tokens_per_second is not None and plain.tokens_per_second is not None and not m.is_idle:
             mine, baseline = m.tokens_per_second.median, plain.tokens_per_second.median
             speeds = f": {rate(mine)}, no draft {rate(baseline)}"
-        lines.append(f"{m.name}: {m.verdict()}{speeds}")
+        lines.append(f"{m.name}: {m.verdict(MORE_ROUNDS)}{speeds}")
         why = list(results.values())[-1][-1][m.name].why
         if m.acceptance is None and why:
             lines.append(f"  {why_undrafted(why)}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from app.cli.fixes import in_flags
 from app.cli.options import choose_pair, is_chosen, read_process
-from app.cli.setting_flags import read_flags
+from app.cli.setting_flags import Given, read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.log import guarded_stderr
@@ -51,10 +51,9 @@ _CLOSE_S = 5.0
 """Time to store the state of the conversation and to free the models; a native call may never return."""
 
 
-def chat(args: argparse.Namespace) -> int:
+def chat(*, continues: bool = False, **given: Any) -> int:
     """Open the chat; see the module."""
-    pair, files, first_run = first_pair(args)
-    given = vars(args)
+    pair, files, first_run = first_pair(given)
     settings = settings_of(pair, files, read_flags(given))
     opener = Opener(settings, pair, files, read_process(given), is_asked_for=not first_run)
     first = opener.again()
@@ -88,7 +87,7 @@ def chat(args: argparse.Namespace) -> int:
         first_run=first_run,
         store=store,
         serve=server.toggle,
-        continues="continue" in args,
+        continues=continues,
     )
     install_driver()
     try:
@@ -118,10 +117,10 @@ def chat(args: argparse.Namespace) -> int:
     return code
 
 
-def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
+def first_pair(given: Given) -> tuple[Pair, SetUp | None, bool]:
     """Return the pair to open, and whether the user chooses one first."""
-    if is_chosen(vars(args)):
-        return *choose_pair(vars(args)), False
+    if is_chosen(given):
+        return *choose_pair(given), False
     here = registry().read()
     # The list of pairs reports missing files.
     with suppress(PairError):
@@ -220,5 +219,5 @@ class Opener:
             return FitOption(offer)
         if loader.files is None and not all(map(is_here, loader.pair.sources)):
             download = setup_command(loader.pair, by_name=offer.pair is not None)
-            return FitOption(offer, command=download)
+            return FitOption(offer, command=in_flags(download))
         return FitOption(offer, lambda: self.take(offer))

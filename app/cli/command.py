@@ -1,10 +1,11 @@
-"""Click commands that parse to a namespace of given options, and their help; defaults live with the settings."""
+"""Click commands that parse to a call of their function, and their help; defaults live with functions and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -12,14 +13,26 @@ from click.core import ParameterSource
 from app.core.errors import UsageError
 from app.core.shell import quoted
 
-if TYPE_CHECKING:
-    from argparse import Namespace
-
 STDIN = Path("-")
 """Standard input, where an option takes a file or a pipe."""
 OPTIONS = "Options"
 _MAX_HELP_WIDTH = 100
 _MORE_HELP = "--help-all lists every option; tandem settings shows and changes their defaults"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command of a command line.
+
+    Attributes:
+        name: Words of the command, such as "pairs list".
+        function: Its module in `app.cli` and its function there, such as "pairs:list_pairs".
+        given: Options that were given, as keyword arguments of the function.
+    """
+
+    name: str
+    function: str
+    given: dict[str, Any]
 
 
 class FilePath(click.ParamType[Path]):
@@ -61,7 +74,12 @@ def switch(*names: str, **more: Any) -> Option:
 
 
 class Command(click.Command):
-    """A command that returns the options that were given to it; `notes` are sentences of the long help."""
+    """A command that returns its call.
+
+    Args:
+        function: See `Call`; "name:name" by default. It is imported when the command runs.
+        notes: Sentences of the long help.
+    """
 
     def __init__(
         self,
@@ -70,6 +88,7 @@ class Command(click.Command):
         params: Sequence[click.Parameter] = (),
         *,
         examples: str,
+        function: str | None = None,
         notes: str = "",
         **more: Any,
     ) -> None:
@@ -81,18 +100,17 @@ class Command(click.Command):
         arguments = [param for param in params if not isinstance(param, Option)]
         super().__init__(name, params=[*arguments, *self.options], help=help_, add_help_option=False, **more)
         self.examples = examples
+        self.function = function or f"{name}:{name}"
         self._notes = notes
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Return the namespace of what was given."""
-        from argparse import Namespace
-
+        """Return the call with what was given."""
         given = {
             name: value
             for name, value in ctx.params.items()
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
-        return Namespace(command=" ".join(ctx.command_path.split()[1:]), **given)
+        return Call(" ".join(ctx.command_path.split()[1:]), self.function, given)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage and purpose, commands and examples, then the options."""
@@ -154,7 +172,7 @@ class Group(Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Return the namespace of the command, or of the default one."""
+        """Return the call of the command, or of the default one."""
         name, *rest = ctx.args or [self._default]
         if name not in self.commands:
             raise click.NoSuchCommand(name, possibilities=self.commands, ctx=ctx)
@@ -163,11 +181,8 @@ class Group(Command):
             return command.invoke(below)
 
 
-def parse(root: Command, argv: Sequence[str]) -> Namespace:
-    """Return the given options of a command line, and the words of its command as `command`, such as "pairs list".
-
-    Raises UsageError, or SystemExit after printing help or the version.
-    """
+def parse(root: Command, argv: Sequence[str]) -> Call:
+    """Return the call of a command line. Raises UsageError, or SystemExit after printing help or the version."""
     try:
         with root.make_context(str(root.name), list(argv), max_content_width=_MAX_HELP_WIDTH) as ctx:
             return root.invoke(ctx)  # type: ignore[no-any-return]

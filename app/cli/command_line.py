@@ -1,31 +1,26 @@
-"""Every command with its options and help."""
+"""Every command with its options and help: those that load a pair here, the others in `app.cli.library_commands`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 from click import Argument
 
 from app import __version__
-from app.cli.command import STREAM, Command, FilePath, Group, Option, parse, switch
+from app.cli.command import STREAM, Call, Command, FilePath, Group, Option, parse, switch
+from app.cli.library_commands import EXPORT, IMPORT, JSON, PAIRS, SETTINGS, SETUP
 from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
-from app.settings.table import MAX_CONTEXT
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS = 256, 128, 48
 REPEAT = 3
 KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
 """Kinds of text of the built-in suite; not read from it, since --help must be fast."""
 QUICK_KINDS = ("code", "edit", "prose", "chat")
-_MODEL_FORMS = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+def parse_args(argv: Sequence[str] | None = None) -> Call:
     """Read a command line; raises as `app.cli.command.parse`."""
     return parse(ROOT, sys.argv[1:] if argv is None else argv)
 
@@ -46,8 +41,6 @@ def _rpc(*, rare: bool) -> Option:
     return Option("--rpc", metavar="HOST:PORT", multiple=True, section="Process", rare=rare, help=text)
 
 
-_JSON = switch("--json", help="print JSON")
-_YES = switch("-y", "--yes", help="do not ask")
 _FIXED = Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these fixed draft parameters")
 _ISOLATE = switch(
     "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
@@ -87,7 +80,7 @@ _RUN = Command(
         Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),
         Option("--grammar", type=FilePath(), metavar="FILE", help="answer by this grammar, in llama.cpp's GBNF"),
         switch("--no-server", help="load the models here, also if tandem serve runs this pair"),
-        _JSON,
+        JSON,
         *_CHAT_OPTIONS,
     ],
     notes="Statistics go to stderr. A pipe is put before the prompt, or is the prompt if there is no other. Put -- "
@@ -127,7 +120,7 @@ _COMPARE = Command(
         _count("--repeat", f"counted runs of each side (default: {REPEAT})"),
         _FIXED,
         Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
-        _JSON,
+        JSON,
         *_PAIR_FLAGS,
         *setting_options(
             ANSWER_TABLES,
@@ -155,7 +148,7 @@ _BENCH = Command(
         Option("--save", type=FilePath(), metavar="FILE", help="write the JSON lines to a file"),
         Option("--card", type=FilePath(), metavar="NAME", help="write a share card to NAME.md and NAME.svg"),
         switch("--force", help="overwrite the card's files"),
-        _JSON,
+        JSON,
         *_PAIR_FLAGS,
         *setting_options(
             ANSWER_TABLES,
@@ -179,7 +172,7 @@ _TUNE = Command(
     [
         Option("--prompts", type=FilePath(), metavar="FILE", help="prompts to compare drafts on: TOML or one per line"),
         switch("--placement", help="compare placements on GPU and RAM, and keep the fastest for this pair"),
-        _JSON,
+        JSON,
         *(_DRAFTS_FLAG if option.name == "draft" else option for option in _PAIR_FLAGS),
     ],
     notes="Automatic drafting uses these measurements. Several drafts are compared on text that the target writes.",
@@ -193,179 +186,12 @@ tandem tune --placement                                            find the best
 _DOCTOR = Command(
     "doctor",
     "show your hardware, whether llama.cpp uses it, and how to fix it",
-    [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), _JSON, *_PAIR_FLAGS],
+    [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), JSON, *_PAIR_FLAGS],
     examples="""
 tandem doctor
 tandem doctor qwen3.8-27b                  where it goes and what slows it down
 tandem doctor --rpc workstation:50052      with the devices of another machine
 tandem doctor --json > machine.json
-""",
-)
-_SETUP = Command(
-    "setup",
-    "download, verify and try a pair that fits this machine",
-    [
-        Argument(["pair"], required=False),
-        Option("-m", "--target", metavar="MODEL", help=_MODEL_FORMS),
-        Option(
-            "-md",
-            "--draft",
-            metavar="MODEL",
-            help="draft model, in the same forms, or none (default: the target's draft layers)",
-        ),
-        Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
-        _YES,
-        switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
-        switch("--no-trial", help="do not load the pair after the download"),
-        switch("--no-default", help="keep the default pair"),
-        _JSON,
-    ],
-    examples="""
-tandem setup                               choose from the best for this machine
-tandem setup qwen3.8-27b --yes             download, verify and try this pair
-tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
-""",
-)
-_PAIRS = Group(
-    "pairs",
-    "list, show, check, find, add and remove pairs",
-    default="list",
-    commands=[
-        Command("list", "list all pairs, what fits and what is on disk", [_JSON], examples="tandem pairs list --json"),
-        Command("show", "show one pair", [Argument(["pair"]), _JSON], examples="tandem pairs show qwen3.8-27b"),
-        Command(
-            "check",
-            "check whether two models are compatible, from their headers",
-            [
-                Argument(["target"], required=False),
-                Argument(["draft"], required=False),
-                switch("--all", help="ask Hugging Face for every file of the catalog: what is gone, changed or newer"),
-                Option(
-                    *("-c", "--ctx"),
-                    type=click.IntRange(1, MAX_CONTEXT),
-                    metavar="N",
-                    help="context to estimate memory for (default: 8,192)",
-                ),
-                _JSON,
-            ],
-            notes=f"TARGET is the name of a pair, or {_MODEL_FORMS}. Without DRAFT, its draft layers are checked.",
-            examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
-        ),
-        Command(
-            "find",
-            "find draft models for a target",
-            [
-                Argument(["target"]),
-                switch("--measure", help="measure those on this machine and name the best"),
-                _JSON,
-            ],
-            notes=f"TARGET is {_MODEL_FORMS}.",
-            examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
-        ),
-        Command(
-            "add",
-            "add a pair of local files, or download one",
-            [Argument(["name"]), Argument(["target"]), Argument(["draft"], required=False), _JSON],
-            examples="tandem pairs add mine big.gguf small.gguf",
-        ),
-        Command(
-            "remove",
-            "forget a pair and delete its downloaded files",
-            [
-                Argument(["pair"], required=False),
-                switch("--unused", help="delete downloaded files that belong to no pair"),
-                switch("--keep-files", help="keep the files"),
-                switch("--all-files", help="also delete files that other programs downloaded"),
-                _YES,
-            ],
-            examples="tandem pairs remove qwen3.8-27b",
-        ),
-        Command(
-            "default",
-            "choose the pair that is used when none is named",
-            [Argument(["pair"])],
-            examples="tandem pairs default qwen3.8-27b",
-        ),
-    ],
-    examples="""
-tandem pairs list
-tandem pairs check qwen3.8-27b
-tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
-tandem pairs remove qwen3.8-27b
-tandem pairs remove --unused
-""",
-)
-_SHOW_FLAGS: list[click.Parameter] = [
-    Option("--pair", metavar="NAME", help="show the values with this pair (default: the chat's)"),
-    _JSON,
-]
-_SETTINGS = Group(
-    "settings",
-    "show and change settings",
-    _SHOW_FLAGS,
-    default="show",
-    commands=[
-        Command(
-            "show", "show every setting, its value and origin", _SHOW_FLAGS, examples="tandem settings show --json"
-        ),
-        Command(
-            "set",
-            "change a setting",
-            [Argument(["name"]), Argument(["value"])],
-            notes="Put presets.PRESET. before NAME to change a preset.",
-            examples="tandem settings set sampling.temp 0.2",
-        ),
-        Command(
-            "unset",
-            "remove a setting, preset or key from the file",
-            [Argument(["name"])],
-            examples="tandem settings unset temp",
-        ),
-        Command("path", "print the path of the settings file", examples="tandem settings path"),
-    ],
-    examples="""
-tandem settings                            every value and its origin
-tandem settings --pair qwen3.8-27b         with another pair
-tandem settings set sampling.temp 0.2      short: set temp 0.2
-tandem settings set presets.brief.answer.system "Answer in one sentence."
-tandem settings unset temp
-""",
-)
-_EXPORT = Command(
-    "export",
-    "export conversations as Markdown or JSON",
-    [
-        Argument(["conversation"], required=False),
-        Option(
-            "--format",
-            type=click.Choice(["markdown", "json"]),
-            help="markdown holds the active branch, json everything (default: by file name, else markdown)",
-        ),
-        Option("-o", "--output", type=STREAM, metavar="FILE", help="write to a file, - for stdout"),
-        switch("--force", help="overwrite the file"),
-        switch("--all", help="export every conversation"),
-        switch("--list", help="list conversations; with --format json for scripts"),
-    ],
-    notes="CONVERSATION is a number or part of a title; without it the latest is exported.",
-    examples="""
-tandem export                              the latest, as Markdown
-tandem export 12 --output quicksort.md     one by number
-tandem export "trip to" --format json      one by part of its title
-tandem export --all --output backup.json   everything, for tandem import
-tandem export --list
-""",
-)
-_IMPORT = Command(
-    "import",
-    "import conversations from Markdown or JSON",
-    [Argument(["files"], type=FilePath(), nargs=-1, required=True)],
-    notes="FILES may be folders. Existing conversations are skipped. Exports of ChatGPT, Claude, Open WebUI, LM "
-    "Studio, llama.cpp's web UI, ShareGPT and llm are read too.",
-    examples="""
-tandem import backup.json              from tandem export --format json
-tandem import quicksort.md             text whose headings name the speakers
-tandem import conversations.json       the export of ChatGPT or Claude
-tandem import ~/.lmstudio/conversations
 """,
 )
 
@@ -384,7 +210,7 @@ tandem --continue                          open the last conversation
 tandem run "Why is the sky blue?"          print one answer
 tandem -m big.gguf -md small.gguf          open the chat with your own files
 """
-_OPEN_OPTIONS = [switch("--continue", help="open the last conversation"), *_CHAT_OPTIONS]
+_OPEN_OPTIONS = [switch("--continue", "continues", help="open the last conversation"), *_CHAT_OPTIONS]
 ROOT = Group(
     "tandem",
     _CHAT_SUMMARY,
@@ -394,7 +220,7 @@ ROOT = Group(
     ],
     default="chat",
     commands=[
-        *(_SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
+        *(SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, PAIRS, _DOCTOR, SETTINGS, EXPORT, IMPORT),
         Command("chat", "open the chat", _OPEN_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
     ],
     notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import read_pair
 from app.cli.output import check_writable, for_reading, json_for, write_file
 from app.cli.race_session import (
+    MORE_ROUNDS,
     RaceSession,
     RaceStatus,
     answer_request,
@@ -36,19 +38,25 @@ from app.worker.pair_loader import PairLoader
 _MAX_PROMPT_COLUMNS = 60
 
 
-def compare(args: argparse.Namespace) -> int:
+def compare(
+    prompt: str | None = None,
+    repeat: int = REPEAT,
+    fixed: str | None = None,
+    save: Path | None = None,
+    *,
+    as_json: bool = False,
+    **given: Any,
+) -> int:
     """Race on one prompt; returns the exit code."""
-    loader = read_pair(vars(args), modes=("auto", "fixed"))
-    prompt = Message(Role.USER, _read_prompt(getattr(args, "prompt", None)))
-    request = answer_request(args, loader, COMPARE_TOKENS, prompt)
-    sides = sides_of(automatic(loader.settings), fixed_params(args, loader))
-    job = CompareJob(request, sides, getattr(args, "repeat", REPEAT))
-    if "save" in args:
-        check_writable(args.save)
-    return with_pair(loader, lambda session: _run(session, job, loader, args))
+    loader = read_pair(given, modes=("auto", "fixed"))
+    request = answer_request(loader, COMPARE_TOKENS, Message(Role.USER, _read_prompt(prompt)))
+    job = CompareJob(request, sides_of(automatic(loader.settings), fixed_params(loader, fixed, given)), repeat)
+    if save is not None:
+        check_writable(save)
+    return with_pair(loader, lambda session: _run(session, job, loader, save, as_json=as_json))
 
 
-def _run(session: RaceSession, job: CompareJob, loader: PairLoader, args: argparse.Namespace) -> int:
+def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path | None, *, as_json: bool) -> int:
     status, progress = session.status, RaceStatus(job.rounds)
     raced: Raced | None = None
     for event in job.run(session.pair, 0, Controls(session.cancel)):
@@ -82,17 +90,17 @@ def _run(session: RaceSession, job: CompareJob, loader: PairLoader, args: argpar
         "notices": list(session.notices),
         "facts": facts,
         "notes": [busy, *notes] if busy else notes,
-        "contenders": comparison_json(comparison),
+        "contenders": comparison_json(comparison, MORE_ROUNDS),
     }
     prompt = " ".join(request.messages[-1].content.split())
     shown = prompt if len(prompt) <= _MAX_PROMPT_COLUMNS else prompt[: _MAX_PROMPT_COLUMNS - 1] + "…"
     title = [pair_title(info), f'"{shown}", {how(request)}, {counted(n, "round")}']
-    lines = [*map(printable, title), "", *comparison_lines(comparison), *map(printable, notes)]
+    lines = [*map(printable, title), "", *comparison_lines(comparison, MORE_ROUNDS), *map(printable, notes)]
     try:
-        print(json_for(sys.stdout, whole) if "json" in args else for_reading("\n".join(lines), sys.stdout), flush=True)
+        print(json_for(sys.stdout, whole) if as_json else for_reading("\n".join(lines), sys.stdout), flush=True)
     finally:
-        if "save" in args:
-            write_file(args.save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
+        if save is not None:
+            write_file(save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
     if raced.broken is not None:
         failed = f"Failed after {n} of {job.rounds} rounds."
         status.say(failed if n < job.rounds else "Failed while comparing the texts.")

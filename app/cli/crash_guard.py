@@ -147,18 +147,18 @@ if sys.platform != "win32":
         from app.core.program import ExitStatus
 
         status = ExitStatus(code, written_by(child, log_file(), began))
-        args = parse_args(sys.argv[1:])
+        call = parse_args(sys.argv[1:])
         message = f"The program {status.how}."
-        if args.command != "chat" and sys.stdout.isatty():
+        if call.name != "chat" and sys.stdout.isatty():
             # The answer may end in the middle of a line.
             print()
-        if args.command == "chat" and modes is not None and _in_foreground():
+        if call.name == "chat" and modes is not None and _in_foreground():
             _restore_terminal(modes)
             report(AppError(message, f"The conversation is saved. {status.fix}".rstrip()))
             print("        Press enter to open it again with --isolate, or q to leave.", file=sys.stderr, flush=True)
             if _is_entered():
                 _run_again("--isolate", "--continue")
-        elif args.command == "serve" and not getattr(args, "isolate", False):
+        elif call.name == "serve" and not call.given.get("isolate"):
             report(AppError(message, "The server starts again with --isolate."))
             _run_again("--isolate")
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -15,12 +14,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
+from app.cli.fixes import in_flags
 from app.cli.output import LOOKING, ProgressLine, clear_status, obeys_codes
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
 
 if TYPE_CHECKING:
     from app.cli.doctor_checks import PairReport
+    from app.cli.setting_flags import Given
     from app.hardware.checks import Check, Facts, Section
     from app.hardware.devices import BuildInfo, Device
 
@@ -33,25 +34,25 @@ _SYSTEM_NAMES = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 _HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
 
-def doctor(args: argparse.Namespace) -> int:
+def doctor(named: str | None = None, *, as_json: bool = False, **given: Any) -> int:
     """Run all checks and print them; return 1 if there is a problem, else 0."""
     # Imports take a moment, too.
     ProgressLine(sys.stderr).show(LOOKING)
-    check_usage(args)
+    asked = checked_options(named, given)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
     from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst
 
     facts = gather()
-    pair = check_pair(args, facts)
+    pair = check_pair(asked, facts)
     sections = [machine_section(facts), llama_section(facts), *pair.sections]
     sections += [own_files(), hub_section(), environment_section(facts)]
     clear_status()
-    if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, pair)))
+    if as_json:
+        print(json.dumps(_worded(json_of(facts, sections, pair))))
     else:
         columns = min(facts.terminal.columns or _MAX_REPORT_WIDTH, _MAX_REPORT_WIDTH)
         color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
-        print(*map(printable, summary(sections)), "", sep="\n")
+        print(*(printable(in_flags(line)) for line in summary(sections)), "", sep="\n")
         print("\n".join(render(sections, columns=columns, color=color)))
     return 1 if worst(sections) == "problem" else 0
 
@@ -70,7 +71,7 @@ def render(sections: Sequence[Section], *, columns: int, color: bool) -> list[st
 def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
     width = max(20, columns - _STATE - _LABEL)
     body: list[str] = []
-    for text in (check.text, *check.hint):
+    for text in map(in_flags, (check.text, *check.hint)):
         if text.startswith("  "):
             body.append(printable(text))
         else:
@@ -81,24 +82,22 @@ def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
     return [(indent if i else first) + row for i, row in enumerate(body or [""])]
 
 
-def check_usage(args: argparse.Namespace) -> None:
-    """Raise UsageError for wrong flags; wrong files are what doctor reports.
-
-    Sets `args.pair` from the positional argument.
-    """
+def checked_options(named: str | None, given: Given) -> Given:
+    """Return the options with the pair of the argument. Raises UsageError; wrong files are what doctor reports."""
     from app.cli.options import is_chosen, read_process
     from app.cli.setting_flags import read_flags
     from app.worker.known_pairs import named_pair
 
-    if "named" in args:
-        if is_chosen(vars(args)):
+    if named is not None:
+        if is_chosen(given):
             raise UsageError("Name one pair: by its name, by --pair, or by its files.")
-        args.pair = args.named
-    read_flags(vars(args))
-    read_process(vars(args))
-    if "pair" in args:
+        given = {**given, "pair": named}
+    read_flags(given)
+    read_process(given)
+    if "pair" in given:
         with suppress(CatalogError):
-            named_pair(args.pair)
+            named_pair(given["pair"])
+    return given
 
 
 def gather() -> Facts:
@@ -158,7 +157,16 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
         return None, (), error
 
 
-def as_json(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict[str, Any]:
+def _worded(value: Any) -> Any:
+    """Return a JSON value whose texts have flags and commands for fixes."""
+    if isinstance(value, dict):
+        return {key: _worded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_worded(one) for one in value]
+    return in_flags(value) if isinstance(value, str) else value
+
+
+def json_of(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict[str, Any]:
     """Return everything as one JSON value."""
     from app.hardware.checks import summary, worst
 

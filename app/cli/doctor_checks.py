@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from app.cli.offers import offer_line
+from app.cli.fixes import offer_line
 from app.cli.options import is_chosen, read_pair
-from app.cli.setting_flags import flags_of
+from app.cli.setting_flags import Given, flags_of
 from app.compare.measured_pairs import benchmarked_speedups, measured_of
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
@@ -49,12 +48,12 @@ class PairReport(NamedTuple):
     facts: dict[str, Any]
 
 
-def check_pair(args: argparse.Namespace, facts: Facts) -> PairReport:
+def check_pair(given: Given, facts: Facts) -> PairReport:
     """Check the pair that the flags name, without loading it: placement, memory, measurements, or its problem."""
-    name, why, chosen = _chosen_pair(args)
+    name, why, chosen = _chosen_pair(given)
     title = name
     try:
-        loader = read_pair(vars(args))
+        loader = read_pair(given)
         pair = loader.pair
         name, title = pair.name, pair.title
         if facts.failure is not None:
@@ -127,10 +126,10 @@ def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **fac
     return PairReport([section], [], {"name": name, "title": title, "why": why, **unknown, **facts})
 
 
-def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
+def _chosen_pair(given: Given) -> tuple[str, str, bool]:
     """Return the name of the pair, why it is this one, and whether the user chose it."""
-    if is_chosen(vars(args)):
-        return getattr(args, "pair", "files"), "as named", True
+    if is_chosen(given):
+        return given.get("pair", "files"), "as named", True
     try:
         here = registry().read()
     except AppError:

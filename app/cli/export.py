@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -25,27 +24,33 @@ from app.core.units import counted
 _FORMAT_BY_SUFFIX = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
-def export(args: argparse.Namespace) -> int:
+def export(
+    conversation: str | None = None,
+    form: str | None = None,
+    output: Path | None = None,
+    *,
+    force: bool = False,
+    everything: bool = False,
+    listed: bool = False,
+) -> int:
     """Write conversations to a file or to standard output."""
-    which: str | None = getattr(args, "conversation", None)
-    output: Path | None = getattr(args, "output", None)
     if output == STDIN:
         output = None
-    if (which is not None) + ("list" in args) + ("all" in args) > 1:
+    if (conversation is not None) + listed + everything > 1:
         raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
     if output is not None:
         check_writable(output)
-    form = getattr(args, "format", None) or _FORMAT_BY_SUFFIX.get(output.suffix.lower() if output else "", "markdown")
+    form = form or _FORMAT_BY_SUFFIX.get(output.suffix.lower() if output else "", "markdown")
     status = ProgressLine(sys.stderr)
     with closing(_open()) as store:
-        if "list" in args:
+        if listed:
             what, text, note = _listed(store, form)
         else:
-            what, text, note = _exported(store, which, form, everything="all" in args)
+            what, text, note = _exported(store, conversation, form, everything=everything)
     if output is None:
         print(text, end="")
     else:
-        _write(output, text, force="force" in args)
+        _write(output, text, force=force)
         status.say(f"{output} is written: {what}.")
     if note:
         status.say(note)
@@ -121,15 +126,15 @@ def _write(output: Path, text: str, *, force: bool) -> None:
         raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error
 
 
-def import_(args: argparse.Namespace) -> int:
+def import_(files: Sequence[Path]) -> int:
     """Add the conversations of files and folders to the store; skip those that are there already."""
-    files = [file for given in args.files for file in importable(given)]
+    found_files = [file for given in files for file in importable(given)]
     n, n_new, failed = 0, 0, []
-    for file in files:
+    for file in found_files:
         try:
             conversations = read_file(file)
         except AppError as error:
-            if len(files) == 1:
+            if len(found_files) == 1:
                 raise
             print(f"tandem: {printable(error.message)}", file=sys.stderr)
             failed.append(file)
@@ -137,11 +142,11 @@ def import_(args: argparse.Namespace) -> int:
         with closing(_open()) as store:
             found, new = _stored(store, conversations)
         n, n_new = n + found, n_new + new
-    if len(failed) == len(files):
+    if len(failed) == len(found_files):
         raise AppError("No file was imported.", "Name files with conversations: tandem import --help")
     print(f"{counted(n, 'conversation')}, {n_new:,} new")
     # A folder may hold other files too.
-    return int(any(file in args.files for file in failed))
+    return int(any(file in files for file in failed))
 
 
 def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, TextIO
 
+from app.cli.fixes import in_flags
 from app.core.errors import AppError, UsageError
 from app.core.printable import escape_unprintable, printable
 from app.core.regular_file import exists, is_folder
@@ -50,7 +51,9 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
     """Wrap the lines of a text for a terminal; return it unchanged for a pipe or file.
 
     Lines with a command stay whole, so that it can be copied. Continuation lines are indented by `hang` more columns.
+    Fixes in the text become flags and commands.
     """
+    text = in_flags(text)
     columns = columns_of(stream)
     if columns is None:
         return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Any
 
@@ -26,7 +25,7 @@ _LABEL_COLUMNS = 12
 """Columns of a fact's label."""
 
 
-def list_pairs(args: argparse.Namespace) -> int:
+def list_pairs(*, as_json: bool = False) -> int:
     """Print every pair."""
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
@@ -36,7 +35,7 @@ def list_pairs(args: argparse.Namespace) -> int:
     standings = in_order(standings, propose([one.pair for one in standings], capacity))
     rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
-    if "json" in args:
+    if as_json:
         print(json_for(sys.stdout, rows))
         return 0
     sizes = [size_text(one.pair) for one in standings]
@@ -95,35 +94,35 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
     return lines
 
 
-def show_pair(args: argparse.Namespace) -> int:
+def show_pair(pair: str, *, as_json: bool = False) -> int:
     """Print one pair."""
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
-    pair, files = named_pair(args.pair)
+    known, files = named_pair(pair)
     _, capacity = measured_capacity(context_of())
-    sized = with_files(pair, registry().read().usable(pair))
+    sized = with_files(known, registry().read().usable(known))
     proposal, download = weigh(sized, capacity), download_bytes(sized)
     facts: dict[str, Any] = {
-        "name": pair.name,
-        "title": pair.title,
-        "target": str(pair.target),
-        "draft": str(pair.draft) if pair.draft is not None else None,
-        "family": pair.family,
-        "good_at": pair.good_at,
-        "license": pair.license,
-        "context": pair.context,
-        "tested_with": pair.tested_with,
-        "published": [str(speed) for speed in pair.published],
+        "name": known.name,
+        "title": known.title,
+        "target": str(known.target),
+        "draft": str(known.draft) if known.draft is not None else None,
+        "family": known.family,
+        "good_at": known.good_at,
+        "license": known.license,
+        "context": known.context,
+        "tested_with": known.tested_with,
+        "published": [str(speed) for speed in known.published],
         "fit": proposal.summary,
-        "drafting": capacity.drafting(pair),
+        "drafting": capacity.drafting(known),
         "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",
     }
     status.clear()
-    if "json" in args:
+    if as_json:
         # Scripts may read the earlier spelling.
-        print(json_for(sys.stdout, facts | {"licence": pair.license}))
+        print(json_for(sys.stdout, facts | {"licence": known.license}))
         return 0
     for key, value in facts.items():
         lines = value if isinstance(value, list) else [value]
@@ -138,19 +137,11 @@ def show_pair(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_pair(args: argparse.Namespace) -> int:
-    """Add two models as a pair; download them if needed."""
-    from app.cli.setup import setup
-
-    given = {name: value for name, value in vars(args).items() if name in ("target", "draft", "name", "json")}
-    return setup(argparse.Namespace(**given, yes=True, no_trial=True, first=True))
-
-
-def make_default(args: argparse.Namespace) -> int:
+def make_default(pair: str) -> int:
     """Make a pair the default."""
-    if args.pair not in registry().read().pairs:
-        pair, _ = named_pair(args.pair)
-        raise UsageError(f"{pair.name} is not set up yet.", f"Set it up: tandem setup {quoted(pair.name)}")
-    registry().set_default(args.pair)
-    ProgressLine(sys.stderr).say(f"{args.pair} is the default pair now.")
+    if pair not in registry().read().pairs:
+        name = named_pair(pair)[0].name
+        raise UsageError(f"{name} is not set up yet.", f"Set it up: tandem setup {quoted(name)}")
+    registry().set_default(pair)
+    ProgressLine(sys.stderr).say(f"{pair} is the default pair now.")
     return 0

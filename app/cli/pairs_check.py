@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import threading
@@ -12,12 +11,13 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
+from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters
+from app.cli.fixes import in_flags
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable
-from app.core.shell import command
-from app.core.units import gigabytes, memory_size
+from app.core.units import gigabytes
 from app.engine.sources import IN_TARGET, Source
 from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
@@ -30,11 +30,8 @@ from app.models.pair_summary import setup_models
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
-from app.settings.checking import in_one_line
 from app.worker.known_pairs import catalog, demo_file, file_here, registry
 
-LABEL = 8
-"""Columns of a line's label."""
 _MAX_SHARE = 1 / 3
 """A draft has at most a third of its target's parameters."""
 _MAX_HEADERS = 12
@@ -62,84 +59,86 @@ def _found(
     return resolved, facts_of(resolved, watch(resolved.name))
 
 
-def check_models(args: argparse.Namespace) -> int:
+def check_models(
+    target: str | None = None,
+    draft: str | None = None,
+    ctx: int = DEFAULT_CONTEXT,
+    *,
+    everything: bool = False,
+    as_json: bool = False,
+) -> int:
     """Print two models and whether they are compatible, or the state of the catalog's files; exit 1 if they are not."""
-    if "all" in args:
+    if everything:
+        if target is not None:
+            raise UsageError("--all checks every pair of the catalog.", f"Leave {target} out, or --all.")
         # Asks for every file, which no other check needs.
         from app.cli.pairs_check_all import check_all
 
-        return check_all(args)
-    if "target" not in args:
+        return check_all(as_json=as_json)
+    if target is None:
         raise UsageError("Name what to check.", "A pair, two models, or --all for every file of the catalog.")
-    n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
-    target, draft, is_pair = _sources(args.target, getattr(args, "draft", None))
+    source, draft_source, is_pair = _sources(target, draft)
     warnings: list[str] = []
     try:
         with _reading() as (watch, _):
-            model, facts = _found(target, watch)
-            found = _found(draft, watch, draft=True) if draft is not None else None
+            model, facts = _found(source, watch)
+            found = _found(draft_source, watch, draft=True) if draft_source is not None else None
             if found is None and not is_pair:
                 found = own_draft(model, facts, watch, warnings)
     except FileChangedError as error:
         if not is_pair:
             raise
-        raise current_file_offered(error, args.target) from error
+        raise current_file_offered(error, target) from error
     check = check_pair(facts, found[1] if found is not None else None)
     check = replace(check, warnings=(*check.warnings, *warnings))
-    if "json" in args:
-        print(json_for(sys.stdout, _check_json(check, n_ctx)))
+    if as_json:
+        print(json_for(sys.stdout, _check_json(check, ctx)))
     else:
-        more = [printable(remedy_text(check.remedy, target))] if check.remedy is not None else []
-        print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
+        more = [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
+        print(for_reading("\n".join(check_lines(check, *more, n_ctx=ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
 
 
-def current_file_offered(error: FileChangedError, name: str) -> FileChangedError:
-    """Return the error for a pair, with the command that uses what the repository holds now."""
-    fix = command(["tandem", "setup", name, "--latest"])
-    return FileChangedError(error.message, f"To use the current file, without a checksum: {fix}")
-
-
-def find_models(args: argparse.Namespace) -> int:
+def find_models(target: str, *, measure: bool = False, as_json: bool = False) -> int:
     """Print drafts for a target; exit 1 if there is none."""
-    source = parse_source(args.target)
+    source = parse_source(target)
     with _reading() as (watch, status):
-        model, target = _found(source, watch)
-        problem, remedy = check_target(target, drafted=True)
+        model, facts = _found(source, watch)
+        problem, remedy = check_target(facts, drafted=True)
         if problem is not None and remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        has_mtp = check_pair(target).draft_kind is Source.MTP
+        has_mtp = check_pair(facts).draft_kind is Source.MTP
         found = [_mtp_row(source)] if has_mtp else []
         try:
-            found += find_drafts(target, pairs, watch, model.beside)
+            found += find_drafts(facts, pairs, watch, model.beside)
         except HubError:
             if not found:
                 raise
-    if "measure" in args and found:
-        return _measure(args, found[has_mtp:], has_mtp=has_mtp)
-    if "json" in args:
+    if measure and found:
+        return _measure(target, found[has_mtp:], has_mtp=has_mtp, as_json=as_json)
+    if as_json:
         print(json_for(sys.stdout, found))
     elif has_mtp:
         print(f"{'':>8}  {IN_TARGET}: no other draft is needed")
-        print(printable(f"\nSet it up: {setup_models(str(source))}"))
+        print(printable(in_flags(f"\nSet it up: {setup_models(str(source))}")))
     elif found:
         for row in found:
             label = parameters(row["parameters"] or 0) if row["kind"] == "model" else Source(row["kind"]).label
             print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {label}  ({row['from']})")
-        print(printable(f"\nSet one up: {setup_models(str(source), found[0]['model'])}"))
+        print(printable(in_flags(f"\nSet one up: {setup_models(str(source), found[0]['model'])}")))
     else:
-        status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
+        status.say(f"No draft with the vocabulary of {printable(facts.name)} was found.")
         # N-gram drafting gains nothing where recurrent state cannot be rolled back.
-        alone = "N-gram drafting needs no draft model" if target.can_rollback else "It works without a draft"
+        alone = "N-gram drafting needs no draft model" if facts.can_rollback else "It works without a draft"
         status.say(f"{alone}: {setup_models(str(source))}")
     return 0 if found else 1
 
 
-def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_mtp: bool) -> int:
+def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_json: bool) -> int:
     """Measure the found drafts that are on this machine, and the target's MTP layer."""
     # Loads llama.cpp, which reading headers does not need.
-    from app.cli.tune import compare_drafts
+    from app.cli.draft_comparison import compare_drafts
 
     here = []
     for row in found:
@@ -148,9 +147,9 @@ def _measure(args: argparse.Namespace, found: Sequence[dict[str, Any]], *, has_m
         except PairError as error:
             ProgressLine(sys.stderr).say(error.message)
     if not here and not has_mtp:
-        fix = setup_models(args.target, found[0]["model"])
+        fix = setup_models(target, found[0]["model"])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
-    return compare_drafts(args, here)
+    return compare_drafts({"target": target}, here, as_json=as_json)
 
 
 def _mtp_row(target: ModelSource) -> dict[str, Any]:
@@ -182,8 +181,8 @@ def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:
         "memory": check.memory_bytes(check.context(n_ctx)),
         "context": check.context(n_ctx),
         "compatible": not check.problems,
-        "problems": list(check.problems),
-        "warnings": list(check.warnings),
+        "problems": list(map(in_flags, check.problems)),
+        "warnings": list(map(in_flags, check.warnings)),
         "draft_kind": check.draft_kind,
     }
 
@@ -201,53 +200,6 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
         "chat_template": facts.has_chat_template,
         "recommended": dict(facts.recommended),
     }
-
-
-# Checks as lines
-
-
-def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, problems: bool = True) -> list[str]:
-    """Return the result of a check as lines with a memory estimate for a context, and `more` at the end."""
-    lines = [_model_line("target", check.target)]
-    if check.draft is not None:
-        lines.append(_model_line("draft", check.draft))
-        if check.draft.head is not None and check.draft.head.follows_target():
-            lines.append("device  the target's: these draft layers share tensors with it")
-    elif check.draft_name:
-        lines.append(f"draft   {check.draft_name}")
-    # The recommendations of a draft do not matter: only the target is sampled from.
-    if check.target.recommended:
-        lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
-    n_ctx = check.context(n_ctx)
-    lines.append(f"memory  {memory_size(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
-    lines += [f"note    {printable(warning)}" for warning in check.warnings]
-    if problems:
-        lines += [f"problem {printable(problem)}" for problem in check.problems]
-    if check.draft is not None and check.draft_kind is not None:
-        match = f"the draft is {check.draft_kind.with_article} for this target"
-        lines.append(f"Compatible: {'the vocabularies match' if check.draft_kind is Source.MODEL else match}.")
-    return [*lines, *more]
-
-
-def _model_line(role: str, model: ModelFacts) -> str:
-    parts = [model.architecture, parameters(model.n_parameters or 0), model.quant]
-    parts += [f"{model.n_layers} layers", gigabytes(model.weight_bytes)]
-    if model.n_ctx_train:
-        parts.append(f"trained for {model.n_ctx_train:,} tokens")
-    parts.append(f"vocabulary {len(model.vocab.tokens):,}")
-    if not model.has_chat_template:
-        parts.append("no chat template")
-    return f"{role:7} {printable(model.name)}: {', '.join(filter(None, parts))}"
-
-
-def parameters(n: int) -> str:
-    """Return a parameter count such as "1.5B parameters"; "" for 0, which means unknown."""
-    if not n:
-        return ""
-    return f"{n / 1e9:.1f}B parameters" if n >= 1e9 else f"{n / 1e6:.0f}M parameters"
-
-
-# Drafts for a target
 
 
 def find_drafts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import threading
 from dataclasses import replace
@@ -10,7 +9,6 @@ from typing import Any
 
 from app.cli.output import ProgressLine, for_reading, json_for
 from app.cli.streams import cancel_on_interrupt
-from app.core.errors import UsageError
 from app.core.printable import printable
 from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
 from app.models.source import DEFAULT_REVISION
@@ -20,10 +18,8 @@ _STATE_COLUMNS = 10
 """Columns of a state."""
 
 
-def check_all(args: argparse.Namespace) -> int:
+def check_all(*, as_json: bool) -> int:
     """Print what differs; exit 1 if a file is gone or changed, or could not be asked for."""
-    if "target" in args:
-        raise UsageError("--all checks every pair of the catalog.", f"Leave {args.target} out, or --all.")
     known, stop, status = catalog(), threading.Event(), ProgressLine(sys.stderr)
     if known.unread is not None:
         raise known.unread
@@ -36,7 +32,7 @@ def check_all(args: argparse.Namespace) -> int:
             status.show(f"Asking Hugging Face: {len(found)} of {len(sources)} files")
     status.clear()
     found.sort(key=lambda one: (STATES.index(one.state), one.pairs, str(one.source)))
-    if "json" in args:
+    if as_json:
         print(json_for(sys.stdout, [_as_json(one) for one in found]))
     else:
         print(for_reading("\n".join(_lines(found)), sys.stdout, _STATE_COLUMNS))

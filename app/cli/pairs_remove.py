@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -20,64 +19,70 @@ from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker.known_pairs import DEFAULT_PAIR, named_pair, registry
 
 
-def remove_pair(args: argparse.Namespace) -> int:
+def remove_pair(
+    pair: str | None = None,
+    *,
+    unused: bool = False,
+    keep_files: bool = False,
+    all_files: bool = False,
+    yes: bool = False,
+) -> int:
     """Forget a pair; list its files and ask before deleting them."""
-    keep, everything = "keep_files" in args, "all_files" in args
-    if keep and everything:
+    if keep_files and all_files:
         raise UsageError("--keep-files and --all-files exclude each other.")
     status = ProgressLine(sys.stderr)
-    if "unused" in args:
-        return _remove_unused(args, status)
-    if "pair" not in args:
+    if unused:
+        if pair is not None or keep_files or all_files:
+            raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
+        return _remove_unused(status, yes=yes)
+    if pair is None:
         raise UsageError("No pair given.", "To list them: tandem pairs list")
     here = registry().read()
-    set_up = here.pairs.get(args.pair)
-    pair = set_up.pair if set_up is not None else named_pair(args.pair)[0]
-    plan = plan_partial(pair) if not keep else []
+    set_up = here.pairs.get(pair)
+    known = set_up.pair if set_up is not None else named_pair(pair)[0]
+    plan = plan_partial(known) if not keep_files else []
     if set_up is None and not plan:
         raise UsageError(
-            f"{pair.name} is not set up here, so there is nothing to remove.",
+            f"{known.name} is not set up here, so there is nothing to remove.",
             "Catalog pairs cannot be removed; delete your own from models.toml.",
         )
-    if set_up is not None and not keep:
-        in_use = [other for name, other in here.pairs.items() if name != args.pair]
-        plan = [*plan_removal(set_up, in_use, here.downloaded, everything=everything), *plan]
-    freed = _delete(plan, args, status)
+    if set_up is not None and not keep_files:
+        in_use = [other for name, other in here.pairs.items() if name != pair]
+        plan = [*plan_removal(set_up, in_use, here.downloaded, everything=all_files), *plan]
+    freed = _delete(plan, status, yes=yes)
     if freed is None:
         return 0
-    registry().remove(args.pair)
-    result = f"{args.pair} is forgotten." if set_up is not None else f"{args.pair} was not set up yet."
+    registry().remove(pair)
+    result = f"{pair} is forgotten." if set_up is not None else f"{pair} was not set up yet."
     status.say(result + (f" {gigabytes(freed)} freed." if freed else ""))
-    if here.default == args.pair:
+    if here.default == pair:
         status.say(
             f"It was the default; commands use {DEFAULT_PAIR} until you choose another: tandem pairs default NAME"
         )
     return 0
 
 
-def _remove_unused(args: argparse.Namespace, status: ProgressLine) -> int:
+def _remove_unused(status: ProgressLine, *, yes: bool) -> int:
     """Delete downloaded files that no pair uses, after asking."""
-    if "pair" in args or "keep_files" in args or "all_files" in args:
-        raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
     unused = [Removal(path, size) for path, size in registry().read().unused.items()]
     if not unused:
         status.say("Every downloaded file belongs to a pair.")
         return 0
     if cache.any_downloading():
         raise PairError("A download is running and may need these files.", "Run the command again after it.")
-    freed = _delete(unused, args, status)
+    freed = _delete(unused, status, yes=yes)
     if freed is not None:
         status.say(f"{gigabytes(freed)} freed.")
     return 0
 
 
-def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: ProgressLine) -> int | None:
+def _delete(plan: Sequence[Removal], status: ProgressLine, *, yes: bool) -> int | None:
     """List files and delete those that are not kept; return the bytes freed, or None if the user declines."""
     for removal in sorted(plan, key=lambda removal: bool(removal.kept)):
         what, why = "keep  " if removal.kept else "delete", removal.kept or removal.note
         status.say(f"{what}  {gigabytes(removal.size):>8}  {removal.path}{f'  ({why})' if why else ''}")
     deleted = [removal.path for removal in plan if not removal.kept]
-    if deleted and "yes" not in args:
+    if deleted and not yes:
         if not status.can_ask:
             raise UsageError("No terminal to ask on.", "Add --yes; --keep-files only forgets a pair.")
         if status.ask("Delete these files? [y/N] ") not in ("y", "yes"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -11,9 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app import __version__
+from app.cli.fixes import in_flags
 from app.cli.output import LOADING, ProgressLine
 from app.cli.report import ignored_flags
-from app.cli.setting_flags import SEED, given_flag
+from app.cli.setting_flags import SEED, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
 from app.compare.history import Speeds, save
@@ -33,7 +33,7 @@ from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from app.session.chat_settings import chat_settings
-from app.settings.layers import Thinking, drafting
+from app.settings.layers import Origin, Thinking, drafting
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.worker.engine_worker import Progress
@@ -42,6 +42,8 @@ from app.worker.loading import measured_params
 from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest, with_seed
 
+MORE_ROUNDS = "--repeat {}"
+"""How to get a number of rounds."""
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 
 
@@ -77,7 +79,7 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
             params = measured_params(loader, load_mtp=load_mtp)
             pair = NativePair(params, cancel, progress)
             try:
-                notices = (*pair.notices, *ignored_flags(pair.info.thinking_support, loader.settings))
+                notices = (*map(in_flags, pair.notices), *ignored_flags(pair.info.thinking_support, loader.settings))
                 for notice in notices:
                     status.say(notice)
                 return job(RaceSession(pair, params, cancel, status, notices, progress))
@@ -99,31 +101,31 @@ def _busy_warning() -> str:
     return f"{text}, so {slower} is slower; close them and rerun for reliable numbers."
 
 
-def answer_request(args: argparse.Namespace, loader: PairLoader, tokens: int, *messages: Message) -> AnswerRequest:
+def answer_request(loader: PairLoader, tokens: int, *messages: Message) -> AnswerRequest:
     """Return the request of every side, with one seed and a length of `tokens`.
 
     --max-tokens sets another length; the settings can only make an answer shorter.
     """
     answers = chat_settings(loader.pair.title, loader.settings)
-    most = answers.max_tokens or tokens
+    most, is_typed = answers.max_tokens or tokens, loader.settings.origin("answer.max_tokens") is Origin.FLAG
     return AnswerRequest(
         ((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
         with_seed(answers.sampling, SEED),
-        max_tokens=most if "max_tokens" in args else min(most, tokens),
+        max_tokens=most if is_typed else min(most, tokens),
         stops=answers.stops,
         thinking=answers.thinking,
     )
 
 
-def fixed_params(args: argparse.Namespace, loader: PairLoader) -> DraftParams | None:
-    """Return the fixed parameters to measure, if any. Raises UsageError."""
+def fixed_params(loader: PairLoader, fixed: str | None, given: Given) -> DraftParams | None:
+    """Return the fixed parameters to measure, if any: those of --fixed, or of the settings. Raises UsageError."""
     mode = drafting(loader.settings)
     if mode is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
-    if "fixed" in args:
-        if named := given_flag(NUMBERS, vars(args)):
+    if fixed is not None:
+        if named := given_flag(NUMBERS, given):
             raise UsageError(f"--fixed and {named} exclude each other.", "Give all numbers in one of them.")
-        return parse_fixed(args.fixed)
+        return parse_fixed(fixed)
     return mode if isinstance(mode, DraftParams) else None
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import queue
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.cli.command import STDIN
+from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
 from app.cli.report import as_json, ignored_flags, summary
@@ -44,26 +45,34 @@ _SILENCE_S = 2.0
 """Seconds without input after which a message says what Tandem waits for."""
 
 
-def run(args: argparse.Namespace) -> int:
+def run(
+    prompt: str | None = None,
+    prompt_file: Path | None = None,
+    file: Sequence[Path] = (),
+    prefill: str = "",
+    json_schema: Path | None = None,
+    grammar: Path | None = None,
+    *,
+    no_server: bool = False,
+    as_json: bool = False,
+    **given: Any,
+) -> int:
     """Answer one prompt; see the module."""
-    loader = read_pair(vars(args))
-    files: Sequence[Path] = getattr(args, "file", ())
-    is_stdin = getattr(args, "prompt", "-") == "-" and getattr(args, "prompt_file", STDIN) == STDIN
-    if is_stdin and STDIN in files:
+    loader = read_pair(given)
+    is_stdin = prompt in (None, "-") and prompt_file in (None, STDIN)
+    if is_stdin and STDIN in file:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
-    prompt = _read_prompt(args)
-    prompt = with_files(prompt, files, takes_stdin=not is_stdin)
-    prefill: str = getattr(args, "prefill", "")
+    text = with_files(_read_prompt(prompt, prompt_file), file, takes_stdin=not is_stdin)
     request = replace(
-        answer_request(chat_settings(loader.pair.title, loader.settings), prompt, ()),
+        answer_request(chat_settings(loader.pair.title, loader.settings), text, ()),
         prefill=Prefill(prefill) if prefill.strip() else None,
-        guidance=_read_guidance(args),
+        guidance=_read_guidance(json_schema, grammar),
     )
     if request.guidance.has_grammar:
         # A grammar rules the whole answer, so there is no reasoning before it.
         request = replace(request, thinking=replace(request.thinking, enabled=False))
-    if (server := server_for(loader, vars(args))) is not None:
-        code = ServerAnswer(server, as_json="json" in args).print(request)
+    if not no_server and (server := server_for(loader, given)) is not None:
+        code = ServerAnswer(server, as_json=as_json).print(request)
         if code is not None:
             return code
     with guarded_stderr(log_file()):
@@ -73,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         worker.answer(request)
         try:
             with cancel_on_interrupt(worker.cancel):
-                return Listener(loader.settings, prefill, as_json="json" in args).listen(events)
+                return Listener(loader.settings, prefill, as_json=as_json).listen(events)
         finally:
             clear_status()
             worker.close()
@@ -131,7 +140,7 @@ class Listener:
 
     def _notice(self, text: str) -> None:
         """Print a notice in its own line."""
-        self._notices.append(text)
+        self._notices.append(in_flags(text))
         if sys.stderr.isatty():
             self._printer.break_line()
         self._status.say(text)
@@ -147,9 +156,8 @@ class Listener:
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
 
 
-def _read_guidance(args: argparse.Namespace) -> Guidance:
+def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guidance:
     """Return the grammar or the JSON schema that a flag names."""
-    schema_file, grammar_file = getattr(args, "json_schema", None), getattr(args, "grammar", None)
     if schema_file is not None and grammar_file is not None:
         raise UsageError("--json-schema and --grammar exclude each other.")
     if schema_file is not None:
@@ -179,10 +187,8 @@ def with_files(prompt: str, files: Sequence[Path], *, takes_stdin: bool) -> str:
     return compose(prompt, attached)
 
 
-def _read_prompt(args: argparse.Namespace) -> str:
+def _read_prompt(text: str | None, file: Path | None) -> str:
     """Return the prompt from the argument, a file, or stdin."""
-    text: str | None = getattr(args, "prompt", None)
-    file: Path | None = getattr(args, "prompt_file", None)
     if text is None and file is None and not sys.stdin.isatty():
         file = STDIN
     if (text is None) == (file is None):

@@ -26,7 +26,7 @@ from app.worker.request import AnswerRequest
 _STATE_FORMAT = 1
 _CONNECT_S = 1.0
 _OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
-_LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
+_LOADED_HERE = ("isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
 """Options that a server of the same pair does not follow, like those of the tables of a pair."""
 
 

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import logging
 import os
 import queue
 import shutil
-import socket
 import sys
 import textwrap
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-import uvicorn
-
+from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, ProgressLine
 from app.cli.report import as_json, summary
 from app.cli.running_server import RunningServer, announced, models_of
 from app.cli.streams import cancel_on_interrupt
-from app.core.errors import UsageError
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
 from app.server.access import Access
-from app.server.app import make_app
 from app.server.engine_queue import EngineQueue
+from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
 from app.server.metrics import Metrics
 from app.server.service import Service
 from app.session.chat_settings import chat_settings
@@ -45,28 +39,22 @@ from app.worker.pair_loader import PairLoader, make_engine, received
 if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
 _PREFERRED_CTX = 32_768
 """Tokens; agents send long prompts."""
 _REDRAW_S = 0.5
-_SHUTDOWN_S = 2
 _MAX_LISTED = 8
 _INDENT = " " * 10
-_KEEP_ALIVE_S = 60
-_ALL_ADDRESSES = ("0.0.0.0", "::")
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-def serve(args: argparse.Namespace) -> int:
+def serve(
+    host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, api_key: str = "", cors: Sequence[str] = (), **given: Any
+) -> int:
     """Load a pair and answer requests until Ctrl+C."""
-    loader = replace(read_pair(vars(args)), preferred_ctx=_PREFERRED_CTX)
+    loader = replace(read_pair(given), preferred_ctx=_PREFERRED_CTX)
     answers = chat_settings(loader.pair.title, loader.settings)
-    access = Access(
-        host=getattr(args, "host", DEFAULT_HOST),
-        key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),
-        origins=tuple(getattr(args, "cors", ())),
-    )
-    listener = bound_socket(access.host, getattr(args, "port", DEFAULT_PORT))
+    access = Access(host, api_key or os.environ.get("TANDEM_API_KEY", ""), tuple(cors))
+    listener = bound_socket(host, port)
     with listener, guarded_stderr(log_file()):
         status = ProgressLine(sys.stderr)
         idle = MeasureJob(answers.drafting)
@@ -75,9 +63,9 @@ def serve(args: argparse.Namespace) -> int:
             pair = _load(requests, loader, status)
             # A client may connect as soon as the view shows the address.
             listener.listen()
-            address = address_of(access.host, listener)
+            address = address_of(host, listener)
             view = LiveView(sys.stderr, requests.metrics, f"{address}/v1")
-            if access.host not in _LOOPBACK_HOSTS and not access.key:
+            if host not in _LOOPBACK_HOSTS and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
             name = loader.pair.name if loader.pair.name != FILES else pair.target.name
@@ -89,22 +77,6 @@ def serve(args: argparse.Namespace) -> int:
             status.clear()
             requests.engine.close()
     return 0
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address, before the models are loaded."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol, asyncio leaves Nagle's algorithm on, and small writes wait for acknowledgments.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if sys.platform != "win32":
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        reason = error.strerror or str(error)
-        raise UsageError(f"{host}:{port} cannot be used: {reason}.", "Choose another --port or --host.") from error
-    return listener
 
 
 def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> PairInfo:
@@ -129,49 +101,10 @@ def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> Pa
                     raise error
 
 
-def address_of(host: str, listener: socket.socket) -> str:
-    shown, port = "127.0.0.1" if host in _ALL_ADDRESSES else host, listener.getsockname()[1]
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
-
-
 def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:
     """Return what `tandem run` prints about an answer."""
     assert metrics.pair is not None
     return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
-
-
-class HttpServer:
-    """uvicorn with the server's application; clients connect to `listener`."""
-
-    def __init__(self, service: Service, listener: socket.socket) -> None:
-        config = uvicorn.Config(
-            make_app(service),
-            log_config=None,
-            log_level=logging.CRITICAL,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_SHUTDOWN_S,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-        )
-        self._native = _Uvicorn(config)
-        self._listener = listener
-
-    async def run(self) -> None:
-        """Answer requests until `stop`."""
-        with self._listener:
-            await self._native.serve([self._listener])
-
-    def stop(self) -> None:
-        """End the server soon; safe on any thread."""
-        self._native.should_exit = True
-
-
-class _Uvicorn(uvicorn.Server):
-    """A server without signal handlers: the command frees the models after it."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def _run(server: HttpServer, view: LiveView) -> None:
@@ -245,7 +178,7 @@ class LiveView:
             f"requests  {state}{f', {m.n_failed} failed' if m.n_failed else ''}",
             f"speed     {' · '.join(speed) or 'no answer yet'}",
             f"tokens    {tokens}",
-            *([f"error     {m.last_error}"] if m.last_error else []),
+            *([f"error     {in_flags(m.last_error)}"] if m.last_error else []),
             *self._recent,
             "ctrl+c stops the server",
         ]

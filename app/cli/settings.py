@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -27,45 +26,45 @@ _THEME_SETTING = "appearance.theme"
 _LIST_HINT = "To list all settings: tandem settings"
 
 
-def show_settings(args: argparse.Namespace) -> int:
+def show_settings(pair: str | None = None, *, as_json: bool = False) -> int:
     """Print every setting, its value and origin."""
     live = LiveSettings(SettingsFile(settings_file()))
-    pair, files, notes = _pair(args)
-    if pair is not None:
-        live.switch_pair(of_entry(pair), of_file(pair, files))
+    known, files, notes = _pair(pair)
+    if known is not None:
+        live.switch_pair(of_entry(known), of_file(known, files))
     problems = live.sentences()
     # In ASCII: a stop string may control the terminal.
-    print(json.dumps(_as_json(live, pair, problems)) if "json" in args else "\n".join(_lines(live, pair)))
+    print(json.dumps(_as_json(live, known, problems)) if as_json else "\n".join(_lines(live, known)))
     for note in (*notes, *problems):
         print(for_reading(f"tandem: {note}", sys.stderr, HANG), file=sys.stderr)
     return 0
 
 
-def set_setting(args: argparse.Namespace) -> int:
+def set_setting(name: str, value: str) -> int:
     """Change a setting in the file."""
     file = SettingsFile(settings_file())
-    preset, setting = _named(args.name)
+    preset, setting = _named(name)
     try:
-        value = setting.kind.parse(args.value)
+        parsed = setting.kind.parse(value)
     except (ValueError, OverflowError):
-        raise UsageError(setting.error(args.name, printable(args.value))) from None
+        raise UsageError(setting.error(name, printable(value))) from None
     if preset and not setting.in_preset:
         raise UsageError(f"{setting.name} cannot be part of a preset.")
-    if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
+    if not preset and (refusal := LiveSettings(file).refusal(setting.name, parsed)):
         raise UsageError(refusal)
-    if setting.name == _THEME_SETTING and value != BY_NAME[_THEME_SETTING].default:
+    if setting.name == _THEME_SETTING and parsed != BY_NAME[_THEME_SETTING].default:
         from app.ui.themes import unknown_theme
 
-        if (unknown := unknown_theme(str(value))) is not None:
+        if (unknown := unknown_theme(str(parsed))) is not None:
             raise unknown
-    file.set(setting.name, value, preset)
+    file.set(setting.name, parsed, preset)
     return _changed(file, preset, setting)
 
 
-def unset_setting(args: argparse.Namespace) -> int:
+def unset_setting(name: str) -> int:
     """Remove a setting, preset or key from the file."""
     file = SettingsFile(settings_file())
-    preset, name = _split(args.name)
+    given, (preset, name) = name, _split(name)
     setting = find(name)
     presets = LiveSettings(file).presets
     if preset and not name:
@@ -78,11 +77,11 @@ def unset_setting(args: argparse.Namespace) -> int:
         is_known = was_there or (setting is not None and (not preset or preset in presets))
     if not is_known:
         near = nearest(preset, presets) if preset and preset not in presets else nearest(name)
-        raise UsageError(f'There is no setting "{printable(args.name)}", here or in the file.{near}', _LIST_HINT)
+        raise UsageError(f'There is no setting "{printable(given)}", here or in the file.{near}', _LIST_HINT)
     return _changed(file, preset, setting)
 
 
-def print_path(_: argparse.Namespace) -> int:
+def print_path() -> int:
     """Print the path of the settings file."""
     print(str(settings_file()))
     return 0
@@ -121,12 +120,12 @@ def _changed(file: SettingsFile, preset: str, setting: Setting | None) -> int:
     return 0
 
 
-def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
+def _pair(name: str | None) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
     """Return the pair whose settings count, its files, and notices."""
     try:
-        return *choose_pair(vars(args)), tuple(map(printable, left_out()))
+        return *choose_pair({} if name is None else {"pair": name}), tuple(map(printable, left_out()))
     except AppError as error:
-        if "pair" in args:
+        if name is not None:
             raise
         return None, None, (f"Without the settings of the pair: {printable(error.message)}",)
 

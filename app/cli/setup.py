@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from app.cli.offers import in_flags
+from app.cli.compatibility_report import LABEL, check_lines, current_file_offered
+from app.cli.fixes import error_in_flags
 from app.cli.output import LOOKING, ProgressLine, json_for
-from app.cli.pairs_check import LABEL, check_lines, current_file_offered
 from app.cli.streams import cancel_on_interrupt
 from app.compare.measured_pairs import measured_capacity
 from app.conversations.message import Message, Role
@@ -59,12 +58,61 @@ _TRIAL_PROMPT = "Say in one sentence what you can help with."
 _TRIAL_TOKENS = 48
 
 
-def setup(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options of a setup; see `tandem setup --help`.
+
+    Attributes:
+        is_named: The user chose the name of the pair.
+        default: Whether the pair becomes the default; None for the first one only.
+    """
+
+    target: str | None = None
+    draft: str | None = None
+    is_named: bool = False
+    yes: bool = False
+    latest: bool = False
+    no_trial: bool = False
+    default: bool | None = True
+
+
+def setup(
+    pair: str | None = None,
+    target: str | None = None,
+    draft: str | None = None,
+    name: str | None = None,
+    *,
+    yes: bool = False,
+    latest: bool = False,
+    no_trial: bool = False,
+    no_default: bool = False,
+    as_json: bool = False,
+) -> int:
     """Set a pair up; see the module."""
+    options = _Options(target, draft, name is not None, yes, latest, no_trial, not no_default)
+    if target is None and draft is None and name is not None:
+        raise UsageError("--name goes with --target.", "It names a pair that you put together.")
+    if latest and pair is None:
+        raise UsageError("--latest needs the name of a pair.", "For models that you name, leave it out.")
+    if pair is not None and (target is not None or draft is not None):
+        raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
+    if target is not None or draft is not None:
+        return _set_up(pair_of_models(target, draft, name), options, as_json=as_json)
     status = ProgressLine(sys.stderr)
-    pair = _chosen(args, status)
+    return _set_up(_proposed(status, yes=yes) if pair is None else _by_name(pair, status), options, as_json=as_json)
+
+
+def add_pair(name: str, target: str, draft: str | None = None, *, as_json: bool = False) -> int:
+    """Add two models as a pair; download them if needed."""
+    options = _Options(target, draft, is_named=True, yes=True, no_trial=True, default=None)
+    return _set_up(pair_of_models(target, draft, name), options, as_json=as_json)
+
+
+def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
+    """Set the pair up, if one was chosen; return the exit code."""
+    status = ProgressLine(sys.stderr)
     try:
-        done = _run(pair, args, status) if pair is not None else None
+        done = _run(pair, options, status) if pair is not None else None
     except CacheError:
         raise
     except HubError as error:
@@ -75,7 +123,7 @@ def setup(args: argparse.Namespace) -> int:
     if done is None:
         status.say("Nothing was set up.")
         return 0
-    if "json" in args:
+    if as_json:
         print(json_for(sys.stdout, _as_json(done[0])))
     else:
         _report(*done, status)
@@ -89,19 +137,7 @@ def _without_download() -> str:
     return f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
 
 
-def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
-    given = vars(args)
-    name = given.get("pair")
-    if "latest" in given and name is None:
-        raise UsageError("--latest needs the name of a pair.", "For models that you name, leave it out.")
-    if "target" in given or "draft" in given:
-        if name is not None:
-            raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
-        return _of_models(given)
-    if "name" in given:
-        raise UsageError("--name goes with --target.", "It names a pair that you put together.")
-    if name is None:
-        return _proposed(args, status)
+def _by_name(name: str, status: ProgressLine) -> Pair:
     if "/" in name:
         fix = command(["tandem", "setup", "--target", name])
         raise UsageError(f"{name} is not the name of a pair.", f"To set up a model: {fix}")
@@ -111,11 +147,12 @@ def _chosen(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     return pair
 
 
-def _of_models(given: dict[str, str]) -> Pair:
-    if "target" not in given:
+def pair_of_models(target: str | None, draft: str | None, name: str | None) -> Pair:
+    """Return a pair of two models. Raises UsageError."""
+    if target is None:
         raise UsageError("--draft needs --target.", "Name both models.")
-    pair = pair_of(given["target"], given.get("draft"))
-    name = given.get("name", pair.name)
+    pair = pair_of(target, draft)
+    name = pair.name if name is None else name
     if not name.strip() or not name.isprintable() or "/" in name:
         raise UsageError(f'"{name}" is no name for a pair.', "Use letters, digits, dots and dashes.")
     return replace(pair, name=name)
@@ -130,7 +167,7 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
     return replace(pair, name=name)
 
 
-def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
+def _proposed(status: ProgressLine, *, yes: bool) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
     (machine, capacity), known, free = measured_capacity(context_of()), catalog(), cache.free_bytes()
@@ -146,7 +183,7 @@ def _proposed(args: argparse.Namespace, status: ProgressLine) -> Pair | None:
     status.say(f"{_without_download()}\n".lstrip())
     if known.unread is not None:
         status.say(f"{known.unread.sentences}\n")
-    if "yes" in args:
+    if yes:
         return proposals[0].pair
     if not status.can_ask:
         raise UsageError("No terminal to ask on.", "Pass a pair name, or --yes for the first.")
@@ -176,16 +213,16 @@ def _ask_which(proposals: list[Proposal], status: ProgressLine) -> Pair | None:
         status.say(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
-def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str] | None:
+def _run(pair: Pair, options: _Options, status: ProgressLine) -> tuple[SetUp, str] | None:
     """Check a pair, ask, download it and try it.
 
     Returns:
         The pair and a line about the trial; None if the user declines.
     """
     status.show(f"Looking at {pair.title}")
-    prepared = _prepared(pair, args, status)
-    if "target" in args:
-        prepared = replace(prepared, pair=_named(prepared.pair, is_chosen="name" in args))
+    prepared = _prepared(pair, options, status)
+    if options.target is not None:
+        prepared = replace(prepared, pair=_named(prepared.pair, is_chosen=options.is_named))
     lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_of(), problems=False)
     for line in lines:
         status.say(line, LABEL)
@@ -194,21 +231,21 @@ def _run(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> tuple[Se
         if too_big := _too_big(prepared):
             status.say(f"note    {too_big}", LABEL)
         # A script agreed by naming the pair.
-        if "yes" not in args and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
+        if not options.yes and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
-    return _install(prepared, args, status)
+    return _install(prepared, options, status)
 
 
-def _prepared(pair: Pair, args: argparse.Namespace, status: ProgressLine) -> Prepared:
+def _prepared(pair: Pair, options: _Options, status: ProgressLine) -> Prepared:
     """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
-    latest, finds_draft = "latest" in args, "target" in args and "draft" not in args
+    latest, finds_draft = options.latest, options.target is not None and options.draft is None
     check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
     try:
         return _checked(replace(check, latest=latest), status)
     except FileChangedError as error:
-        if latest or "target" in args:
+        if options.latest or options.target is not None:
             raise
-        if "yes" not in args and status.can_ask:
+        if not options.yes and status.can_ask:
             status.say(error.message)
             reply = status.ask("Use the current file instead, without a checksum? [y/N] ")
             if reply in ("y", "yes"):
@@ -230,14 +267,13 @@ def _follow(task: SetupTask, status: ProgressLine) -> None:
             status.show(line)
 
 
-def _install(prepared: Prepared, args: argparse.Namespace, status: ProgressLine) -> tuple[SetUp, str]:
+def _install(prepared: Prepared, options: _Options, status: ProgressLine) -> tuple[SetUp, str]:
     """Download and try a pair, showing the progress.
 
     It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
     becomes the default.
     """
-    tries, line, name = "no_trial" not in args, "", prepared.pair.name
-    default = None if "first" in args else "no_default" not in args
+    tries, line, name, default = not options.no_trial, "", prepared.pair.name, options.default
     first_default = False if tries else default
     task = SetupTask(registry(), demo_file, lambda: prepared.pair, prepared, confirmed=True, default=first_default)
     with cancel_on_interrupt(task.cancel):
@@ -248,7 +284,7 @@ def _install(prepared: Prepared, args: argparse.Namespace, status: ProgressLine)
             try:
                 line = trial(pair, task.is_cancelled)
             except AppError as failure:
-                error = in_flags(failure)
+                error = error_in_flags(failure)
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
                 more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
                 raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from failure

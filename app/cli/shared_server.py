@@ -13,8 +13,8 @@ from app.session.chat_settings import ChatSettings
 from app.worker.events import Event
 
 if TYPE_CHECKING:
-    from app.cli.serve import HttpServer
     from app.models.pair_info import PairInfo
+    from app.server.http_server import HttpServer
 
 
 class SharedServer:
@@ -40,9 +40,9 @@ class SharedServer:
         if self._server is not None:
             self.close()
             return "The server has stopped.", None
-        from app.cli.serve import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
         from app.server.access import Access
         from app.server.engine_queue import EngineQueue
+        from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
         from app.server.metrics import Metrics
         from app.server.service import Service
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.cli.output import ProgressLine, for_reading
+from app.cli.setting_flags import flags_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
 from app.compare.measured_pairs import measured_of
@@ -56,7 +57,7 @@ class PlacementRow:
 
     @property
     def name(self) -> str:
-        n, flags = self.found.plan.target.cpu_experts, tuned_placement.flags_of(self.placement)
+        n, flags = self.found.plan.target.cpu_experts, " ".join(flags_of(self.placement)) or "automatic"
         return f"{flags}, {experts_in_ram(n, self.found.target.n_layers)}" if n else flags
 
     @property

@@ -81,7 +81,7 @@ def write_samples(
             yield (done + len(answer) / room) / len(texts)
         samples.append(Sample(prompt, answer, rows))
     if not samples:
-        raise UsageError("The context is too short for the sample prompts.", "Use a longer one (--ctx).")
+        raise UsageError("The context is too short for the sample prompts.", "Use a longer one (⟨model.ctx⟩).")
     return samples
 
 

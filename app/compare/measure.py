@@ -103,7 +103,7 @@ class SideFigures:
             return "slower"
         return "faster" if low > 1.0 and self.ratio.median >= 1 + NOISE else "unclear"
 
-    def verdict(self, more: str = "--repeat {}") -> str:
+    def verdict(self, more: str = "") -> str:
         """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
         `more` says how to get more rounds, with a place for their number.

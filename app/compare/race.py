@@ -51,7 +51,7 @@ def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...
 def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
     """Raise UsageError if the pair lacks what a side needs."""
     if pair.drafter is None and any(isinstance(side.drafting, DraftParams) for side in sides):
-        raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
+        raise UsageError("Fixed parameters need a draft model.", "Name one with ⟨draft⟩, or leave them out.")
     for side in sides:
         if reason := pair.info.why_no_draft(side.drafting):
             raise UsageError(f"There is nothing to compare: {reason}.")

@@ -118,16 +118,16 @@ def _cells(m: SideFigures, *, spreads: bool) -> tuple[str, ...]:
     return shown_name(m.name), speed, m.ratio_text(spreads=spreads), *others
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """Return a table, and the verdict on every side but the baseline."""
+def comparison_lines(comparison: Comparison, more: str = "") -> list[str]:
+    """Return a table, and the verdict on every side but the baseline; `more` as for `SideFigures.verdict`."""
     lines = text_table([_TABLE_HEAD, *(_cells(m, spreads=False) for m in comparison.measured)], left=1)
     lines += ["", *comparison.notes]
     for m in comparison.measured[1:]:
-        lines += ["", f"{m.name}: {m.verdict()}", *(f"  {line}" for line in comparison.remarks(m))]
+        lines += ["", f"{m.name}: {m.verdict(more)}", *(f"  {line}" for line in comparison.remarks(m))]
     return [printable(line) for line in lines]
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: Comparison, more: str = "") -> dict[str, Any]:
     """Return every figure, every run and the texts, by side."""
     out: dict[str, Any] = {}
     for m in comparison.measured:
@@ -135,7 +135,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         difference = comparison.differences.get(m.name)
         out[m.name] = {
             **m.as_json(),
-            "sentence": m.verdict() if m is not comparison.measured[0] else None,
+            "sentence": m.verdict(more) if m is not comparison.measured[0] else None,
             "same_tokens": difference is None if m.name in comparison.differences else None,
             "difference": difference.as_json() if difference is not None else None,
             "text": runs[0].text,
@@ -165,7 +165,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), ""]
     lines += [*markdown_table([_TABLE_HEAD, *(_cells(m, spreads=True) for m in comparison.measured)]), ""]
     for m in comparison.measured[1:]:
-        lines.append(f"- {escaped(m.name)}: {escaped(m.verdict(''))}")
+        lines.append(f"- {escaped(m.name)}: {escaped(m.verdict())}")
         lines += [f"  - {escaped(remark)}" for remark in comparison.remarks(m)]
     rounds = f"{how(request)}; {n} alternating round{'s' * (n != 1)}, each side alone"
     lines += [f"- {escaped(note)}" for note in (rounds, seen(request), *comparison.notes)]

@@ -41,7 +41,7 @@ _EXCEPTION = re.compile(r"^\s*what\(\): *")
 _ASSERTION = re.compile(r":\d+: ")
 _LAST_LINES = 12
 """Earlier lines may be of a failure that did not end the process."""
-_LESS_MEMORY = "use a smaller --ctx, --no-draft or a smaller pair."
+_LESS_MEMORY = "use a shorter context (⟨model.ctx⟩), no draft (⟨draft.mode=off⟩) or a smaller pair."
 _CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
@@ -196,7 +196,7 @@ class ExitStatus:
             return f"The system does that when memory runs out; {_LESS_MEMORY}"
         if _SHORTAGE.search(crash_reason(self.output)):
             return f"Memory ran out; {_LESS_MEMORY}"
-        return "If it happens again, use another pair, or the CPU alone (--device cpu)."
+        return "If it happens again, use another pair, or the CPU alone (⟨model.device=cpu⟩)."
 
     @property
     def _signal(self) -> str:

@@ -139,7 +139,7 @@ class Generator:
         if len(sequence) > self._target.n_ctx:
             raise ContextOverflowError(
                 f"The prompt has {len(sequence):,} tokens and the context holds {self._target.n_ctx:,}.",
-                "Shorten it, or use a longer context (--ctx).",
+                "Shorten it, or use a longer context (⟨model.ctx⟩).",
                 n_prompt=len(sequence),
                 n_ctx=self._target.n_ctx,
             )

@@ -106,7 +106,7 @@ def _better_build(
 def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> str:
     """Return how to get a llama.cpp that runs on this machine, in one line."""
     found = advice(machine, None, (), here, failure)
-    return f"{found.reason} {found.command}" if found is not None else failure.fix or "See tandem doctor."
+    return f"{found.reason} {found.command}" if found is not None else failure.fix or "See ⟨doctor⟩."
 
 
 def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str:

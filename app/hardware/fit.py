@@ -163,7 +163,7 @@ def _check(request: PlacementRequest, rooms: Rooms) -> None:
     if request.tensor_split and not request.devices and n_shares != n_devices:
         raise UsageError(
             f"The tensor split has {counted(n_shares, 'share')} for {counted(n_devices, 'device')}.",
-            "Name the devices with --device, and give each a share.",
+            "Name the devices (⟨model.device⟩), and give each a share.",
         )
 
 

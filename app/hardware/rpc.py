@@ -49,8 +49,8 @@ def parse_endpoint(text: str) -> str:
     found = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}:([0-9]{1,5})", text.strip())
     if found is None or not 0 < int(found[1]) < 1 << 16:
         raise UsageError(
-            f'--rpc is "{printable(text)}"; it must be a host and a port.',
-            "For example: --rpc 192.168.1.20:50052 or --rpc workstation:50052",
+            f'⟨rpc⟩ is "{printable(text)}"; it must be a host and a port.',
+            "For example: ⟨rpc⟩ 192.168.1.20:50052 or ⟨rpc⟩ workstation:50052",
         )
     return found[0]
 
@@ -122,4 +122,4 @@ def _receive(endpoint: str, connection: socket.socket, deadline: float, size: in
 
 
 def _error(endpoint: str, what: str, hint: str = "Is a ggml-rpc-server running there?") -> RemoteError:
-    return RemoteError(f"{endpoint} {what}.", f"{hint} Without --rpc the models are loaded on this machine alone.")
+    return RemoteError(f"{endpoint} {what}.", f"{hint} Without ⟨rpc⟩ the models are loaded on this machine alone.")

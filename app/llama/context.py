@@ -117,7 +117,7 @@ class Context:
             reason = one_line(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self.model.name}: {reason}.",
-                "Use a shorter context (--ctx), or the KV cache type f16 (--kv-type, --draft-kv-type).",
+                "Use a shorter context (⟨model.ctx⟩), or the KV cache type f16 (⟨model.kv_type⟩, ⟨draft.kv_type⟩).",
             )
         return handle
 
@@ -391,14 +391,16 @@ class Context:
         if code == _ABORTED:
             raise Interrupted
         if code == _NO_SLOT:
-            raise DecodeError(f"The context of {self.n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
+            fix = "Start a new conversation, or use a longer context (⟨model.ctx⟩)."
+            raise DecodeError(f"The context of {self.n_ctx:,} tokens is full.", fix)
         # Metal logs first that a batch failed, then why.
         log_text = library.last_errors(2 if code == _FAILED else 1)
         kind = ComputeError if code == _FAILED else DecodeError
         if code == _NO_MEMORY or scarce_device(f"{log_text} {library.last_errors(_MAX_LOG_LINES)}") is not None:
             raise kind(
                 f"Memory ran out while {self.model.name} computed a batch.",
-                "Close other programs, or use a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
+                "Close other programs, or use a shorter context (⟨model.ctx⟩) or a smaller KV cache "
+                "(⟨model.kv_type=q8_0⟩).",
             )
         raise kind(
             f"llama.cpp could not evaluate a batch: {one_line(log_text) or f'code {code}'}.",

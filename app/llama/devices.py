@@ -197,12 +197,12 @@ def add_servers(addresses: Sequence[str]) -> None:
     registry = library_call("ggml_backend_reg_by_name", b"RPC")
     function = registry and library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_rpc_add_server")
     if not function:
-        raise ModelLoadError("The installed llama.cpp is built without RPC.", "Leave --rpc out.")
+        raise ModelLoadError("The installed llama.cpp is built without RPC.", "Leave ⟨rpc⟩ out.")
     add = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(function)
     for address in addresses:
         server = add(address.encode("ascii"))
         if not server:
-            raise ModelLoadError(f"{address} has no devices.", "Leave --rpc out.")
+            raise ModelLoadError(f"{address} has no devices.", "Leave ⟨rpc⟩ out.")
         library_call("ggml_backend_register", server)
 
 

@@ -79,8 +79,8 @@ def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
     for pattern, device in map(split_override, params.all_overrides):
         if not memory.get(device.lower()):
             raise UsageError(
-                f"--override-tensor names {device}, which holds no layers of the target.",
-                f"Name one of {', '.join([*used, CPU])}, or add it with --device.",
+                f"An override of tensors names {device}, which holds no layers of the target.",
+                f"Name one of {', '.join([*used, CPU])}, or add it (⟨model.device⟩).",
             )
         rows.append(_Override(pattern.encode(), memory[device.lower()]))
     return (_Override * (len(rows) + 1))(*rows)
@@ -267,7 +267,7 @@ def no_memory(device: str, what: str) -> NoMemoryError:
     kind = "RAM" if device == CPU else "memory"
     return NoMemoryError(
         f"{where} not enough {kind} for {what}; another program may have taken it meanwhile.",
-        "Close other programs, or use a shorter context (--ctx) or another device (--device).",
+        "Close other programs, or use a shorter context (⟨model.ctx⟩) or another device (⟨model.device⟩).",
         device,
     )
 

@@ -128,7 +128,7 @@ class NativePair:
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
             raise ModelFileError(
-                facts.as_target(target_file.path.name), "Name its target with --target, and this file with --draft."
+                facts.as_target(target_file.path.name), "Name its target with ⟨target⟩, and this file with ⟨draft⟩."
             )
         draft_file: ModelFile | None = None
         if params.draft is not None:

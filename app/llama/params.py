@@ -57,7 +57,8 @@ class ModelParams:
             raise UsageError(f"A device is named twice: {', '.join(devices)}.")
         if len(devices) > 1 and CPU in devices:
             raise UsageError(
-                'The device "cpu" cannot be combined with others.', "--gpu-layers leaves layers to it that do not fit."
+                'The device "cpu" cannot be combined with others.',
+                "To share the layers with it, put fewer on the GPU (⟨model.gpu_layers⟩).",
             )
         if shares and not sum(shares) > 0:
             raise UsageError("The shares of the tensor split are all 0.")
@@ -188,12 +189,11 @@ class PairParams:
             model=ModelParams.of(settings, "model"),
             draft_model=ModelParams.of(settings, "draft"),
         )
-        for name, kv_type in (("model.kv_type", params.kv_type), ("draft.kv_type", params.draft_kv_type)):
+        for kv_type in (params.kv_type, params.draft_kv_type):
             if settings["model.flash_attn"] == "off" and needs_flash_attention(kv_type):
-                flag = f"--{name.partition('.')[2] if name.startswith('model') else name}".replace(".", "-")
                 raise UsageError(
-                    f"{flag.replace('_', '-')} {kv_type} needs flash attention, which --flash-attn off turns off.",
-                    "Leave --flash-attn out, or use the KV type f16.",
+                    f"The KV type {kv_type} needs flash attention, which is off.",
+                    "Turn it on (⟨model.flash_attn=auto⟩), or use the KV type f16 (⟨model.kv_type⟩, ⟨draft.kv_type⟩).",
                 )
         return params
 

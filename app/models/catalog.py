@@ -155,7 +155,7 @@ class Catalog:
         if self.unread is not None:
             raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
-        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: tandem pairs list")
+        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: ⟨pairs⟩")
 
 
 def shipped_file() -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from app.core.shell import command
+from app.core.fixes import fix
 from app.core.units import MAX_SIZE
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.sources import IN_TARGET, Source
@@ -283,8 +283,8 @@ def remedy_text(remedy: Remedy, target: ModelSource) -> str:
     """Return the sentence and command for a remedy of a pair with this target."""
     match remedy:
         case Remedy.OTHER_TARGET:
-            return "Choose another target, or a recommended pair: tandem pairs list"
+            return "Choose another target, or a recommended pair: ⟨pairs⟩"
         case Remedy.NO_DRAFT:
             return f"Use it without a draft: {setup_models(str(target))}"
         case Remedy.OTHER_DRAFT:
-            return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"
+            return f"Choose another draft, or none: {fix('pairs.find', target)}"

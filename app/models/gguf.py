@@ -35,7 +35,7 @@ _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
 _DEFAULT_ALIGNMENT = 32
 _MAX_ELEMENTS = 1 << 22
-_DOWNLOAD_AGAIN_FIX = "Download it again; tandem setup does that for a pair from Hugging Face."
+_DOWNLOAD_AGAIN_FIX = "Download it again; ⟨setup⟩ does that for a pair from Hugging Face."
 MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
@@ -287,7 +287,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     if isinstance(n_parts, int) and n_parts > 1 and missing:
         raise DamagedFileError(
             f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
-            "Get all parts; tandem setup does that for a pair from Hugging Face.",
+            "Get all parts; ⟨setup⟩ does that for a pair from Hugging Face.",
         )
     return header
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from app.core.errors import AppError
+from app.core.fixes import fix
 from app.core.regular_file import is_file
-from app.core.shell import command
 from app.core.units import GB, gigabytes
 from app.models.catalog import Pair
 from app.models.layer_memory import SHARED_SHARE
@@ -97,13 +97,13 @@ def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
 
 
 def setup_command(pair: Pair, *, by_name: bool) -> str:
-    """Return the command that sets a pair up, by its name or by its models."""
-    return command(["tandem", "setup", pair.name]) if by_name else setup_models(*map(str, pair.sources))
+    """Return the action that sets a pair up, by its name or by its models."""
+    return fix("setup", pair.name) if by_name else setup_models(*map(str, pair.sources))
 
 
 def setup_models(target: str, draft: str | None = None) -> str:
-    """Return the command that sets up a pair of these models."""
-    return command(["tandem", "setup", "--target", target, *(["--draft", draft] if draft else [])])
+    """Return the action that sets up a pair of these models."""
+    return fix("setup.models", target, *filter(None, [draft]))
 
 
 def without_draft(error: AppError) -> str:

@@ -15,14 +15,14 @@ import tomli_w
 from app.core import atomic, regular_file
 from app.core.atomic import exclusive
 from app.core.errors import CatalogError, PairError
-from app.core.shell import quoted
+from app.core.fixes import fix
 from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, read_pair, write_pair
 from app.models.model_names import part_names
 from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
-_MOVE_AWAY = "Move it away; tandem setup writes it again and downloads nothing that is here."
+_MOVE_AWAY = "Move it away; ⟨setup⟩ writes it again and downloads nothing that is here."
 _INVALID_TABLE_ERRORS = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Raised by reading a table that has another shape."""
 
@@ -73,7 +73,7 @@ class SetUp:
         missing = self._missing or self.target.path
         return PairError(
             f"{missing.name} of the pair {self.pair.name} is gone from {missing.parent}.",
-            f"Put it back, or set the pair up again: tandem setup {quoted(self.pair.name)}",
+            f"Put it back, or set the pair up again: {fix('setup', self.pair.name)}",
         )
 
 

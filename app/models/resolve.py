@@ -105,7 +105,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel
             return _on_hub(replace(source, revision=DEFAULT_REVISION), watcher, draft=draft)
         if isinstance(error, NoRepositoryError) and source.is_pinned:
             gone = f"{source.repo} is gone from {host()}, or it is private now."
-            raise NoRepositoryError(gone, "Choose another pair: tandem pairs list") from error
+            raise NoRepositoryError(gone, "Choose another pair: ⟨pairs⟩") from error
         raise
     paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
     path, size = paths[0] if all(paths) else None, sum(file.size for file in files)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.errors import CacheError, HubError, Interrupted, ModelLoadError, PairError
+from app.core.fixes import fix
 from app.core.printable import printable
-from app.core.shell import command
 from app.core.units import gigabytes
 from app.engine.sources import Source
 from app.models.catalog import Pair
@@ -179,7 +179,7 @@ def _changes(pair: Pair, models: list[ResolvedModel], watch: Callable[[str], Hea
             with suppress(HubError):
                 now = current(used, watch(f"the newest {used.file}"))
                 if isinstance(now, HubModel) and not now.is_pinned:
-                    latest = command(["tandem", "setup", pair.name, "--latest"])
+                    latest = fix("setup.latest", pair.name)
                     still = f"the one of revision {used.revision[:7]} is used, which is still there"
                     yield f"{used.repo} has another {used.file} now; {still}. For the current one: {latest}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.core.errors import AppError, ContextOverflowError, DecodeError, TemplateError, UsageError
+from app.core.fixes import worded
+from app.settings.table import BY_NAME
 
 _ERROR_TYPES = {
     401: "authentication_error",
@@ -49,9 +51,22 @@ def as_request_error(error: AppError) -> RequestError:
     if isinstance(error, ContextOverflowError):
         return RequestError(error.message, overflow=(error.n_prompt, error.n_ctx))
     if isinstance(error, (UsageError, TemplateError, DecodeError)):
-        return RequestError(error.message, error.hint, status=500 if isinstance(error, DecodeError) else 400)
+        return RequestError(
+            _in_flags(error.message), _in_flags(error.hint), status=500 if isinstance(error, DecodeError) else 400
+        )
     # Other errors may name files of this machine.
     return RequestError("The models cannot answer now.", "See the terminal of tandem serve for the reason.", status=500)
+
+
+def _in_flags(text: str) -> str:
+    """Return a text whose fixes are flags of the server."""
+    return worded(text, _words)
+
+
+def _words(name: str, arguments: list[str]) -> str | None:
+    if name in BY_NAME and BY_NAME[name].flags:
+        return " ".join(["tandem serve", BY_NAME[name].flags[-1], *arguments])
+    return None
 
 
 def error_body(error: RequestError, path: str) -> dict[str, Any]:

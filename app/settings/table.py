@@ -346,7 +346,7 @@ SETTINGS: tuple[Setting, ...] = (
         "op offload threshold in tokens",
         "N",
         "as measured, else 32",
-        more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; tandem tune --placement measures it",
+        more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; measured with the placement",
     ),
     _placed("model.kv_type", Choice(_KV_TYPES), "auto", "type of the target's KV cache", "TYPE", "f16"),
     _placed(

@@ -8,8 +8,20 @@ from collections.abc import Callable, Mapping
 from textual.binding import Binding
 from textual.keys import REPLACED_KEYS, key_to_character
 
+from app.core.fixes import worded
+from app.settings.table import BY_NAME
+
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """Choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
+_WORDS = {
+    "doctor": "tandem doctor",
+    "draft": "--draft",
+    "isolate": "--isolate",
+    "rpc": "--rpc",
+    "target": "--target",
+    "tune": "tandem tune",
+}
+"""Actions that are no keys of the chat."""
 _own: Callable[[], Mapping[str, str]] = dict
 
 
@@ -40,6 +52,19 @@ def shown(name: str) -> str:
     if character is None or not character.isprintable() or character.isspace():
         character = last
     return "+".join([*modifiers, character])
+
+
+def for_chat(text: str) -> str:
+    """Return a text whose fixes are keys of the chat; see `app.core.fixes`."""
+    return worded(text, _words)
+
+
+def _words(name: str, arguments: list[str]) -> str | None:
+    if name in BY_NAME:
+        return ", ".join([key("chat.settings", "f4"), " ".join([BY_NAME[name].key, *arguments])])
+    if name.startswith(("setup", "pairs")):
+        return key("chat.pairs", "f6")
+    return _WORDS.get(name)
 
 
 def bind(

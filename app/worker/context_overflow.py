@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError
+from app.core.fixes import fix
 from app.models.pair_info import PairInfo, context_limit, enough_for
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -13,7 +14,7 @@ _LEAST_ROOM = 4
 """A short context keeps no more than this part of it free for an answer."""
 _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
-    "system": ("The system prompt and this prompt have", "Shorten the system prompt (--system)"),
+    "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
     "answer": ("With the answer so far there are", "Shorten what comes before"),
     "conversation": ("With this prompt the conversation has", "Start a new conversation"),
 }
@@ -40,8 +41,8 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         n_tokens = n_alone
         whose = "system" if 2 * count(last) < n_alone else "prompt"
     subject, shorter = _SUBJECT_AND_FIX[whose]
-    longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
+    longer = or_longer(pair.info, n_tokens, lambda enough: f"set a longer context ({fix('model.ctx', enough)})")
     hint = f"{shorter}{longer}."
     raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens, n_prompt=n_prompt, n_ctx=n_ctx)
 
@@ -49,7 +50,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
     """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
 
-    `way` returns how to get a context of so many tokens.
+    `way` returns how to get a context of a number of tokens.
     """
     enough = enough_for(pair, n_tokens)
     return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"

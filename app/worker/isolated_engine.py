@@ -107,7 +107,7 @@ class IsolatedEngine(CommandQueue):
                     self.run(ReloadJob())
             except OSError as error:
                 reason = error.strerror or str(error)
-                lost = EngineLostError(f"The engine process cannot be started: {reason}.", "Leave --isolate out.")
+                lost = EngineLostError(f"The engine process cannot be started: {reason}.", "Leave ⟨isolate⟩ out.")
                 self._emit(_failed(command, lost))
 
     def _report_reload(self, command: Command, error: AppError) -> None:
@@ -197,7 +197,7 @@ class IsolatedEngine(CommandQueue):
 
     def _lost(self, text: str, status: ExitStatus) -> EngineLostError:
         if self._servers and not status.was_killed:
-            return EngineLostError(text, "Without --rpc the models are loaded on this machine alone.")
+            return EngineLostError(text, "Without ⟨rpc⟩ the models are loaded on this machine alone.")
         return EngineLostError(text, status.fix)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.core.errors import ModelFileError, PairError
+from app.core.fixes import fix
 from app.core.paths import cache_dir, config_dir, pairs_file, settings_file
 from app.core.regular_file import is_file, resolved
-from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -145,7 +145,7 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
     unread, entry = left_out(), catalog().pairs.get(pair.name)
     if entry is None or registry().read().in_place_of(entry) is None:
         return unread
-    again = command(["tandem", "setup", pair.name])
+    again = fix("setup", pair.name)
     return (*unread, f"{pair.name} was set up with other files than the catalog names now; to update: {again}")
 
 

@@ -24,7 +24,7 @@ from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.fitting.tuned_placement import flags_of, with_tuned_placement
+from app.llama.fitting.tuned_placement import in_fixes, with_tuned_placement
 from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
@@ -88,7 +88,7 @@ def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
     if requested is not None and used != requested:
         notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {requested}.",)
     if asked.tuned:
-        notices += (f"Placement by tandem tune: {flags_of(asked.tuned)}.",)
+        notices += (f"Placement by ⟨tune⟩: {in_fixes(asked.tuned)}.",)
     asked = replace(asked.over({"model.offload_min_batch": used}), notices=notices)
     return placed_here(asked, lambda params: fitted(params, known_pairs(), servers))
 
@@ -102,7 +102,7 @@ def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
     if not can_use_rpc():
         fix = rpc_command(build().backends, installation(System().name))
         raise UsageError(
-            "This llama.cpp is built without RPC and cannot use --rpc.",
+            "This llama.cpp is built without RPC and cannot use ⟨rpc⟩.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
         )
     return tuple(map(query_server, addresses))

@@ -56,8 +56,8 @@ def pair_loader(
     has_draft = settings["draft.type"] != "ngram" and (pair.draft is not None or has_mtp_layers(pair, files))
     if isinstance(drafting(settings), DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
-            fix = "Add --draft FILE, or use --drafting auto for n-grams."
-            raise UsageError("Fixed drafting needs a draft model.", fix)
+            hint = "Add ⟨draft⟩ FILE, or use ⟨draft.mode=auto⟩ for n-grams."
+            raise UsageError("Fixed drafting needs a draft model.", hint)
         # The settings file means the pairs that have a draft model.
         settings = settings.over({"draft.mode": "off"})
     if drafting(settings) is None:

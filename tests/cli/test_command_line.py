@@ -64,14 +64,14 @@ def test_wrong_usage_is_an_error_and_a_fix(
 
 @pytest.mark.parametrize(("words", "prompt"), [(["a", "-"], "a"), (["a", "b"], "a b"), (["-"], "-"), ([], None)])
 def test_a_prompt_may_have_several_words_and_name_the_pipe(words: list[str], prompt: str | None) -> None:
-    assert getattr(parse_args(["run", *words]), "prompt", None) == prompt
+    assert parse_args(["run", *words]).given.get("prompt") == prompt
 
 
 def test_options_before_a_command_belong_to_it() -> None:
     read = parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
-    assert (read.command, read.stop, read.temp, read.prompt) == ("run", ("A", "B"), 1.0, "hi")
-    assert parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).rpc == ("a:1", "b:2")
-    assert vars(parse_args(["settings", "--json", "show"])) == {"command": "settings show", "json": True}
+    assert (read.name, read.given) == ("run", {"stop": ("A", "B"), "temp": 1.0, "prompt": "hi"})
+    assert parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).given == {"rpc": ("a:1", "b:2")}
+    assert parse_args(["settings", "--json", "show"]).given == {"as_json": True}
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_options_before_a_command_belong_to_it() -> None:
     ],
 )
 def test_flags_of_llama_cpp_are_aliases(theirs: list[str], name: str, value: object) -> None:
-    assert getattr(parse_args([*theirs, "run", "hi"]), name) == value
+    assert parse_args([*theirs, "run", "hi"]).given[name] == value
 
 
-def test_namespace_has_only_given_options() -> None:
-    assert vars(parse_args([])) == {"command": "chat"}
-    assert vars(parse_args(["chat"])) == {"command": "chat"}
-    assert vars(parse_args(["settings"])) == {"command": "settings show"}
+@pytest.mark.parametrize(("words", "name"), [([], "chat"), (["chat"], "chat"), (["settings"], "settings show")])
+def test_a_call_has_only_given_options(words: list[str], name: str) -> None:
+    call = parse_args(words)
+    assert (call.name, call.given) == (name, {})
 
 
 def test_the_process_arguments_are_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

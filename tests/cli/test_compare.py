@@ -19,20 +19,20 @@ from app.cli.bench import read_plan, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.setting_flags import read_flags
 from app.compare import report
-from app.compare.benchmark import Prompt, ResultRow
+from app.compare.benchmark import BenchmarkPlan, Prompt, ResultRow
 from app.compare.measure import SideFigures, measure, spread
-from app.compare.race import Round, Run
+from app.compare.race import Round, Run, sides_of
 from app.core.errors import AppError, DecodeError, UsageError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
-from app.engine.types import FinishReason, Guidance, SamplingParams
+from app.engine.types import AutoDraft, FinishReason, Guidance, SamplingParams
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.models.catalog import Pair
 from app.models.source import parse_source
-from app.settings.layers import DEFAULTS, ThinkingSupport
+from app.settings.layers import DEFAULTS, Layer, Origin, Resolved, ThinkingSupport
 from app.worker.pair_loader import PairLoader, pair_loader
 from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
@@ -61,8 +61,8 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
 
     def run(*arguments: str) -> int:
-        command = {"compare": compare.compare, "bench": bench.bench}[arguments[0]]
-        return command(parse_args(arguments))
+        commands: dict[str, Callable[..., int]] = {"compare": compare.compare, "bench": bench.bench}
+        return commands[arguments[0]](**parse_args(arguments).given)
 
     return run
 
@@ -70,6 +70,15 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
 def read_pair(given: Mapping[str, Any], modes: object = (), *, use_recommended: bool = True) -> PairLoader:
     flags = {"sampling.temp": 0.0, "answer.max_tokens": 8, **read_flags(given)}
     return pair_loader(DEFAULTS.over(flags), Pair("fake", "Fake", parse_source("x.gguf"), None), None)
+
+
+def plan_of(arguments: str, of_file: Layer | None = None) -> BenchmarkPlan:
+    """Return what a benchmark with these flags and settings would run."""
+    given = parse_args(["bench", *arguments.split()]).given
+    settings = Resolved({Origin.FLAG: read_flags(given), Origin.FILE: of_file or {}})
+    loader = pair_loader(settings, Pair("fake", "Fake", parse_source("x.gguf"), None), None)
+    sides = sides_of(AutoDraft(), None)
+    return read_plan(loader, sides, None, given.get("kinds"), None, quick="quick" in given)
 
 
 def test_a_comparison_as_text(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,11 +174,7 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
     ],
 )
 def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: int | None, most: int) -> None:
-    given = parse_args(["bench", *arguments.split()])
-    loader = read_pair({})
-    loader = replace(loader, settings=loader.settings.over({"answer.max_tokens": of_settings}))
-
-    assert read_plan(given, loader).request.max_tokens == most
+    assert plan_of(arguments, {"answer.max_tokens": of_settings}).request.max_tokens == most
 
 
 def test_a_stop_in_the_middle(
@@ -311,10 +316,8 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
-    loader = read_pair({})
-
     def kinds(arguments: str) -> list[str]:
-        return [prompt.kind for prompt in read_plan(parse_args(["bench", *arguments.split()]), loader).prompts]
+        return [prompt.kind for prompt in plan_of(arguments).prompts]
 
     assert kinds("--quick") == list(QUICK_KINDS)
     assert kinds("--quick --kinds reasoning") == ["reasoning"]

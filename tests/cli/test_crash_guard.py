@@ -18,12 +18,14 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot 
 _PROGRAM = """
 import os, signal, sys, time, types
 import app.cli
+from app.cli.command import Command
 
-def command(args):
+def command(**given):
 {body}
 
 sys.modules["app.cli.fake"] = types.SimpleNamespace(command=command)
-app.cli.COMMANDS = dict.fromkeys(app.cli.COMMANDS, "fake:command")
+init = Command.__init__
+Command.__init__ = lambda *args, **more: init(*args, **{{**more, "function": "fake:command"}})
 sys.exit(app.cli.main())
 """
 _CRASH = "from app.core.log import guarded_stderr\nfrom app.core.paths import log_file\n"
@@ -71,7 +73,7 @@ def test_a_crash_in_an_answer_is_explained_from_the_log(start: Start) -> None:
     assert (code, output) == (1, "The sea")
     assert errors == (
         "tandem: The program crashed: vk::Device::allocateMemory: ErrorOutOfDeviceMemory. "
-        "Memory ran out; use a smaller --ctx, --no-draft or a smaller pair."
+        "Memory ran out; use a shorter context (--ctx), no draft (--no-draft) or a smaller pair."
     )
 
 
@@ -85,7 +87,7 @@ def test_an_earlier_crash_in_the_log_is_not_the_reason(start: Start) -> None:
 
 def test_a_server_starts_again_with_its_models_isolated(start: Start) -> None:
     crash = indent(_CRASH.format(output=b"", signal="SIGSEGV"), "    ")
-    body = f"if 'isolate' not in args:\n{crash}\nprint(args.port)"
+    body = f"if 'isolate' not in given:\n{crash}\nprint(given['port'])"
 
     code, output, errors = _ended(start(body, "serve", "--port", "8123"))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ BROKEN = replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken."
 def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, **args: Any) -> int:
     monkeypatch.setattr(doctor, "gather", lambda: facts)
     monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: PAIR)
-    return doctor.doctor(argparse.Namespace(**args))
+    return doctor.doctor(**args)
 
 
 def test_summary_is_first_and_only_a_problem_fails(
@@ -50,7 +50,7 @@ def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, with_gpu(advice=ADVICE), json=True) == 0
+    assert run(monkeypatch, with_gpu(advice=ADVICE), as_json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["summary"]) == ("warning", "1 problem: your RTX 4090 is not used")
@@ -70,7 +70,7 @@ def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         "downloads",
         "environment",
     ]
-    assert run(monkeypatch, BROKEN, json=True) == 1
+    assert run(monkeypatch, BROKEN, as_json=True) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["llama"]) == ("problem", {"build": None, "devices": [], "error": "Broken."})
 
@@ -83,12 +83,12 @@ def test_pair_is_named_by_argument_or_flag(monkeypatch: pytest.MonkeyPatch, word
     monkeypatch.setattr(doctor, "gather", lambda: FACTS)
     seen: list[str] = []
 
-    def check_pair(args: argparse.Namespace, _: Facts) -> PairReport:
-        seen.append(args.pair)
+    def check_pair(given: Mapping[str, Any], _: Facts) -> PairReport:
+        seen.append(given["pair"])
         return PAIR
 
     monkeypatch.setattr(doctor_checks, "check_pair", check_pair)
-    assert doctor.doctor(parse_args(words)) == 0
+    assert doctor.doctor(**parse_args(words).given) == 0
     assert seen == ["big"]
 
 

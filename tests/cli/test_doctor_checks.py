@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.cli import doctor_checks
-from app.cli.command_line import parse_args
 from app.cli.doctor_checks import PairReport, check_pair, own_files
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
@@ -35,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("folders")
 
 
 def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> PairReport:
-    return check_pair(argparse.Namespace(**flags), facts)
+    return check_pair(flags, facts)
 
 
 def written(file: Path, text: str) -> Path:
@@ -86,7 +84,7 @@ def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
     assert (found.facts["name"], found.facts["trouble"]) == ("demo", None)
     assert "no pair is set up yet: tandem setup" in found.facts["why"]
     assert found.facts["models"][0]["device"] == MAIN
-    assert line(found.sections[1], "measured").hint == ("  tandem tune",)
+    assert line(found.sections[1], "measured").hint == ("  ⟨tune⟩",)
     assert {cause.label for cause in found.causes} <= {"load", "clock", "quota"}
 
 
@@ -168,7 +166,7 @@ def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
     found = look()
     trouble = line(found.sections[0], "trouble")
     assert (found.facts["name"], trouble.state) == ("mine", "problem")
-    assert "tandem setup mine" in trouble.hint[0]
+    assert "⟨setup=mine⟩" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
     assert gone.state == "warning"
     assert gone.hint == trouble.hint
@@ -197,15 +195,14 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
 ) -> None:
     server = RpcServer("10.0.0.1:1", (24 * GB,))
     monkeypatch.setattr("app.cli.doctor_checks.query_servers", lambda addresses: (server,) if addresses else ())
-    args = parse_args(["doctor", "--rpc", "far:1"])
-    found = check_pair(args, FACTS).facts
+    found = check_pair({"rpc": ("far:1",)}, FACTS).facts
 
     assert [model["device"] for model in found["models"]] == ["RPC0", MAIN]
     assert [need["device"] for need in found["needs"]] == ["RPC0", MAIN]
 
 
 def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
-    found = check_pair(parse_args(["doctor", "--rpc", "not a server URL"]), FACTS)
+    found = check_pair({"rpc": ("not a server URL",)}, FACTS)
 
     assert "must be a host and a port" in line(found.sections[0], "trouble").text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from contextlib import closing
@@ -38,12 +37,8 @@ def filled(file: Path) -> Path:
     return file
 
 
-def arguments(command: str, *given: str) -> argparse.Namespace:
-    return parse_args([command, *given])
-
-
 def run(*given: str) -> int:
-    return export(arguments("export", *given))
+    return export(**parse_args(["export", *given]).given)
 
 
 def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +157,7 @@ def test_export_is_imported(
     run("--all", "--output", str(out))
     other = tmp_path / "other" / "conversations.db"
     monkeypatch.setattr(export_command, "conversations_file", lambda: other)
-    assert import_(arguments("import", str(out))) == 0
+    assert import_([out]) == 0
 
     assert capsys.readouterr().out.splitlines()[0] == "     1  Quicksort  (2 messages)"
     store = Store(other)
@@ -182,7 +177,7 @@ def test_import_skips_existing_conversations(
     (turin,) = (summary.id for summary in store.summaries() if summary.title == "Trip to Turin")
     store.delete(turin)
     store.close()
-    assert import_(arguments("import", str(out))) == 0
+    assert import_([out]) == 0
 
     assert capsys.readouterr().out.splitlines() == [
         "     3  Quicksort  (2 messages, already there)",
@@ -205,18 +200,18 @@ def test_several_files_and_folders_are_imported(
     (folder / "deep" / "b.json").write_text('{"messages": [{"role": "user", "content": "C?"}]}')
     (folder / "notes.md").write_text("no conversation")
     (folder / "photo.png").write_bytes(b"x")
-    assert import_(arguments("import", str(folder))) == 0
+    assert import_([folder]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[-1] == "2 conversations, 2 new"
     assert err.count("was not imported") == 1
-    assert import_(arguments("import", str(folder / "a.md"), str(folder / "deep"), str(folder / "notes.md"))) == 1
+    assert import_([folder / "a.md", folder / "deep", folder / "notes.md"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "2 conversations, 0 new"
     for wrong in ((folder / "notes.md",), (tmp_path / "gone.md", folder / "notes.md")):
         with pytest.raises(AppError, match=r"imported|no file"):
-            import_(arguments("import", *map(str, wrong)))
+            import_([*wrong])
     (tmp_path / "empty").mkdir()
     with pytest.raises(AppError, match="no files with conversations"):
-        import_(arguments("import", str(tmp_path / "empty")))
+        import_([tmp_path / "empty"])
 
 
 def test_full_disk_leaves_existing_files_unchanged(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -118,10 +117,10 @@ def test_find_names_the_mtp_layer_without_the_network(
     assert main(["pairs", "find", str(write_target(tmp_path / "target.gguf"))]) == 1
     compared: list[tuple[str, Sequence[str]]] = []
 
-    def compare(args: argparse.Namespace, drafts: Sequence[str]) -> int:
-        compared.append((args.target, drafts))
+    def compare(given: Mapping[str, str], drafts: Sequence[str], **_: object) -> int:
+        compared.append((given["target"], drafts))
         return 0
 
-    monkeypatch.setattr("app.cli.tune.compare_drafts", compare)
+    monkeypatch.setattr("app.cli.draft_comparison.compare_drafts", compare)
     assert main(["pairs", "find", str(mtp), "--measure"]) == 0
     assert compared == [(str(mtp), [])]

@@ -54,7 +54,7 @@ def test_a_model_is_on_the_cpu_by_device_or_without_gpu_layers() -> None:
 
 
 def params(*flags: str) -> PairParams:
-    return PairParams.of(DEFAULTS.over(read_flags(vars(parse_args(["run", *flags, "Hi"])))))
+    return PairParams.of(DEFAULTS.over(read_flags(parse_args(["run", *flags, "Hi"]).given)))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def params(*flags: str) -> PairParams:
         (["--kv-type", "q3_k"], '--kv-type is "q3_k"; it must be auto or one of f32, f16'),
         (["--draft-kv-type", "i8"], "--draft-kv-type is"),
         (["--flash-attn", "maybe"], "--flash-attn is"),
-        (["--kv-type", "q8_0", "--flash-attn", "off"], "--kv-type q8_0 needs flash attention"),
-        (["--draft-kv-type", "q4_0", "--flash-attn", "off"], "--draft-kv-type q4_0 needs flash attention"),
+        (["--kv-type", "q8_0", "--flash-attn", "off"], "The KV type q8_0 needs flash attention"),
+        (["--draft-kv-type", "q4_0", "--flash-attn", "off"], "The KV type q4_0 needs flash attention"),
         (["--fit", "maybe"], "--fit is"),
     ],
 )

@@ -19,8 +19,9 @@ import pytest
 from app.cli import main
 from app.cli.options import read_pair
 from app.cli.running_server import RunningServer, announced, server_for
-from app.cli.serve import LiveView, bound_socket
+from app.cli.serve import LiveView
 from app.core.paths import server_file
+from app.server.http_server import bound_socket
 from app.server.metrics import Metrics
 
 pytestmark = pytest.mark.native
@@ -86,7 +87,6 @@ def test_a_server_is_found_until_it_ends(folders: Path) -> None:
     server = RunningServer("http://127.0.0.1:1/v1", str(options.pair.target), str(options.pair.draft))
     with announced(server):
         assert server_for(options, {}) == server
-        assert server_for(options, {"no_server": True}) is None
         assert server_for(options, {"ctx": 512}) is None
     assert server_for(options, {}) is None
 

@@ -32,7 +32,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> PairLoader:
-    return read_pair(vars(parse_args(["run", *command.split(), "Hi"])), modes)
+    return read_pair(parse_args(["run", *command.split(), "Hi"]).given, modes)
 
 
 EVERYTHING = [
@@ -286,7 +286,7 @@ def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
 def test_a_benchmark_measures_without_it(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[PairLoader] = []
     monkeypatch.setattr(bench, "with_pair", lambda loader, job: measured.append(loader))
-    bench.bench(parse_args(["bench", "--target", str(model)]))
+    bench.bench(target=str(model))
 
     assert sampling(measured[0].settings) == SamplingParams()
 

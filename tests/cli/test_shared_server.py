@@ -10,11 +10,11 @@ from http.client import HTTPConnection
 
 import pytest
 
-from app.cli import serve
 from app.cli.shared_server import SharedServer
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.types import FinishReason, SamplingParams
+from app.server import http_server
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, Step
@@ -52,7 +52,7 @@ class Chat:
 
 @pytest.fixture
 def chat(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
-    monkeypatch.setattr(serve, "DEFAULT_PORT", 0)
+    monkeypatch.setattr(http_server, "DEFAULT_PORT", 0)
     chat = Chat()
     yield chat
     chat.server.close()
@@ -86,6 +86,6 @@ def test_a_taken_port_is_a_sentence(chat: Chat, monkeypatch: pytest.MonkeyPatch)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(serve, "DEFAULT_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(http_server, "DEFAULT_PORT", taken.getsockname()[1])
         with pytest.raises(UsageError, match="cannot be used"):
             chat.toggle()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
@@ -81,7 +80,7 @@ def test_closed_pipe_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stdin_is_not_prompt_and_file(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.cli.run.read_pair", lambda given: None)
     with pytest.raises(UsageError, match="Standard input is the prompt or a file before it, not both"):
-        run(argparse.Namespace(file=[Path("-")], **given))
+        run(file=[Path("-")], **given)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

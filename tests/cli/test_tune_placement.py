@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pytest
 from app.cli import main, tune_placement
 from app.cli.doctor_checks import check_pair
 from app.cli.options import read_pair
+from app.cli.setting_flags import flags_of
 from app.core.errors import Interrupted, ModelLoadError
 from app.core.paths import memory_dir
 from app.engine.auto.cost_profile import CostProfile
@@ -21,7 +21,7 @@ from app.llama import library, stored_measurements
 from app.llama.child import ChildError, ask
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.fitting.tuned_placement import flags_of
+from app.llama.fitting.tuned_placement import in_fixes
 from app.llama.params import PairParams
 from app.worker import loading
 from app.worker.loading import measured_params
@@ -83,12 +83,12 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     monkeypatch.setattr(library, "use_offload", lambda n: n)
     params = measured_params(read_pair({}))
     assert params.settings["model.offload_min_batch"] == 8
-    assert [notice for notice in params.notices if "tandem tune" in notice] == [
-        f"Placement by tandem tune: {flags_of(params.tuned)}."
+    assert [notice for notice in params.notices if "Placement" in notice] == [
+        f"Placement by ⟨tune⟩: {in_fixes(params.tuned)}."
     ]
-    report = check_pair(argparse.Namespace(), replace(FACTS, devices=(CARD, CPU)))
+    report = check_pair({}, replace(FACTS, devices=(CARD, CPU)))
     (line,) = [check.text for check in report.sections[0].lines if check.label == "placement"]
-    assert line == f"{flags_of(params.tuned)}, by tandem tune"
+    assert line == f"{' '.join(flags_of(params.tuned))}, by tandem tune"
     assert measured_params(read_pair({"gpu_layers": 3, "draft_device": ("cpu",)})).tuned == {}
 
     monkeypatch.setattr(library, "use_offload", lambda n: 16)

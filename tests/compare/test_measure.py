@@ -83,7 +83,7 @@ def test_the_verdict_shows_no_more_than_the_runs_allow(
     ratios: tuple[float, ...], outcome: Outcome, verdict: str
 ) -> None:
     m = with_ratios(*ratios)
-    assert (m.outcome, m.verdict()) == (outcome, verdict)
+    assert (m.outcome, m.verdict("--repeat {}")) == (outcome, verdict)
 
 
 @pytest.mark.parametrize("ns", [670, 1500])

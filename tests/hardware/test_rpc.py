@@ -124,7 +124,7 @@ def test_what_is_no_such_server_is_an_error(listen: Callable[[Behavior], str], b
         query_server(endpoint)
 
     assert caught.value.message.startswith(f"{endpoint} ")
-    assert caught.value.hint.endswith("Without --rpc the models are loaded on this machine alone.")
+    assert caught.value.hint.endswith("Without ⟨rpc⟩ the models are loaded on this machine alone.")
 
 
 def test_a_silent_server_is_an_error(listen: Callable[[Behavior], str]) -> None:
@@ -192,7 +192,7 @@ def test_what_is_no_endpoint(text: str) -> None:
 
 
 def process(*flags: str) -> ProcessOptions:
-    return read_process(vars(parse_args([*flags])))
+    return read_process(parse_args([*flags]).given)
 
 
 def test_the_flag_is_repeatable_and_implies_a_process_of_its_own() -> None:
@@ -207,7 +207,7 @@ def test_a_server_that_is_named_twice() -> None:
 
 
 def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
-    first = read_pair(vars(parse_args(["--rpc", "a:5"])))
+    first = read_pair(parse_args(["--rpc", "a:5"]).given)
     opener = Opener(in_memory(), first.pair, None, first.process)
     loader = opener.open(replace(first.pair, name="later"), None).loader
 
@@ -225,7 +225,7 @@ def test_a_build_without_rpc_is_reported_how_to_get_one(monkeypatch: pytest.Monk
     import app.llama.devices
 
     monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
-    with pytest.raises(UsageError, match="built without RPC and cannot use --rpc") as caught:
+    with pytest.raises(UsageError, match="built without RPC and cannot use ⟨rpc⟩") as caught:
         query_servers(["127.0.0.1:1"])
     assert "-DGGML_RPC=on" in caught.value.hint
     assert "pip install" in caught.value.hint

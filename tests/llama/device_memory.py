@@ -32,7 +32,7 @@ _MIB = 1 << 20
 def compare(path: Path, flags: list[str]) -> dict[str, tuple[int, int]]:
     """Return the estimated and the allocated bytes of each device but RAM, where mapped files count in full."""
     rooms = memory_rooms()
-    asked = asked_here(read_pair(vars(parse_args(["--target", str(path), "--no-draft", *flags]))), lambda: rooms)
+    asked = asked_here(read_pair(parse_args(["--target", str(path), "--no-draft", *flags]).given), lambda: rooms)
     found = fitting_of(asked, rooms)
     lines: list[bytes] = []
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))

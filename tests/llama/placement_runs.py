@@ -39,7 +39,7 @@ def write_pair(kind: str, folder: Path) -> list[str]:
 
 def run(flags: list[str]) -> dict[str, Any]:
     """Load a pair; answer without drafts, with them, and with them again from a restored state."""
-    pair = loading.load(read_pair(vars(parse_args([*_SETTINGS, *flags]))), CancelFlag(), lambda *_: True)
+    pair = loading.load(read_pair(parse_args([*_SETTINGS, *flags]).given), CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
     plain, _ = answer(pair, NoDrafting(), _PROMPT, _N_TOKENS)
     pair.target.rollback(0)

@@ -25,4 +25,4 @@ def test_an_exception_of_a_driver_is_the_reason(tmp_path: Path, isolate: list[st
     assert done.returncode == 1
     assert done.stdout
     assert "crashed: vk::Device::allocateMemory: ErrorOutOfDeviceMemory." in " ".join(done.stderr.split())
-    assert "Memory ran out; use a smaller --ctx" in " ".join(done.stderr.split())
+    assert "Memory ran out; use a shorter context (--ctx)" in " ".join(done.stderr.split())

@@ -68,7 +68,7 @@ def test_a_context_that_does_not_fit_into_memory_is_an_error(model: Model, monke
         ModelLoadError, match=r"could not make a context of 64 tokens for .*: no reason was given\."
     ) as e:
         Context(model, ContextParams(**RIGHT))
-    assert "--ctx" in e.value.hint
+    assert "model.ctx" in e.value.hint
 
 
 def test_a_cache_type_that_the_heads_forbid_is_an_error(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ GREEDY = SamplingParams(temperature=0)
 
 
 def options(*flags: str) -> PairLoader:
-    return read_pair(vars(parse_args(["--threads", "1", *flags])))
+    return read_pair(parse_args(["--threads", "1", *flags]).given)
 
 
 def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:
@@ -103,7 +103,7 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
 
     assert isinstance(lost, Failed)
     assert "was killed by the system" in lost.error.message
-    assert "when memory runs out; use a smaller --ctx" in lost.error.hint
+    assert "when memory runs out; use a shorter context (⟨model.ctx⟩)" in lost.error.hint
     assert isinstance(running.until(Finished, Failed)[-1], Finished)
 
 

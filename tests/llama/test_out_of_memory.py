@@ -91,7 +91,7 @@ def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new
 
     with pytest.raises(DecodeError, match="Memory ran out while") as caught:
         context.decode([1], 1)
-    assert "--ctx" in caught.value.hint
+    assert "model.ctx" in caught.value.hint
     assert context.n_past == 0
 
 

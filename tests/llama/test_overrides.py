@@ -49,7 +49,7 @@ def mixture(tmp_path: Path) -> Path:
 
 
 def model_of(*flags: str) -> ModelParams:
-    given = read_flags(vars(parse_args(["run", "hello", *flags])))
+    given = read_flags(parse_args(["run", "hello", *flags]).given)
     return ModelParams.of(layers.Resolved({Origin.FLAG: given}), "model")
 
 
@@ -97,7 +97,7 @@ def test_llama_cpp_is_given_each_pattern_with_the_memory_of_its_device(monkeypat
     ]
     assert kept
     for devices in ("CUDA1",), ("cpu",):
-        with pytest.raises(UsageError, match="--override-tensor names CUDA0, which holds no layers"):
+        with pytest.raises(UsageError, match="An override of tensors names CUDA0, which holds no layers"):
             place(raw, ModelParams(devices=devices, overrides=("exps=CUDA0",)))
 
 

@@ -31,7 +31,7 @@ from tests.worker.harness import Listener
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
 _TRIES = 600
-WITHOUT_RPC = "Without --rpc the models are loaded on this machine alone."
+WITHOUT_RPC = "Without ⟨rpc⟩ the models are loaded on this machine alone."
 
 
 class Server:
@@ -106,7 +106,7 @@ class Chat(Listener):
 
     def __init__(self, *flags: str) -> None:
         super().__init__()
-        options = read_pair(vars(parse_args(["--threads", "1", *flags])))
+        options = read_pair(parse_args(["--threads", "1", *flags]).given)
         engine = make_engine(options.process, self.events.put)
         assert isinstance(engine, IsolatedEngine)
         self.engine = engine

@@ -145,7 +145,7 @@ class TestWrongInput:
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
         assert "tokens and the context holds 256" in said
-        assert "Shorten it, or ask for a longer context: --ctx 2048." in said
+        assert "Shorten it, or set a longer context (--ctx 2048)." in said
 
 
 @pytest.mark.real_pair

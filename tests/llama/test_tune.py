@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.cli import tune as command
+from app.cli import draft_comparison, main, tune
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_heads import write_dflash, write_mtp
 
@@ -22,8 +21,9 @@ Quickly = Callable[..., subprocess.CompletedProcess[str]]
 def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Quickly:
     """Run in this process with a small budget; the output does not depend on it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(command, "_BUDGET_NS", 1_000_000_000)
-    monkeypatch.setattr(command, "_TIMING_PASSES", 1)
+    for module in (draft_comparison, tune):
+        monkeypatch.setattr(module, "BUDGET_NS", 1_000_000_000)
+        monkeypatch.setattr(module, "TIMING_PASSES", 1)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         code = main(["tune", "--threads", "1", *arguments])
@@ -60,8 +60,8 @@ def test_a_target_alone_is_measured_for_n_grams(quickly: Quickly, demo_target: P
 def test_several_drafts_are_compared_and_the_best_is_named(
     quickly: Quickly, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_DRAFT_BUDGET_NS", 200_000_000)
-    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 16)
+    monkeypatch.setattr(draft_comparison, "_DRAFT_BUDGET_NS", 200_000_000)
+    monkeypatch.setattr(draft_comparison, "_SAMPLE_TOKENS", 16)
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("Name three rivers.\nWhy is the sky blue?\n")
     both = ("--draft", str(demo_draft), "--draft", str(demo_target))
@@ -85,8 +85,8 @@ def test_several_drafts_are_compared_and_the_best_is_named(
 def test_the_mtp_layer_of_the_target_is_one_of_the_drafts(
     quickly: Quickly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_DRAFT_BUDGET_NS", 200_000_000)
-    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 16)
+    monkeypatch.setattr(draft_comparison, "_DRAFT_BUDGET_NS", 200_000_000)
+    monkeypatch.setattr(draft_comparison, "_SAMPLE_TOKENS", 16)
     target, block = write_mtp(tmp_path / "target.gguf"), tmp_path / "block.gguf"
     write_dflash(block, dflash__target_layers=Array(I32, [0, 1]))
     prompts = tmp_path / "prompts.txt"
@@ -107,7 +107,7 @@ def test_the_mtp_layer_of_the_target_is_one_of_the_drafts(
 def test_a_draft_that_does_not_fit_is_left_out(
     quickly: Quickly, demo_draft: Path, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_SAMPLE_TOKENS", 2)
+    monkeypatch.setattr(draft_comparison, "_SAMPLE_TOKENS", 2)
     other = str(tiny())
     done = quickly("--draft", str(demo_draft), "--draft", other)
 

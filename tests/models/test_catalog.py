@@ -190,7 +190,7 @@ def test_an_unknown_pair_names_the_nearest() -> None:
     with pytest.raises(UsageError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
         Catalog(shipped_file()).get("my-pear", ["my-pair"])
 
-    assert caught.value.hint == "All there are: tandem pairs list"
+    assert caught.value.hint == "All there are: ⟨pairs⟩"
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "x\\u0000y"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.pairs_check import check_lines
+from app.cli.compatibility_report import check_lines
 from app.core.units import GB
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.compatibility import check_pair

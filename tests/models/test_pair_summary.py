@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -23,27 +22,22 @@ SPACED = HubModel("owner/repo", file="a model.gguf")
 MINE = Pair(NAME, "Mine", SPACED, LocalModel(Path("/my models/small.gguf")))
 
 
-def words(text: str) -> list[str]:
-    """Return the words that a shell makes of the command at the end of a text."""
-    return shlex.split(text[text.index("tandem ") :])
-
-
 def test_a_pair_is_set_up_by_its_name_or_its_models() -> None:
-    assert words(setup_command(MINE, by_name=True)) == ["tandem", "setup", NAME]
-    models = ["--target", "owner/repo:a model.gguf", "--draft", "/my models/small.gguf"]
-    assert words(setup_command(MINE, by_name=False)) == ["tandem", "setup", *models]
-    assert words(setup_command(Pair("p", "P", SPACED, None), by_name=False)) == ["tandem", "setup", *models[:2]]
+    assert setup_command(MINE, by_name=True) == "⟨setup=my own pair⟩"
+    models = "owner/repo:a model.gguf|/my models/small.gguf"
+    assert setup_command(MINE, by_name=False) == f"⟨setup.models={models}⟩"
+    assert setup_command(Pair("p", "P", SPACED, None), by_name=False) == "⟨setup.models=owner/repo:a model.gguf⟩"
 
 
 def test_files_that_are_gone_come_back_by_a_command() -> None:
     gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1))
-    assert words(gone.gone.hint) == ["tandem", "setup", NAME]
+    assert gone.gone.hint.endswith("⟨setup=my own pair⟩")
 
 
 def test_what_is_not_here_comes_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--target", "owner/repo:a model.gguf", "hi"]) == 1
     [line] = [line for line in capsys.readouterr().err.splitlines() if "Download it" in line]
-    assert words(line) == ["tandem", "setup", "--target", "owner/repo:a model.gguf"]
+    assert line.endswith("tandem setup --target 'owner/repo:a model.gguf'")
     assert main(["setup", "owner/repo:a model.gguf"]) == 2
     [line] = [line for line in capsys.readouterr().err.splitlines() if "To set up" in line]
-    assert words(line) == ["tandem", "setup", "--target", "owner/repo:a model.gguf"]
+    assert line.endswith("tandem setup --target 'owner/repo:a model.gguf'")

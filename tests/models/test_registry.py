@@ -102,7 +102,7 @@ def test_a_split_model_is_gone_with_any_of_its_parts(tmp_path: Path) -> None:
     (tmp_path / names[1]).unlink()
     assert not one.is_here
     assert one.gone.message == f"{names[1]} of the pair split is gone from {tmp_path}."
-    assert one.gone.hint == "Put it back, or set the pair up again: tandem setup split"
+    assert one.gone.hint == "Put it back, or set the pair up again: ⟨setup=split⟩"
 
 
 SHA, OTHER_SHA = "a" * 64, "b" * 64

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from app.cli.serve import bound_socket
 from app.engine.types import SamplingParams
 from app.server.access import Access
 from app.server.app import make_app
 from app.server.engine_queue import EngineQueue, Ticket
+from app.server.http_server import bound_socket
 from app.server.metrics import Metrics
 from app.server.service import Service
 from app.session.chat_settings import ChatSettings

@@ -51,7 +51,7 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
 
 
 def flags(*given: str) -> Layer:
-    return read_flags(vars(parse_args(["run", *given, "Hi"])))
+    return read_flags(parse_args(["run", *given, "Hi"]).given)
 
 
 def through_toml(setting: Setting, value: Value) -> Value:

@@ -63,16 +63,16 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         events(FakePair(model), request_)
     error = failed.value
     assert (error.message, error.whose, f" {error.n_tokens} tokens" in message) == (message, whose, True)
-    assert error.hint.endswith(", or ask for a longer context: --ctx 2048.")
+    assert error.hint.endswith(", or set a longer context (⟨model.ctx=2048⟩).")
     assert ("new conversation" in error.hint) is (whose == "conversation")
-    assert ("--system" in error.hint) is (whose == "system")
+    assert ("answer.system" in error.hint) is (whose == "system")
 
 
 @pytest.mark.parametrize(
     ("n_ctx_train", "n_ctx_room", "longer"),
     [
-        (4096, 0, "Shorten it, or ask for a longer context: --ctx 2048."),
-        (1024, 0, "Shorten it, or ask for a longer context: --ctx 1024."),
+        (4096, 0, "Shorten it, or set a longer context (⟨model.ctx=2048⟩)."),
+        (1024, 0, "Shorten it, or set a longer context (⟨model.ctx=1024⟩)."),
         (256, 0, "Shorten it; a longer context is not possible: Fake was trained for 256 tokens."),
         (
             512,
@@ -82,7 +82,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         (
             4096,
             256,
-            "Shorten it; a longer context is not possible: memory had room for 256 tokens at the last loading.",
+            ("Shorten it; a longer context is not possible: memory had room for 256 tokens at the last loading."),
         ),
         (
             4096,

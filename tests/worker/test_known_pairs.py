@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,7 @@ def test_the_file_that_is_gone_is_named_and_where_it_was(registry: Registry, tmp
 
     with pytest.raises(PairError, match=r"small\.gguf of the pair mine is gone from .*drafts") as caught:
         choose_pair({})
-    assert caught.value.hint == "Put it back, or set the pair up again: tandem setup mine"
+    assert caught.value.hint == "Put it back, or set the pair up again: ⟨setup=mine⟩"
 
 
 def test_models_that_were_set_up_are_found_by_their_names(registry: Registry, tmp_path: Path) -> None:
@@ -65,12 +64,12 @@ def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_wa
 ) -> None:
     mine = own(tmp_path)
     registry.add(mine, default=True)
-    assert first_pair(argparse.Namespace())[2] is False
+    assert first_pair({})[2] is False
     mine.target.path.unlink()
 
-    assert first_pair(argparse.Namespace())[2] is True
+    assert first_pair({})[2] is True
     with pytest.raises(PairError):
-        first_pair(argparse.Namespace(pair="mine"))
+        first_pair({"pair": "mine"})
 
 
 def test_the_demo_is_found_again_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
@@ -101,7 +100,7 @@ def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
 
     assert choose_pair({}) == (old.pair, old)
     (notice,) = about_catalog(old.pair)
-    assert notice == "chat was set up with other files than the catalog names now; to update: tandem setup chat"
+    assert notice == "chat was set up with other files than the catalog names now; to update: ⟨setup=chat⟩"
     assert newest("chat").target == HubModel("a/new", file="new.gguf")
     assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
 

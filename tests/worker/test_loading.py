@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,12 +55,12 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     settings_file().parent.mkdir(parents=True, exist_ok=True)
     settings_file().write_text(f"[model]\ngpu_layers = 3\nfit = '{fit}'\n")
     assert files.draft is not None
-    args = argparse.Namespace(target=str(files.target.path), draft=str(files.draft.path))
+    args = {"target": str(files.target.path), "draft": str(files.draft.path)}
 
-    threads = thread_file(loading.measured_params(read_pair(vars(args))), thread_candidates())
+    threads = thread_file(loading.measured_params(read_pair(args)), thread_candidates())
     assert threads is not None
     stored_measurements.save_threads(threads, ThreadTimes({9: 1.0}, {9: 1.0}))
-    params = loading.measured_params(read_pair(vars(args)))
+    params = loading.measured_params(read_pair(args))
     assert params.n_threads == 9
     statistics = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
     statistics.model.counts[0][0] = [150.0, 200.0]

@@ -117,7 +117,7 @@ def _line(machine: Machine, devices: Sequence[Device], rooms: Rooms) -> str:
         told = free_memory(free, total) if total else f"{memory_size(free)} free"
         return f"{_names(gpus)}, {told} for models · {cores} · {ram} RAM"
     free = min(free, rooms[-1].room_bytes) if gpus else rooms[-1].room_bytes
-    unused = [f"{gpu.name}, which this llama.cpp cannot use (tandem doctor)" for gpu in missed(machine.gpus, devices)]
+    unused = [f"{gpu.name}, which this llama.cpp cannot use (⟨doctor⟩)" for gpu in missed(machine.gpus, devices)]
     return " · ".join(filter(None, [_names(gpus), *unused, cores, f"{memory_size(free)} of {ram} RAM free for models"]))
 
 

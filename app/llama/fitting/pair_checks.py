@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from app.core.shell import quoted
+from app.core.fixes import fix
 from app.core.units import memory_size
 from app.engine.drafting_report import drafter_off, sentence, times
 from app.engine.sources import Source
@@ -124,7 +124,7 @@ class Situation:
     @property
     def find_command(self) -> str:
         """Command that looks for another draft."""
-        return f"  tandem pairs find {quoted(self.source)}"
+        return f"  {fix('pairs.find', self.source)}"
 
 
 def model_checks(s: Situation) -> list[Check]:
@@ -149,7 +149,7 @@ def memory_checks(s: Situation) -> list[Check]:
 def speed_check(m: Measured | None) -> Check:
     """List the measured speed."""
     if m is None:
-        return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  tandem tune",))
+        return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  ⟨tune⟩",))
     parts = [f"{m.speed} without drafts", *filter(None, [m.drafting])]
     if m.draft_ns:
         parts.append(f"a drafted token costs {m.draft_cost:.2f}× a token without draft")
@@ -182,7 +182,7 @@ def _too_little_memory(s: Situation) -> Check | None:
         f"It needs {memory_size(load.need_bytes)} of {where} ({memory_size(load.free_bytes)} free). The rest "
         "is read again for every token, usually many times slower."
     )
-    return _cause("memory", text, *(s.offers or ("  tandem setup",)))
+    return _cause("memory", text, *(s.offers or ("  ⟨setup⟩",)))
 
 
 def _target_on_cpu(s: Situation) -> Check | None:
@@ -191,7 +191,7 @@ def _target_on_cpu(s: Situation) -> Check | None:
         return None
     gpu = gpus[0].name
     text = f"All layers are on the CPU although {gpu} is available, which is usually several times faster."
-    return _cause("target", text, f"  --device {gpu}")
+    return _cause("target", text, f"  {fix('model.device', gpu)}")
 
 
 def _target_in_part(s: Situation) -> Check | None:
@@ -202,7 +202,7 @@ def _target_in_part(s: Situation) -> Check | None:
         f"{left} of {s.target.n_layers} layers of the target are on the CPU, and every token waits for them. Drafting "
         "usually gives no speedup then."
     )
-    return _cause("layers", text, "Make all of them fit:", "  --gpu-layers auto --ctx 4096", "  tandem setup")
+    return _cause("layers", text, "Make all of them fit:", "  ⟨model.gpu_layers=auto⟩ ⟨model.ctx=4096⟩", "  ⟨setup⟩")
 
 
 def _draft_on_cpu(s: Situation) -> Check | None:
@@ -216,7 +216,7 @@ def _draft_on_cpu(s: Situation) -> Check | None:
     text = f"The draft is {where}, the target on {target.device}. The draft is usually fastest whole on the GPU."
     if s.measured is not None and s.measured.draft_ns:
         text += f" A drafted token takes {s.measured.draft_cost:.2f}× the time of a token without draft here."
-    return _cause("draft", text, f"  --draft-device {target.placed.devices[0]}")
+    return _cause("draft", text, f"  {fix('draft.device', target.placed.devices[0])}")
 
 
 # CPU
@@ -232,7 +232,7 @@ def _threads(s: Situation) -> Check | None:
         f"{s.threads} threads share {s.cores} cores and {allowed} CPU{'s' * (allowed != 1)} that this process may "
         "use; they usually wait for each other."
     )
-    return _cause("threads", text, f"  --threads {most}")
+    return _cause("threads", text, f"  {fix('model.threads', most)}")
 
 
 def _throttled(s: Situation) -> Check | None:
@@ -240,9 +240,9 @@ def _throttled(s: Situation) -> Check | None:
     if not s.uses_cpu or share is None or quota is None or share < _NOTICEABLE_THROTTLED_SHARE:
         return None
     text = f"The container's quota of {quota:g} CPUs ran out in {share:.0%} of its time slices."
-    fix = f"  --threads {max(1, min(s.threads, int(quota)))}"
+    threads = f"  {fix('model.threads', max(1, min(s.threads, int(quota))))}"
     more = "Give the container more CPU time, or use fewer threads:"
-    return _cause("quota", text, more, fix, slowdown=1 / max(0.1, 1 - share))
+    return _cause("quota", text, more, threads, slowdown=1 / max(0.1, 1 - share))
 
 
 def _busy(s: Situation) -> Check | None:

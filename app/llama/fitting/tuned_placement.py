@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core import atomic
+from app.core.fixes import fix
 from app.engine.auto.cost_profile import CostProfile
 from app.hardware.cpu import processor_kind
 from app.hardware.devices import fast_devices
@@ -30,10 +31,9 @@ _OFFLOAD_THRESHOLDS = (128, 16, 8, 4)
 """Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use that one."""
 
 
-def flags_of(placement: Layer) -> str:
-    """Return the flags of a placement; "automatic" without any."""
-    settings = [(BY_NAME[name], value) for name, value in placement.items()]
-    return " ".join(f"{setting.flags[0]} {setting.kind.show(value)}" for setting, value in settings) or "automatic"
+def in_fixes(placement: Layer) -> str:
+    """Return the settings of a placement for a sentence."""
+    return " ".join(fix(name, BY_NAME[name].kind.show(value)) for name, value in placement.items())
 
 
 def with_placement(placement: Layer, params: PairParams) -> PairParams:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.core.atomic import is_valid_name
 from app.core.errors import FileChangedError, HubError
+from app.core.fixes import fix
 from app.engine.sources import Source
 from app.models.model_names import part_of, plain, quantization
 from app.models.source import DEFAULT_REVISION, HubModel
@@ -22,7 +23,7 @@ DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
-_REPLACED_FIX = "Its authors may have replaced it. To use the current file: tandem setup NAME --latest"
+_REPLACED_FIX = "Its authors may have replaced it. To use the current file: ⟨setup.latest⟩"
 _MAX_SHOWN_FILES = 12
 _MAX_COMPARED_NAMES = 200
 """Names that are compared for the nearest one; each takes a millisecond."""
@@ -128,7 +129,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
     elif not models:
         raise HubError(
             f"{source.repo} holds no GGUF model.",
-            f"Look for a repository with GGUF files: tandem pairs find {source.repo}",
+            f"Look for a repository with GGUF files: {fix('pairs.find', source.repo)}",
         )
     elif source.quant is not None:
         found = _by_quant(source, source.quant, models)

@@ -10,7 +10,7 @@ from app.core.printable import printable
 from app.core.units import GB
 from app.models.progress import FileProgress, duration, speed
 from app.models.setup_task import SetupProgress, Stage
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 from app.ui.models.service import PairService
 from app.ui.text import cut, percent
 
@@ -85,7 +85,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
     """Return a setup in one line of `width` cells."""
     name, pairs = printable(name), key("chat.pairs", "f6")
     if setup.error is not None:
-        failure, more = Content(f"{name}: {printable(setup.error.message)}"), f" {pairs} shows details"
+        failure, more = Content(f"{name}: {printable(for_chat(setup.error.message))}"), f" {pairs} shows details"
         return (cut(failure, width - len(more)) + more).stylize("$quiet")
     if setup.stage is Stage.READY:
         parts = [Content(f"{name} is ready; {pairs} opens it")]

@@ -11,7 +11,7 @@ from app.core.printable import printable
 from app.core.units import gigabytes
 from app.hardware.recommend import Fit
 from app.models.setup_task import SetupProgress, Stage
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 from app.ui.models.state import PairCard, PairsState
 from app.ui.text import MARK, cell, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
@@ -229,11 +229,11 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
 
 def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
     if setup.error is not None:
-        yield Content(printable(setup.error.message))
+        yield Content(printable(for_chat(setup.error.message)))
         if isinstance(setup.error, FileChangedError):
             yield Content.styled(f"Press {_enter()} to use the current file, without a checksum.", "bold")
         elif setup.error.hint:
-            yield Content.styled(printable(setup.error.hint), "$quiet")
+            yield Content.styled(printable(for_chat(setup.error.hint)), "$quiet")
     if setup.header_progress:
         yield Content.styled(printable(setup.header_progress), "$quiet")
     if setup.stage is Stage.STOPPED:

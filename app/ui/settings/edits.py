@@ -14,7 +14,7 @@ from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import NO_SWITCH, Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.table import BY_NAME, SETTINGS, Setting
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 
 PRESET = "preset"
 _COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
@@ -152,7 +152,7 @@ class SettingEdits:
         try:
             change()
         except AppError as error:
-            return printable(error.sentences)
+            return printable(for_chat(error.sentences))
         return ""
 
 

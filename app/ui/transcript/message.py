@@ -19,7 +19,7 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import FitOption
 from app.ui.reading.token_rows import TokenRuns
@@ -123,11 +123,11 @@ class ErrorNotice(VerticalGroup):
         self._options = options
 
     def compose(self) -> ComposeResult:
-        yield Passage(printable(self._error.message), "what")
+        yield Passage(printable(for_chat(self._error.message)), "what")
         if self._options:
             yield FitOptionList(self._options)
         if self._error.hint:
-            yield Passage(printable(self._error.hint), "way-out")
+            yield Passage(printable(for_chat(self._error.hint)), "way-out")
 
 
 class AnswerMessage(MessageView):

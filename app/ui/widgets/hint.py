@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 
 _SHOWN_S = 4.0
 
@@ -71,7 +71,7 @@ class Hint(Static):
     def _put(self, text: str, *, asks: bool = False) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._message = text
+        self._message = for_chat(text)
         self.set_class(asks, "-asks")
         self._draw()
 

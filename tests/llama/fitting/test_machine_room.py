@@ -152,7 +152,7 @@ def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here
     here.devices = (inside,)
 
     assert machine_capacity()[0].startswith(
-        f"AMD Radeon 780M (RADV) · {name}, which this llama.cpp cannot use (tandem doctor) · 8 cores"
+        f"AMD Radeon 780M (RADV) · {name}, which this llama.cpp cannot use (⟨doctor⟩) · 8 cores"
     )
     here.devices = (inside, card("Vulkan1", 23, description=name, backend="Vulkan"))
     assert "cannot use" not in machine_capacity()[0]

@@ -15,7 +15,7 @@ from app.llama.fitting import fit_pair, tuned_placement
 from app.llama.fitting.fit_pair import Fitting, fitting_of
 from app.llama.fitting.tuned_placement import (
     candidate_placements,
-    flags_of,
+    in_fixes,
     load_placement,
     offload_candidates,
     placement_file,
@@ -116,7 +116,7 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairPara
     loaded = with_tuned_placement(params, lambda: ROOMS)
     assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
     assert (loaded.settings["model.offload_min_batch"], loaded.tuned) == (8, CHANGE)
-    assert flags_of(loaded.tuned) == "--gpu-layers 20 --kv-type q8_0 --draft-device cpu --offload-min-batch 8"
+    assert in_fixes({"model.kv_type": "q8_0", "draft.device": (MAIN,)}) == "⟨model.kv_type=q8_0⟩ ⟨draft.device=cpu⟩"
     for other in (
         params.over({"model.gpu_layers": None}),
         params.over({"model.ctx": 4096}),

@@ -43,7 +43,7 @@ def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
 
     with pytest.raises(HubError, match=rf"m\.gguf of owner/repo is not the file .* {other}, not {known}") as failed:
         choose(HubModel(REPO, file="m.gguf", sha256=known), there)
-    assert failed.value.hint.endswith("tandem setup NAME --latest")
+    assert failed.value.hint.endswith("⟨setup.latest⟩")
     assert choose(HubModel(REPO, file="m.gguf", size=1001, sha256=other), there).files == tuple(there)
 
 

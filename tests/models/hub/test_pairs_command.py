@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
-from app.cli import main, tune
+from app.cli import draft_comparison, main
 from app.cli.doctor_checks import hub_section
 from app.core import shell
 from app.models.hub import cache
@@ -102,11 +101,11 @@ def test_find_measures_the_drafts_that_are_here(
     own.write_bytes(big)
     measured: list[str] = []
 
-    def measure(_: Namespace, drafts: Sequence[str]) -> int:
+    def measure(_: object, drafts: Sequence[str], **more: object) -> int:
         measured.extend(drafts)
         return 0
 
-    monkeypatch.setattr(tune, "compare_drafts", measure)
+    monkeypatch.setattr(draft_comparison, "compare_drafts", measure)
 
     assert main(["pairs", "find", str(own), "--measure"]) == 1
     assert "owner/fam-1m-GGUF is not on this machine yet." in capsys.readouterr().err

@@ -375,7 +375,7 @@ def test_a_missing_default_is_reported_and_others_can_be_opened(setting: Setting
     trouble, other = setting.service.state().problems
     assert other == setting.trouble, "one does not hide the other"
     assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
-    assert trouble.hint == "Put it back, or set the pair up again: tandem setup mine"
+    assert trouble.hint == "Put it back, or set the pair up again: ⟨setup=mine⟩"
     assert not setting.card("mine").set_up
 
 

@@ -1,0 +1,181 @@
+"""Measure several drafts for one target; and how a measurement is followed on the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.cli.command_line import QUICK_KINDS
+from app.cli.fixes import in_flags
+from app.cli.options import choose_pair, read_pair
+from app.cli.output import for_reading
+from app.cli.race_session import RaceSession, with_pair
+from app.cli.setting_flags import Given
+from app.compare.benchmark import choose, load_suite
+from app.compare.drafts import MIN_GAIN, agreement, expected, write_samples
+from app.compare.report import pair_title, text_table
+from app.core.errors import Interrupted, PairError, UsageError
+from app.core.printable import printable
+from app.core.units import counted, gigabytes
+from app.engine.auto.curve import CostModel
+from app.engine.drafting_report import NO_SPEEDUP, times
+from app.engine.sources import Source
+from app.engine.types import AutoDraft
+from app.llama.checks import open_model_file
+from app.models.compatibility import mtp_problem
+from app.models.model_facts import read_facts
+from app.models.pair_summary import setup_models
+from app.models.source import parse_source
+from app.settings.layers import drafting
+from app.worker.known_pairs import file_here
+from app.worker.pair_loader import PairLoader
+
+BUDGET_NS, _DRAFT_BUDGET_NS = 20_000_000_000, 5_000_000_000
+TIMING_PASSES = 3
+_MTP_NAME = Source.MTP.label
+_DRAFT_LEGEND = (
+    "Acceptance and divergence are over {:,} tokens that the target wrote greedily. Cost is that of a draft of one "
+    "token; the speedup is expected at the best constant draft length."
+)
+_SAMPLE_TOKENS = 64
+"""Tokens of each sample answer."""
+
+T = TypeVar("T")
+
+
+def tuned_pair(given: Given, draft: str | None) -> tuple[PairLoader, AutoDraft]:
+    """Return a pair with this draft, if any, and its automatic drafting. Raises UsageError."""
+    asked = given if draft is None else {**given, "draft": draft}
+    loader = read_pair(asked, modes=("auto",), use_recommended=False)
+    mode = drafting(loader.settings)
+    if not isinstance(mode, AutoDraft):
+        raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
+    return loader, mode
+
+
+def follow(session: RaceSession, work: Generator[float, None, T], what: str) -> T:
+    """Show the progress of a measurement; return its result. Raises Interrupted."""
+    while True:
+        try:
+            share = next(work)
+        except StopIteration as end:
+            if session.cancel():
+                raise Interrupted from None
+            result: T = end.value
+            return result
+        session.status.show(f"{what} {share:4.0%}")
+
+
+def measure_costs(session: RaceSession, budget_ns: int, passes: int) -> CostModel:
+    """Measure the costs of the loaded pair and save them."""
+    work = session.pair.remeasure_costs(session.cancel, budget_ns=budget_ns, passes=passes)
+    return follow(session, work, "Measuring batches")
+
+
+def compare_drafts(given: Given, drafts: Sequence[str], prompts: Path | None = None, *, as_json: bool) -> int:
+    """Measure drafts one after the other for a target that is loaded once; returns the exit code.
+
+    The MTP layer of the target is one of them.
+    """
+    paths = [open_model_file(file_here(parse_source(draft))).path for draft in dict.fromkeys(drafts)]
+    # Memory is planned for the largest.
+    paths.sort(key=lambda path: -path.stat().st_size)
+    if "target" in given:
+        target = file_here(parse_source(given["target"]))
+    else:
+        pair, files = choose_pair(given)
+        given = {name: value for name, value in given.items() if name != "pair"}
+        target = files.target.path if files is not None else file_here(pair.target)
+    facts = read_facts(target)
+    has_mtp = facts.n_mtp_layers > 0 and not mtp_problem(facts)
+    if not paths and not has_mtp:
+        raise UsageError("--prompts compares drafts.", "Name them with --draft.")
+    loader, _ = tuned_pair({**given, "target": str(target)}, str(paths[0]) if paths else None)
+    suite = choose(load_suite(prompts), None, None if prompts is not None else 1)
+    texts = [prompt.text for prompt in suite if prompts is not None or prompt.kind in QUICK_KINDS]
+    sources = [*paths, *[None] * has_mtp]
+    return with_pair(
+        loader, lambda session: _compare_drafts(session, sources, texts, as_json=as_json), load_mtp=has_mtp
+    )
+
+
+def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
+    """Measure drafts, None for the target's MTP layer; the first one is loaded already."""
+    pair, status = session.pair, session.status
+    status.say(f"Measuring {counted(len(paths), 'draft')} for {pair.info.target.file}; Ctrl+C stops.")
+    samples = follow(session, write_samples(pair, texts, _SAMPLE_TOKENS, session.cancel), "Writing sample text")
+    rows: list[dict[str, Any]] = []
+    curve: CostModel | None = None
+    for path in paths:
+        name = path.name if path is not None else _MTP_NAME
+        if path != paths[0]:
+            n_notices = len(pair.notices)
+            pair.use_draft(path, session.progress)
+            for notice in pair.notices[n_notices:]:
+                status.say(f"{name}: {notice}")
+        drafter = pair.drafter
+        # In place of a first draft that was refused, the MTP layer is loaded.
+        if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) != bool(path):
+            continue
+        # Later ones only need the cost of the draft model; the target's is known.
+        costs = measure_costs(
+            session, BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, TIMING_PASSES if curve is None else 1
+        )
+        curve = curve or costs
+        found = follow(session, agreement(drafter, pair.target, samples, session.cancel), f"Comparing {name}")
+        gain = expected(curve, costs, found.acceptance, drafter.longest)
+        rows.append(
+            {
+                "draft": str(path) if path is not None else None,
+                "kind": drafter.kind,
+                "size": pair.info.draft.size_bytes,
+                "acceptance": found.acceptance,
+                "kl_divergence": found.divergence,
+                "draft_ms": gain.draft_ns / 1e6,
+                "expected_speedup": gain.speedup,
+                "draft_length": gain.length,
+            }
+        )
+    status.clear()
+    if not rows:
+        raise PairError("None of these can be used as a draft.", "To find some: tandem pairs find TARGET")
+    rows.sort(key=lambda row: -row["expected_speedup"])
+    n_tokens = sum(len(sample.answer) for sample in samples)
+    best = rows[0] if rows[0]["expected_speedup"] > MIN_GAIN else None
+    if as_json:
+        out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
+        print(json.dumps(out | {"best": (best["draft"] or best["kind"]) if best is not None else None}))
+        return 0
+    target = pair_title(replace(pair.info, draft=None))
+    print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
+    if best is not None:
+        print(f"\nUse it: {printable(in_flags(setup_models(str(session.params.target), best['draft'])))}")
+    return 0
+
+
+def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
+    """Return a table of drafts, the best first, and a sentence about the winner."""
+    cells = [("draft", "size", "acceptance", "KL divergence", "cost", "speedup", "draft length")]
+    for row in rows:
+        speedup, length = row["expected_speedup"], row["draft_length"]
+        helps = speedup > MIN_GAIN
+        cells.append(
+            (
+                Path(row["draft"]).name if row["draft"] else _MTP_NAME,
+                gigabytes(row["size"]) if row["size"] else "",
+                f"{row['acceptance']:.0%}",
+                f"{row['kl_divergence']:.2f}" if row["kl_divergence"] is not None else "",
+                f"{row['draft_ms']:.1f} ms",
+                f"{speedup:.2f}×" if helps else NO_SPEEDUP,
+                str(length) if helps else "",
+            )
+        )
+    best = rows[0]
+    verdict = "None of them should help here; the target is faster without a draft."
+    if best["expected_speedup"] > MIN_GAIN:
+        verdict = f"Best: {printable(cells[1][0])}, about {times(best['expected_speedup'])} (estimated)."
+    return [*text_table(cells, left=1), _DRAFT_LEGEND.format(n_tokens), "", verdict]

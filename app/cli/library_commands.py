@@ -1,0 +1,213 @@
+"""Commands about pairs, settings and conversations, with their options."""
+
+from __future__ import annotations
+
+import click
+from click import Argument
+
+from app.cli.command import STREAM, Command, FilePath, Group, Option, switch
+from app.settings.table import MAX_CONTEXT
+
+_MODEL_FORMS = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
+JSON = switch("--json", "as_json", help="print JSON")
+_YES = switch("-y", "--yes", help="do not ask")
+SETUP = Command(
+    "setup",
+    "download, verify and try a pair that fits this machine",
+    [
+        Argument(["pair"], required=False),
+        Option("-m", "--target", metavar="MODEL", help=_MODEL_FORMS),
+        Option(
+            "-md",
+            "--draft",
+            metavar="MODEL",
+            help="draft model, in the same forms, or none (default: the target's draft layers)",
+        ),
+        Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
+        _YES,
+        switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
+        switch("--no-trial", help="do not load the pair after the download"),
+        switch("--no-default", help="keep the default pair"),
+        JSON,
+    ],
+    examples="""
+tandem setup                               choose from the best for this machine
+tandem setup qwen3.8-27b --yes             download, verify and try this pair
+tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
+""",
+)
+PAIRS = Group(
+    "pairs",
+    "list, show, check, find, add and remove pairs",
+    default="list",
+    commands=[
+        Command(
+            "list",
+            "list all pairs, what fits and what is on disk",
+            [JSON],
+            function="pairs:list_pairs",
+            examples="tandem pairs list --json",
+        ),
+        Command(
+            "show",
+            "show one pair",
+            [Argument(["pair"]), JSON],
+            function="pairs:show_pair",
+            examples="tandem pairs show qwen3.8-27b",
+        ),
+        Command(
+            "check",
+            "check whether two models are compatible, from their headers",
+            [
+                Argument(["target"], required=False),
+                Argument(["draft"], required=False),
+                switch(
+                    "--all",
+                    "everything",
+                    help="ask Hugging Face for every file of the catalog: what is gone, changed or newer",
+                ),
+                Option(
+                    *("-c", "--ctx"),
+                    type=click.IntRange(1, MAX_CONTEXT),
+                    metavar="N",
+                    help="context to estimate memory for (default: 8,192)",
+                ),
+                JSON,
+            ],
+            notes=f"TARGET is the name of a pair, or {_MODEL_FORMS}. Without DRAFT, its draft layers are checked.",
+            function="pairs_check:check_models",
+            examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
+        ),
+        Command(
+            "find",
+            "find draft models for a target",
+            [
+                Argument(["target"]),
+                switch("--measure", help="measure those on this machine and name the best"),
+                JSON,
+            ],
+            notes=f"TARGET is {_MODEL_FORMS}.",
+            function="pairs_check:find_models",
+            examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
+        ),
+        Command(
+            "add",
+            "add a pair of local files, or download one",
+            [Argument(["name"]), Argument(["target"]), Argument(["draft"], required=False), JSON],
+            function="setup:add_pair",
+            examples="tandem pairs add mine big.gguf small.gguf",
+        ),
+        Command(
+            "remove",
+            "forget a pair and delete its downloaded files",
+            [
+                Argument(["pair"], required=False),
+                switch("--unused", help="delete downloaded files that belong to no pair"),
+                switch("--keep-files", help="keep the files"),
+                switch("--all-files", help="also delete files that other programs downloaded"),
+                _YES,
+            ],
+            function="pairs_remove:remove_pair",
+            examples="tandem pairs remove qwen3.8-27b",
+        ),
+        Command(
+            "default",
+            "choose the pair that is used when none is named",
+            [Argument(["pair"])],
+            function="pairs:make_default",
+            examples="tandem pairs default qwen3.8-27b",
+        ),
+    ],
+    examples="""
+tandem pairs list
+tandem pairs check qwen3.8-27b
+tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
+tandem pairs remove qwen3.8-27b
+tandem pairs remove --unused
+""",
+)
+_SHOW_FLAGS: list[click.Parameter] = [
+    Option("--pair", metavar="NAME", help="show the values with this pair (default: the chat's)"),
+    JSON,
+]
+SETTINGS = Group(
+    "settings",
+    "show and change settings",
+    _SHOW_FLAGS,
+    default="show",
+    commands=[
+        Command(
+            "show",
+            "show every setting, its value and origin",
+            _SHOW_FLAGS,
+            function="settings:show_settings",
+            examples="tandem settings show --json",
+        ),
+        Command(
+            "set",
+            "change a setting",
+            [Argument(["name"]), Argument(["value"])],
+            notes="Put presets.PRESET. before NAME to change a preset.",
+            function="settings:set_setting",
+            examples="tandem settings set sampling.temp 0.2",
+        ),
+        Command(
+            "unset",
+            "remove a setting, preset or key from the file",
+            [Argument(["name"])],
+            function="settings:unset_setting",
+            examples="tandem settings unset temp",
+        ),
+        Command(
+            "path",
+            "print the path of the settings file",
+            function="settings:print_path",
+            examples="tandem settings path",
+        ),
+    ],
+    examples="""
+tandem settings                            every value and its origin
+tandem settings --pair qwen3.8-27b         with another pair
+tandem settings set sampling.temp 0.2      short: set temp 0.2
+tandem settings set presets.brief.answer.system "Answer in one sentence."
+tandem settings unset temp
+""",
+)
+EXPORT = Command(
+    "export",
+    "export conversations as Markdown or JSON",
+    [
+        Argument(["conversation"], required=False),
+        Option(
+            *("--format", "form"),
+            type=click.Choice(["markdown", "json"]),
+            help="markdown holds the active branch, json everything (default: by file name, else markdown)",
+        ),
+        Option("-o", "--output", type=STREAM, metavar="FILE", help="write to a file, - for stdout"),
+        switch("--force", help="overwrite the file"),
+        switch("--all", "everything", help="export every conversation"),
+        switch("--list", "listed", help="list conversations; with --format json for scripts"),
+    ],
+    notes="CONVERSATION is a number or part of a title; without it the latest is exported.",
+    examples="""
+tandem export                              the latest, as Markdown
+tandem export 12 --output quicksort.md     one by number
+tandem export "trip to" --format json      one by part of its title
+tandem export --all --output backup.json   everything, for tandem import
+tandem export --list
+""",
+)
+IMPORT = Command(
+    "import",
+    "import conversations from Markdown or JSON",
+    [Argument(["files"], type=FilePath(), nargs=-1, required=True)],
+    notes="FILES may be folders. Existing conversations are skipped. Exports of ChatGPT, Claude, Open WebUI, LM "
+    "Studio, llama.cpp's web UI, ShareGPT and llm are read too.",
+    function="export:import_",
+    examples="""
+tandem import backup.json              from tandem export --format json
+tandem import quicksort.md             text whose headings name the speakers
+tandem import conversations.json       the export of ChatGPT or Claude
+tandem import ~/.lmstudio/conversations
+""",
+)

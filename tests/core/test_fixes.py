@@ -1,0 +1,75 @@
+"""Fixes in sentences, and how each surface words them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import app
+from app.cli.fixes import in_flags
+from app.core.errors import UsageError
+from app.core.fixes import fix, worded
+from app.server.errors import as_request_error
+from app.ui.key_names import for_chat
+from tests.cli.commands import every_command
+
+_SURFACES = ("cli", "ui", "server")
+_EXEMPT = ("hardware/installation.py", "hardware/gpus.py", "settings/table.py", "settings/checking.py")
+"""Modules with commands of pip and nvidia-smi, the table of flags, and examples of entries of the settings file."""
+_KEY = re.compile(r"\b(f(?:[1-9]|1[0-2])|ctrl\+\w|alt\+\w)\b")
+_COMMAND = re.compile(rf"tandem ({'|'.join({str(command.name) for command in every_command()})})\b")
+_FLAG = re.compile(r"(?<!-)--[a-z][a-z-]*")
+_FLAGS = {name for command in every_command() for option in command.options for name in option.opts}
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "keys"),
+    [
+        ("Use a shorter context (⟨model.ctx⟩)", "(--ctx)", "(f4, ctx)"),
+        (f"Set it: {fix('model.ctx', 4096)}", "--ctx 4096", "f4, ctx 4096"),
+        (f"Turn it off: {fix('draft.mode', 'off')}", "--drafting off", "f4, mode off"),
+        (f"Download it: {fix('setup', 'a b')}", "tandem setup 'a b'", "f6"),
+        (f"Find one: {fix('pairs.find', 'x/y')}", "tandem pairs find x/y", "f6"),
+        (fix("setup.models", "a.gguf", "b.gguf"), "tandem setup --target a.gguf --draft b.gguf", "f6"),
+        ("⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay."),
+    ],
+)
+def test_each_surface_words_a_fix(text: str, flags: str, keys: str) -> None:
+    assert in_flags(text).endswith(flags)
+    assert for_chat(text).endswith(keys)
+
+
+def test_a_server_names_its_own_flags() -> None:
+    assert as_request_error(UsageError("No.", "Use less (⟨model.ctx⟩).")).hint == "Use less (tandem serve --ctx)."
+
+
+@pytest.mark.parametrize("argument", ["a|b", "50%", "⟨model.ctx⟩", "%7c", "a=b"])
+def test_an_argument_may_be_any_text(argument: str) -> None:
+    assert worded(fix("setup", argument, "second"), lambda name, arguments: repr(arguments)) == repr(
+        [argument, "second"]
+    )
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings."""
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def test_texts_below_the_surfaces_name_no_flag_key_or_command() -> None:
+    root = Path(app.__path__[0])
+    named = [
+        f"{path.relative_to(root)}: {text}"
+        for path in sorted(root.rglob("*.py"))
+        if path.relative_to(root).parts[0] not in _SURFACES and path.relative_to(root).as_posix() not in _EXEMPT
+        for text in texts_of(ast.parse(path.read_text(encoding="utf-8")))
+        if _KEY.search(text) or _COMMAND.search(text) or _FLAGS.intersection(_FLAG.findall(text))
+    ]
+
+    assert named == []
