@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.cli.fixes import in_flags
 from app.compare.measured_pairs import of_memory
 from app.core.shell import command
 from app.engine.auto.cost_profile import CostProfile
@@ -115,7 +116,7 @@ def test_each_cause_alone_with_its_fix(situation: Situation, label: str, fix: st
     cause = only(situation)
 
     assert (cause.label, cause.slowdown) == (label, None)
-    assert fix in "\n".join(cause.hint)
+    assert fix in in_flags("\n".join(cause.hint))
     assert "Without this" not in cause.text
 
 
@@ -147,7 +148,7 @@ def test_a_draft_that_is_too_big() -> None:
     # At 0.8 accepted and a draft of a tenth the best length is 5: 3.69 tokens for 1.7 plain steps; here it is 1.
     assert cause.slowdown == pytest.approx((3.689 / 1.7) / (1.8 / 1.64), rel=0.01)
     hint = only(replace(costing(draft_ns=6e6), source="my models/big.gguf")).hint
-    assert hint[1] == f"  {command(['tandem', 'pairs', 'find', 'my models/big.gguf'])}"
+    assert in_flags(hint[1]) == f"  {command(['tandem', 'pairs', 'find', 'my models/big.gguf'])}"
 
 
 def test_a_draft_that_is_rejected() -> None:
@@ -188,4 +189,4 @@ def test_figures_come_from_pair_statistics() -> None:
     memory.model.observe([(0.9, 0, True), (0.3, 0, False)] * 50)
     assert of_memory(memory).acceptance == pytest.approx(0.5, abs=0.02)
     assert of_memory(memory, None).draft_ns == 0
-    assert speed_check(None).hint == ("  tandem tune",)
+    assert speed_check(None).hint == ("  ⟨tune⟩",)
