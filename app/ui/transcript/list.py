@@ -11,6 +11,7 @@ from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.pair_info import PairInfo
+from app.ui.key_names import for_chat
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import FitOption
 from app.ui.transcript.message import AnswerMessage, ErrorNotice, UserMessage, remark_on
@@ -151,7 +152,7 @@ class MessageList(MessageNavigation):
     async def notice(self, text: str) -> None:
         """Show a notice at the end; while an answer is awaited, above its prompt."""
         async with self._changing():
-            await self._add(Passage(printable(text), "notice"), before=self._unanswered)
+            await self._add(Passage(printable(for_chat(text)), "notice"), before=self._unanswered)
 
     async def fail(self, error: AppError, options: Sequence[FitOption] = ()) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
