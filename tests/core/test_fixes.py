@@ -31,7 +31,7 @@ _FLAGS = {name for command in every_command() for option in command.options for 
     [
         ("Use a shorter context (⟨model.ctx⟩)", "(--ctx)", "(f4, ctx)"),
         (f"Set it: {fix('model.ctx', 4096)}", "--ctx 4096", "f4, ctx 4096"),
-        (f"Turn it off: {fix('draft.mode', 'off')}", "--drafting off", "f4, mode off"),
+        (f"Turn it off: {fix('draft.mode', 'off')}", "--no-draft", "f4, mode off"),
         (f"Download it: {fix('setup', 'a b')}", "tandem setup 'a b'", "f6"),
         (f"Find one: {fix('pairs.find', 'x/y')}", "tandem pairs find x/y", "f6"),
         (fix("setup.models", "a.gguf", "b.gguf"), "tandem setup --target a.gguf --draft b.gguf", "f6"),

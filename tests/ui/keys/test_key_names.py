@@ -28,6 +28,7 @@ _LITERAL = {
     "cli/race_session.py": {"ctrl+c"},
     "cli/serve.py": {"ctrl+c"},
     "cli/tune.py": {"ctrl+c"},
+    "cli/draft_comparison.py": {"ctrl+c"},
     "cli/tune_placement.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     "cli/setup.py": {"enter"},
