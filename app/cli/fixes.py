@@ -18,7 +18,7 @@ _COMMANDS = {
     "pairs": ("pairs", "list"),
     "pairs.find": ("pairs", "find"),
     "setup": ("setup",),
-    "setup.latest": ("setup", "--latest"),
+    "setup.latest": ("setup",),
     "setup.models": ("setup",),
     "tune": ("tune",),
 }
@@ -40,6 +40,8 @@ def _words(name: str, arguments: list[str]) -> str | None:
         return shortcut or " ".join([flag, *map(quoted, arguments)])
     if name == "setup.models":
         arguments = [word for pair in zip(("--target", "--draft"), arguments, strict=False) for word in pair]
+    if name == "setup.latest":
+        arguments = [*(arguments or ["NAME"]), "--latest"]
     if name in _COMMANDS:
         return command(["tandem", *_COMMANDS[name], *arguments])
     if name in _OPTIONS:
