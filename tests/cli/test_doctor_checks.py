@@ -214,11 +214,19 @@ def states(section: Section) -> dict[str, str]:
     return {line.label: line.state for line in section.lines}
 
 
+@pytest.fixture
+def own_cache(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a cache in which no other test has stored states."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folders / "cache"))
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_missing_files_are_ok() -> None:
     assert states(own_files()) == {"models.toml": "ok", "pairs.toml": "ok", "chats": "ok"}
     assert not pairs_file().exists()
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_broken_files_have_a_fix() -> None:
     written(config_dir() / "models.toml", "[pairs.x]\ntargett = 1\n")
     written(pairs_file(), "not toml")

@@ -124,7 +124,7 @@ def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running]
 def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     small = (
         "from app.hardware.system import System; System.memory = lambda self: (10**8, 10**8)\n"
-        "from app.worker.pair_loader import serve_child; serve_child()"
+        "from app.llama.cancel import CancelFlag; from app.worker.engine_process import serve; serve(CancelFlag())"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.

@@ -106,6 +106,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams
+from tests.llama.params import pair_params
 library.start()
 log = native.llama_log_callback(lambda level, text, _: print(text.decode(), end=""))
 native.llama_log_set(log, ctypes.c_void_p(0))
