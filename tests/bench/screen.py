@@ -60,7 +60,13 @@ def main() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return environment variables with separate folders; modules are compiled as in an installed program."""
+    """Return environment variables with separate folders; modules are compiled as in an installed program.
+
+    The models write no titles, which one chat would do while another one is measured.
+    """
+    settings = folder / "CONFIG" / "tandem" / "settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[answer]\ntitles = false\n")
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "CACHE", "DATA", "STATE")}
     return {**given, **homes, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
