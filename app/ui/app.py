@@ -35,7 +35,7 @@ from app.ui.key_names import key, name_by, shown
 from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.terminal.copying import copy_text
-from app.ui.terminal.frame import Changes, frame_of
+from app.ui.terminal.frame import FrameUpdate, frame_of
 from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
 from app.ui.widgets.hint import Hint
 
@@ -140,7 +140,7 @@ class TandemApp(App[None]):
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Write what has changed at once; Textual would wake its writing thread for each of three parts."""
         driver = self._driver
-        if not isinstance(renderable, Changes) or driver is None or self.is_headless or sys.platform == "win32":
+        if not isinstance(renderable, FrameUpdate) or driver is None or self.is_headless or sys.platform == "win32":
             super()._display(screen, renderable)
         elif self._running and not (self._batch_count or self._closed):
             cursor = self.screen.outer_size.clamp_offset(self.cursor_position)

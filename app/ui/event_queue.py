@@ -67,7 +67,7 @@ class EventHandler(Protocol):
     async def handle(self, event: Event) -> None:
         """Handle an event that is no progress."""
 
-    def rest(self, next_s: float) -> None:
+    def idle(self, next_s: float) -> None:
         """Called when the queue is empty. The next poll is due after this many seconds."""
 
 
@@ -209,7 +209,7 @@ class EventQueue:
             now = time.thread_time()
             delay, self._cpu_s = delay_after(now - self._cpu_s, is_free=bool(self._idle_core)), now
             for handler in handlers:
-                handler.rest(delay)
+                handler.idle(delay)
             loop = asyncio.get_running_loop()
             self._due = next_due(self._due, loop.time(), delay)
             # Textual's timers have a task each.

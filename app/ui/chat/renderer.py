@@ -60,7 +60,7 @@ class Renderer:
     def expects_events(self) -> bool:
         return self._session.expects_events
 
-    def rest(self, next_s: float) -> None:
+    def idle(self, next_s: float) -> None:
         self._session.handle(Idle(next_s))
         self._view.status.catch_up()
         self._note_activity()

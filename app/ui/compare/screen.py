@@ -161,7 +161,7 @@ class CompareScreen(SubScreen[None]):
         is_ours = isinstance(event, LoadProgress) or getattr(event, "request", None) == self._job
         return self._job is not None and is_ours
 
-    def rest(self, next_s: float) -> None:
+    def idle(self, next_s: float) -> None:
         pass
 
     async def show(self, batch: EventBatch) -> None:

@@ -108,13 +108,13 @@ class FollowedText(VerticalScroll, can_focus=False):
         self.follows = False
 
     def on_resize(self) -> None:
-        self.scroll_to_end()
+        self._scroll_to_end()
 
     def watch_virtual_size(self) -> None:
         # Text that grows inside resizes the parts, not this widget.
-        self.scroll_to_end()
+        self._scroll_to_end()
 
-    def scroll_to_end(self) -> None:
+    def _scroll_to_end(self) -> None:
         if self.follows:
             self.scroll_end(animate=False)
 
@@ -180,7 +180,6 @@ class SidePane(Vertical):
         self.show_figures(running_figures(run.stats))
         reason = "empty answer" if not self.text.strip() else _END_NOTES.get(run.reason, "")
         self.note.write(Content.styled(reason.format(counted(run.stats.predicted_n, "token")), "$quiet"))
-        self.body.scroll_to_end()
 
     def show_figures(self, figures: Figures) -> None:
         self.line.figures = self.row.figures = figures

@@ -17,7 +17,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.ui.terminal.frame import Changes, Piece, frame_of
+from app.ui.terminal.frame import FrameUpdate, Piece, frame_of
 
 
 class LineCompositor(Compositor):
@@ -66,7 +66,7 @@ class LineCompositor(Compositor):
         if not spans or self.root is None:
             return None
         app, pieces = self.root.app, sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x))
-        return Changes(frame_of(app), pieces, app._sync_available)
+        return FrameUpdate(frame_of(app), pieces, app._sync_available)
 
     def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
         """Make a widget within a scroll view taller, without a layout of the screen.

@@ -212,7 +212,7 @@ def frame_of(app: App[Any]) -> Frame:
 
 
 @dataclass
-class Changes(CompositorUpdate):
+class FrameUpdate(CompositorUpdate):
     """Pieces of the screen on their way to the terminal."""
 
     frame: Frame

@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from app.conversations.store import Store
 from app.ui.app import TandemApp
-from app.ui.terminal.frame import Changes, Frame, Piece
+from app.ui.terminal.frame import Frame, FrameUpdate, Piece
 from tests.ui.driver import Chat, fill, open_chat
 from tests.ui.terminal.emulator import Emulator
 from tests.ui.test_snapshots_states import MARKDOWN
@@ -110,7 +110,7 @@ def test_each_style_is_switched_to_once_in_a_frame() -> None:
 
 def test_a_frame_without_a_change_is_not_written() -> None:
     frame, cursor = Frame(), Offset(3, 1)
-    update = Changes(frame, [piece(0, 0, 5, [("words", None)])], synchronized=True)
+    update = FrameUpdate(frame, [piece(0, 0, 5, [("words", None)])], synchronized=True)
     assert "words" in update.text(_CONSOLE, cursor)
     assert update.text(_CONSOLE, cursor) == ""
     assert update.text(_CONSOLE, Offset(4, 1)) == "\x1b[?2026h\x1b[2;5H\x1b[?2026l"
