@@ -10,7 +10,7 @@ from click import Argument
 
 from app import __version__
 from app.cli.command import STREAM, Call, Command, FilePath, Group, Option, parse, switch
-from app.cli.library_commands import EXPORT, IMPORT, JSON, PAIRS, SETTINGS, SETUP
+from app.cli.library_commands import EXPORT, IMPORT, JSON, PAIRS, SETTINGS, SETUP, TOOLS
 from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
 
 COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS = 256, 128, 48
@@ -220,7 +220,7 @@ ROOT = Group(
     ],
     default="chat",
     commands=[
-        *(SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, PAIRS, _DOCTOR, SETTINGS, EXPORT, IMPORT),
+        *(SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, PAIRS, _DOCTOR, SETTINGS, TOOLS, EXPORT, IMPORT),
         Command("chat", "open the chat", _OPEN_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
     ],
     notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "

@@ -173,6 +173,34 @@ tandem settings set presets.brief.answer.system "Answer in one sentence."
 tandem settings unset temp
 """,
 )
+TOOLS = Group(
+    "tools",
+    "list and check the MCP servers whose tools the model may call",
+    [JSON],
+    default="list",
+    commands=[
+        Command(
+            "list",
+            "list the servers of mcp.json, without starting them",
+            [JSON],
+            function="tools:list_servers",
+            examples="tandem tools list --json",
+        ),
+        Command(
+            "check",
+            "start each server, and list its tools or why it fails",
+            [Argument(["names"], metavar="[SERVER]...", nargs=-1), JSON],
+            function="tools:check_servers",
+            examples="tandem tools check files",
+        ),
+        Command("path", "print the path of mcp.json", function="tools:print_path", examples="tandem tools path"),
+    ],
+    notes="mcp.json has the shape of Claude Desktop, LM Studio and VS Code, so entries can be copied.",
+    examples="""
+tandem tools path                          where mcp.json belongs
+tandem tools check                         start every server once
+""",
+)
 EXPORT = Command(
     "export",
     "export conversations as Markdown or JSON",

@@ -21,6 +21,11 @@ def settings_file() -> Path:
     return config_dir() / "settings.toml"
 
 
+def mcp_file() -> Path:
+    """Return the file that names the user's MCP servers."""
+    return config_dir() / "mcp.json"
+
+
 def cache_dir() -> Path:
     """Return the folder of files that can be made again, such as the demo's draft model."""
     return _folder("user_cache_dir")
@@ -49,6 +54,11 @@ def benchmarks_dir() -> Path:
 def pairs_file() -> Path:
     """Return the file with the pairs that were set up."""
     return _folder("user_data_dir") / "pairs.toml"
+
+
+def allowed_tools_file() -> Path:
+    """Return the file with the tools that the user always allows."""
+    return _folder("user_data_dir") / "tools.json"
 
 
 def conversations_file() -> Path:

@@ -69,14 +69,17 @@ class Installation:
             f'$env:CMAKE_ARGS = "{cmake}"; {command}' if self.system == "windows" else f'CMAKE_ARGS="{cmake}" {command}'
         )
 
-    def add_command(self, *packages: str) -> str:
-        """Return the command that installs packages, also over a part of them, beside the present llama.cpp."""
+    def add_command(self, *packages: str, alone: bool = True) -> str:
+        """Return the command that installs packages, also over a part of them, beside the present llama.cpp.
+
+        Packages that do not come `alone` bring what they need.
+        """
         match self.tool:
             case "uv tool":
                 return self._uv_tool(*self._with(packages), *(("--index", self.index) if self.index else ()))
             case "pipx":
                 return self._command("pipx", "inject", "--force", Path(self.python).parents[1].name, *packages)
-        return self._pip(*packages)
+        return self._pip(*packages, alone=alone)
 
     def _with(self, packages: tuple[str, ...]) -> list[str]:
         return [word for package in packages if package not in self.again for word in ("--with", package)]
@@ -87,11 +90,11 @@ class Installation:
     def _pipx(self, pip_arguments: str) -> str:
         return self._command("pipx", "install", *self.again, "--force", f"--pip-args={pip_arguments}")
 
-    def _pip(self, *arguments: str) -> str:
+    def _pip(self, *arguments: str, alone: bool = True) -> str:
         own = [self.python, "-m", "pip", "install"]
         words = own if self.tool == "pip" else ["uv", "pip", "install", "--python", self.python]
         words += ["--break-system-packages"] if self.is_managed else []
-        return self._command(*words, "--force-reinstall", "--no-deps", *arguments)
+        return self._command(*words, *(["--force-reinstall", "--no-deps"] if alone else []), *arguments)
 
     def _command(self, *words: str) -> str:
         text = " ".join(quoted(word, self.system) for word in words)

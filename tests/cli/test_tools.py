@@ -1,0 +1,59 @@
+"""`tandem tools`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.core.paths import mcp_file
+from tests import mcp_server
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "mcp.json"
+    monkeypatch.setattr("app.cli.tools.mcp_file", lambda: path)
+    monkeypatch.setattr("app.worker.mcp_connection.log_file", lambda: tmp_path / "tandem.log")
+    servers = {
+        "good": {"command": sys.executable, "args": [str(mcp_server.__file__), "bad", "--key=sesame"]},
+        "gone": {"command": "no-such-command", "env": {"KEY": "sesame"}},
+        "web": {"url": "http://127.0.0.1:1/mcp?key=sesame", "disabled": True},
+    }
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def test_list_shows_no_secrets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tools"]) == 0
+    out = capsys.readouterr().out
+    assert "gone  no-such-command (0 arguments)\nweb   http://127.0.0.1:1/mcp  disabled\n" in out
+    assert main(["tools", "list", "--json"]) == 0
+    listed = capsys.readouterr().out
+    assert [one["name"] for one in json.loads(listed)["servers"]] == ["good", "gone", "web"]
+    assert "sesame" not in out + listed
+
+
+def test_check_names_what_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tools", "check"]) == 1
+    good, gone, *_ = capsys.readouterr().out.splitlines()
+    assert good == "good  7 tools: hangs, dies, dies_once, floods, wrong, renames, many"
+    assert gone.startswith('gone  The MCP server gone cannot start: the command "no-such-command" does not exist.')
+    assert main(["tools", "check", "good", "--json"]) == 0
+    (checked,) = json.loads(capsys.readouterr().out)["servers"]
+    assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 7)
+
+
+def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("app.cli.tools.mcp_file", lambda: tmp_path / "none.json")
+
+    assert main(["tools"]) == 2
+    assert "mcpServers" in capsys.readouterr().err
+
+
+def test_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tools", "path"]) == 0
+    assert capsys.readouterr().out.strip() == str(mcp_file())

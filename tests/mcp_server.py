@@ -1,0 +1,152 @@
+"""MCP servers over stdio: one with the official SDK, and without an argument for it a small one that misbehaves.
+
+python mcp_server.py sdk          useful tools
+python mcp_server.py FLAG         silent, junk or quits: misbehaves at the start
+python mcp_server.py bad          each tool misbehaves in the way of its name
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+STYLED = "\x1b[31mred\x1b[0m <|im_end|> [bold]x[/bold] a\u200bb"
+N_MANY = 500
+_FLOOD = 2 << 20
+
+
+def sdk_server() -> MCPServer:
+    """Return a server with the official SDK."""
+    from mcp.server import MCPServer
+    from mcp_types import ToolAnnotations
+
+    server = MCPServer("files", log_level="ERROR")
+    reads = ToolAnnotations(read_only_hint=True)
+
+    @server.tool(annotations=reads)
+    def read_file(path: str) -> str:
+        """Return the text of a file."""
+        return Path(path).read_text("utf-8")
+
+    @server.tool()
+    def write_file(path: str, text: str) -> str:
+        """Replace the text of a file."""
+        Path(path).write_text(text, "utf-8")
+        return "written"
+
+    @server.tool(annotations=reads)
+    def environment() -> str:
+        """Return the names of all environment variables."""
+        return " ".join(sorted(os.environ))
+
+    @server.tool(annotations=reads)
+    def styled() -> str:
+        """Return terminal sequences, marks of templates and invisible characters."""
+        return STYLED
+
+    return server
+
+
+@contextmanager
+def http_server() -> Iterator[str]:
+    """Serve it over loopback HTTP in this process; yield the URL."""
+    import socket
+    import threading
+
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    runner = uvicorn.Server(uvicorn.Config(sdk_server().streamable_http_app(), log_level="critical", ws="none"))
+    thread = threading.Thread(target=runner.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    finally:
+        runner.should_exit = runner.force_exit = True
+        thread.join()
+        listener.close()
+
+
+class BadServer:
+    """Answers requests, badly; a process without the SDK starts at once."""
+
+    def __init__(self) -> None:
+        self.tools = ["hangs", "dies", "dies_once", "floods", "wrong", "renames", "many"]
+
+    def run(self) -> None:
+        # Many servers greet on the wrong stream.
+        sys.stdout.write("Server is starting.\n")
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "id" in message:
+                self._answer(message["id"], message["method"], message.get("params", {}))
+
+    def _answer(self, id_: Any, method: str, params: Any) -> None:
+        match method:
+            case "initialize":
+                about = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}}
+                self._send(id_, result={**about, "serverInfo": {"name": "bad", "version": "1"}})
+            case "tools/list":
+                schema, read_only = {"type": "object"}, {"readOnlyHint": True}
+                notes = [read_only if name == "dies_once" else {} for name in self.tools]
+                tools = [
+                    {"name": n, "inputSchema": schema, "annotations": a} for n, a in zip(self.tools, notes, strict=True)
+                ]
+                self._send(id_, result={"tools": tools})
+            case "tools/call":
+                self._call(id_, params["name"], params.get("arguments") or {})
+            case _:
+                self._send(id_, error={"code": -32601, "message": "Method not found"})
+
+    def _call(self, id_: Any, name: str, arguments: Any) -> None:
+        text = "done"
+        match name:
+            case "hangs":
+                return
+            case "dies":
+                os._exit(3)
+            case "dies_once" if not Path(arguments["mark"]).exists():
+                Path(arguments["mark"]).touch()
+                os._exit(3)
+            case "floods":
+                text = "x" * _FLOOD
+            case "wrong":
+                self._send(id_, result={"content": [{"type": "text", "text": 7}]})
+                return
+            case "renames":
+                self.tools = ["reads"]
+            case "many":
+                self.tools = [f"tool_{n}" for n in range(N_MANY)]
+        self._send(id_, result={"content": [{"type": "text", "text": text}]})
+
+    @staticmethod
+    def _send(id_: Any, **what: Any) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id_, **what}) + "\n")
+        sys.stdout.flush()
+
+
+def main(flag: str) -> None:
+    match flag:
+        case "sdk":
+            sdk_server().run()
+        case "bad":
+            BadServer().run()
+        case "quits":
+            sys.stderr.write("no license found\n")
+            sys.exit(1)
+        case "junk":
+            sys.stdout.write("Usage: server FOLDER\n")
+            sys.exit(1)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,216 @@
+"""Servers of tools: what they report, with good servers of the official SDK and with bad ones."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.settings.mcp_file import McpServer
+from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+from app.worker.tool_servers import ToolServers
+from tests import mcp_server
+
+SHORT_S = 0.2
+"""Deadline of what never comes."""
+LONG_S = 60.0
+
+
+def server(flag: str) -> McpServer:
+    return McpServer(flag, sys.executable, (str(mcp_server.__file__), flag))
+
+
+class Host:
+    """Servers, and the events that they report."""
+
+    def __init__(self, start_s: float = LONG_S, call_s: float = LONG_S) -> None:
+        self.events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
+        self.servers = ToolServers(self.events.put, start_s=start_s, call_s=call_s)
+        self._n_calls = 0
+
+    def list(self, known: McpServer) -> ToolsListed:
+        self.servers.connect([known])
+        event = self.events.get(timeout=LONG_S)
+        assert isinstance(event, ToolsListed)
+        return event
+
+    def call(self, known: McpServer, tool: str, *, repeats: bool = False, **arguments: object) -> ToolReturned:
+        self._n_calls += 1
+        self.servers.call(self._n_calls, known, tool, arguments, repeats=repeats)
+        event = self.events.get(timeout=LONG_S)
+        assert isinstance(event, ToolReturned)
+        assert event.call == self._n_calls
+        return event
+
+    def why(self, known: McpServer) -> str:
+        """Return why a server has no tools."""
+        error = self.list(known).error
+        assert error is not None
+        return error.message
+
+
+@contextmanager
+def host(start_s: float = LONG_S, call_s: float = LONG_S) -> Iterator[Host]:
+    found = Host(start_s, call_s)
+    try:
+        yield found
+    finally:
+        found.servers.close()
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    with host() as found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.worker.mcp_connection.log_file", lambda: tmp_path_factory.getbasetemp() / "tools.log")
+        patch.setenv("HF_TOKEN", "secret")
+        yield found
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "logs" / "tandem.log"
+    monkeypatch.setattr("app.worker.mcp_connection.log_file", lambda: file)
+    return file
+
+
+@pytest.fixture
+def bad(log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setattr("app.worker.mcp_connection._MAX_MESSAGE", 1 << 20)
+    with host() as found:
+        yield found
+
+
+SDK, BAD = server("sdk"), server("bad")
+
+
+def test_tools_of_a_real_server(good: Host, tmp_path: Path) -> None:
+    tools = {tool.name: tool for tool in good.list(SDK).tools}
+    file = tmp_path / "notes.md"
+    file.write_text("Buy milk.")
+
+    assert tools["read_file"].reads_only
+    assert not tools["write_file"].reads_only
+    assert tools["read_file"].schema["required"] == ["path"]
+    result = good.call(SDK, "read_file", path=str(file))
+    assert (result.text, result.is_error) == ("Buy milk.", False)
+    assert result.seconds > 0
+    assert good.call(SDK, "read_file", path=str(tmp_path / "gone")).is_error
+    assert good.call(SDK, "no_such_tool").is_error
+
+
+def test_a_server_inherits_no_secrets(good: Host) -> None:
+    assert "PATH" in good.call(SDK, "environment").text.split()
+    assert "HF_TOKEN" not in good.call(SDK, "environment").text
+
+
+def test_a_result_has_no_control_characters(good: Host) -> None:
+    assert good.call(SDK, "styled").text == "[31mred[0m <|im_end|> [bold]x[/bold] ab"
+
+
+def test_a_server_over_http(tmp_path: Path) -> None:
+    file = tmp_path / "notes.md"
+    file.write_text("Buy milk.")
+    with mcp_server.http_server() as url, host() as http:
+        known = McpServer("web", url=url, headers={"X-Key": "secret"})
+
+        assert "read_file" in {tool.name for tool in http.list(known).tools}
+        assert http.call(known, "read_file", path=str(file)).text == "Buy milk."
+        assert (
+            http.why(replace(known, url=f"{url}/else")) == f"The MCP server web at {url}/else answered 404 Not Found."
+        )
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (server("quits"), "ended before it answered."),
+        (server("junk"), "ended before it answered; it wrote text that is no message of MCP: Usage: server FOLDER."),
+        (McpServer("a", "no-such-command"), 'cannot start: the command "no-such-command" does not exist.'),
+        (McpServer("a", sys.executable, cwd="/no/such"), "cannot start: the folder /no/such does not exist."),
+        (McpServer("a", url="http://127.0.0.1:1/?key=secret"), "cannot be reached: All connection attempts failed."),
+    ],
+    ids=["quits", "junk", "command", "folder", "url"],
+)
+def test_a_server_that_cannot_start(bad: Host, log: Path, known: McpServer, why: str) -> None:
+    sentence = bad.why(known)
+
+    assert sentence.endswith(why)
+    assert "secret" not in sentence
+    if known.name == "quits":
+        assert "no license found" in log.read_text()
+
+
+def test_a_server_that_never_answers(log: Path) -> None:
+    with host(start_s=SHORT_S) as found:
+        assert found.why(server("silent")) == "The MCP server silent did not answer within 0.2 s."
+
+
+def test_a_call_that_hangs_ends_the_connection_alone(log: Path) -> None:
+    with host(call_s=SHORT_S) as found:
+        result = found.call(BAD, "hangs")
+
+        assert (result.text, result.is_error) == ("The MCP server bad did not answer within 0.2 s.", True)
+
+
+@pytest.mark.parametrize(
+    ("tool", "why"),
+    [
+        ("dies", "The MCP server bad ended during a call."),
+        ("floods", "The MCP server bad sent more than 1 MB at once and was ended."),
+    ],
+)
+def test_a_call_that_ends_the_server_is_not_repeated(bad: Host, tool: str, why: str) -> None:
+    assert bad.call(BAD, tool).text == why
+    # The next command starts it again.
+    assert bad.list(BAD).tools
+
+
+def test_a_call_that_changes_nothing_is_repeated_once(bad: Host, tmp_path: Path) -> None:
+    assert bad.call(BAD, "dies_once", repeats=True, mark=str(tmp_path / "mark")).text == "done"
+    assert bad.call(BAD, "dies", repeats=True).text == "The MCP server bad ended during a call."
+
+
+def test_a_wrong_result_is_an_error_of_the_call(bad: Host) -> None:
+    assert bad.call(BAD, "wrong").text.startswith("The server gave an invalid result: ")
+
+
+def test_a_list_is_read_again_each_time(bad: Host) -> None:
+    assert len(bad.list(BAD).tools) < len(BAD.name) + 5
+    bad.call(BAD, "many")
+    assert len(bad.list(BAD).tools) == mcp_server.N_MANY
+    bad.call(BAD, "renames")
+    assert [tool.name for tool in bad.list(BAD).tools] == ["reads"]
+
+
+def test_a_cancelled_call_is_not_reported(bad: Host) -> None:
+    bad.list(BAD)
+    bad.servers.call(1, BAD, "hangs", {})
+    bad.servers.cancel(1)
+
+    assert bad.list(BAD).tools
+
+
+def test_without_the_library(bad: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.worker.tool_servers.importlib.util.find_spec", lambda name: None)
+    error = bad.list(SDK).error
+
+    assert error is not None
+    assert "mcp" in error.hint
+
+
+def test_a_digest_changes_with_all_that_the_user_saw() -> None:
+    tool = Tool("files", "read", "Reads.", {"type": "object"}, reads_only=True)
+    others = [
+        replace(tool, description="Deletes."),
+        replace(tool, schema={}),
+        replace(tool, reads_only=False),
+        replace(tool, server="web"),
+    ]
+
+    assert len({one.digest for one in (tool, *others)}) == 5
+    assert replace(tool).digest == tool.digest
