@@ -14,14 +14,15 @@ from typing import Any
 from app.conversations.message import Role
 from app.conversations.tree import Node, State, StoredConversation
 from app.core.printable import escape_unprintable, printable
+from app.engine.text.shown_calls import shown_call
 
 FORMAT = "tandem-conversations"
 VERSION = 1
-MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text) ?(.*?) ?-->$")
+MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text|calls) ?(.*?) ?-->$")
 """A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
-_ROLE_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
+_ROLE_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer", Role.TOOL: "Result"}
 
 
 def to_json(conversations: Iterable[StoredConversation]) -> str:
@@ -81,12 +82,14 @@ def _markdown(conversation: StoredConversation) -> str:
 
 def _message(node: Node) -> str:
     state = node.ended_state
-    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created)]
+    stats = {"stats": dict(node.stats)} if node.calls or node.role is Role.TOOL else {}
+    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **stats)]
     lines += [f"## {_ROLE_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
     if node.reasoning:
         lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]
-    return "\n".join([*lines, _body(node.text), ""])
+    calls = [_marker("calls"), *(f"    {printable(shown_call(call))}" for call in node.calls), ""] if node.calls else []
+    return "\n".join([*lines, _body(node.text), "", *calls])
 
 
 def _body(text: str) -> str:

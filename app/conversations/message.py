@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-
-if TYPE_CHECKING:
-    from app.engine.text.tool_calls import ToolCall
 
 _REASON_BY_VALUE = {reason.value: reason for reason in FinishReason}
 _MAX_SENTENCE = 1000
@@ -24,6 +22,7 @@ class Role(Enum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
+    TOOL = "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Message:
 
     Attributes:
         tool_calls: Calls of tools that an answer made.
-        tool_call_id: The call whose result this is, for a message from a tool; its role is the user's.
+        tool_call_id: The call whose result this is, for a message from a tool.
     """
 
     role: Role
@@ -159,3 +158,54 @@ def compaction_in(numbers: Mapping[str, Any]) -> Compaction | None:
     if type(n_kept) is not int or n_kept < 0 or not isinstance(summary, str):
         return None
     return Compaction(n_kept, summary[:_MAX_SUMMARY])
+
+
+_CALLS = "calls"
+
+
+def calls_as_numbers(calls: Sequence[ToolCall]) -> dict[str, Any]:
+    """Return the calls of an answer as numbers of it, for `calls_in`."""
+    return {_CALLS: [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]}
+
+
+def calls_in(numbers: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Return the calls in the numbers of an answer; ignore invalid ones of an imported file."""
+    listed, found = numbers.get(_CALLS), []
+    for one in listed if isinstance(listed, list) else ():
+        match one:
+            case {"id": str(id_), "name": str(name), "arguments": str(arguments)} if id_ and name:
+                found.append(ToolCall(name, arguments, id_))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOf:
+    """The call that the message of a tool answers.
+
+    Attributes:
+        call: Id of the call.
+        tool: Name of the tool, as the model knows it.
+        failed: Whether the text is an error.
+        seconds: Time that the call took.
+    """
+
+    call: str
+    tool: str
+    failed: bool = False
+    seconds: float = 0.0
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Return it as numbers of a message, for `result_in`."""
+        return {"call": self.call, "tool": self.tool, "failed": self.failed, "seconds": round(self.seconds, 3)}
+
+
+def result_in(numbers: Mapping[str, Any]) -> ResultOf:
+    """Return the call in the numbers of a result, as far as they are valid."""
+    call, tool, seconds = map(numbers.get, ("call", "tool", "seconds"))
+    return ResultOf(
+        call if isinstance(call, str) else "",
+        tool if isinstance(tool, str) else "",
+        numbers.get("failed") is True,
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+    )

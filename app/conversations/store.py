@@ -223,9 +223,10 @@ class Store:
         *,
         parent: int | None,
         state: State = State.COMPLETE,
+        stats: Document | None = None,
     ) -> Node:
         """Add a message below another one and make it the active leaf; a second reply is a branch."""
-        node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now())
+        node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now(), stats or {})
         return self._add(conversation, node, durable=True)
 
     def _add(self, conversation: int, node: Node, *, durable: bool = False) -> Node:

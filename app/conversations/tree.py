@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from app.conversations.message import UNKNOWN, Compaction, Ending, Message, Role, compaction_in, ending_in
+from app.conversations.message import (
+    UNKNOWN,
+    Compaction,
+    Ending,
+    Message,
+    Role,
+    calls_in,
+    compaction_in,
+    ending_in,
+    result_in,
+)
 from app.engine.answer_numbers import AnswerNumbers
+from app.engine.text.tool_calls import ToolCall
 
 Document = Mapping[str, Any]
 """A small JSON object: the settings of a conversation or the numbers of an answer."""
@@ -33,6 +44,7 @@ class State(Enum):
         return self in (State.STOPPED, State.CUT, State.FAILED)
 
 
+NOT_RUN = "This call was not run."
 _LONGEST_NAME = 200
 """Characters of a model name; an imported file may hold more."""
 
@@ -77,6 +89,11 @@ class Node:
     def compaction(self) -> Compaction | None:
         """Part of the conversation that the model reads before this prompt, if the context was full."""
         return compaction_in(self.stats) if self.role is Role.USER else None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools that an answer ends with."""
+        return calls_in(self.stats) if self.role is Role.ASSISTANT else ()
 
     @property
     def ended_state(self) -> State:
@@ -150,15 +167,17 @@ class Tree:
     def without_message(self, node_id: int) -> Tree:
         """Return the tree without a prompt and its answers, or without an answer that has no replies.
 
-        An answer with replies goes with its prompt, so that roles still alternate. Later messages stay, below the
-        message before.
+        An answer with replies, and the result of a tool, go with their prompt, so that roles still alternate. Later
+        messages stay, below the message before.
         """
         node = self.nodes[node_id]
-        if node.role is Role.ASSISTANT and node.parent is not None and self.replies(node_id):
+        is_inside = node.role is Role.TOOL or (node.role is Role.ASSISTANT and self.replies(node_id))
+        if is_inside and node.parent is not None:
             return self.without_message(node.parent)
         gone = {node_id}
-        if node.role is Role.USER:
-            gone |= {reply.id for reply in self.replies(node_id) if reply.role is Role.ASSISTANT}
+        for other in self.nodes.values() if node.role is Role.USER else ():
+            if other.parent in gone and other.role in (Role.ASSISTANT, Role.TOOL):
+                gone.add(other.id)
         nodes = {
             key: replace(other, parent=node.parent) if other.parent in gone else other
             for key, other in self.nodes.items()
@@ -208,8 +227,26 @@ class StoredConversation:
 
 
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
-    """Return the messages with text as a model reads them, without spaces at the end."""
-    return tuple(Message(node.role, node.text.rstrip(), node.reasoning.strip()) for node in nodes if node.text.strip())
+    """Return the messages as a model reads them, without empty ones and spaces at the end; every call has a result."""
+    found: list[Message] = []
+    pending: list[ToolCall] = []
+    for node in nodes:
+        if node.role is Role.TOOL:
+            call = result_in(node.stats).call
+            if any(one.id == call for one in pending):
+                pending = [one for one in pending if one.id != call]
+                found.append(Message(Role.TOOL, node.text.rstrip(), tool_call_id=call))
+            continue
+        found += _results_of(pending)
+        pending = list(node.calls)
+        if pending or node.text.strip():
+            found.append(Message(node.role, node.text.rstrip(), node.reasoning.strip(), node.calls))
+    return (*found, *_results_of(pending))
+
+
+def _results_of(calls: Iterable[ToolCall]) -> Iterator[Message]:
+    """Yield results of calls that were never run; templates refuse a call without one."""
+    yield from (Message(Role.TOOL, NOT_RUN, tool_call_id=call.id) for call in calls)
 
 
 def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:

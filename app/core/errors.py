@@ -126,7 +126,7 @@ class ContextOverflowError(AppError):
 
     Attributes:
         whose: The text to shorten: "conversation"; "answer", to be continued; "prompt", too long even for an empty
-            conversation; "system", the system prompt; "file", one that the prompt includes.
+            conversation; "system", the system prompt; "file", one that the prompt includes; "tools".
         n_tokens: Length of the input.
         n_prompt: Length of the whole prompt; `n_tokens` may count its longest part alone.
         n_ctx: Length of the context.

@@ -280,7 +280,7 @@ def _as_value(
     value: dict[str, Any] = {"role": message.role.value, "content": [text] if in_parts else message.content}
     if message.tool_call_id:
         name = names.get(message.tool_call_id, "")
-        return {**value, "role": "tool", "tool_call_id": message.tool_call_id, "name": name}
+        return {**value, "tool_call_id": message.tool_call_id, "name": name}
     if message.role is not Role.ASSISTANT:
         return value
     if message.reasoning and in_blocks:

@@ -37,7 +37,7 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
     """Return a conversation with system text in front of the first user message."""
     system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
     rest = [m for m in messages if m.role is not Role.SYSTEM]
-    first = next((i for i, m in enumerate(rest) if m.role is Role.USER and not m.tool_call_id), None)
+    first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
     if system and first is not None:
         rest[first] = Message(Role.USER, f"{system}\n\n{rest[first].content}")
     elif system:
@@ -51,9 +51,7 @@ def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str,
     out = [Message(Role.SYSTEM, "\n\n".join(system))] if system else []
     for message in messages:
         if message.tool_call_id:
-            out.append(
-                replace(message, content=f"<tool_response>\n{message.content}\n</tool_response>", tool_call_id="")
-            )
+            out.append(Message(Role.USER, f"<tool_response>\n{message.content}\n</tool_response>"))
         elif message.tool_calls:
             out.append(replace(message, content=message.content + written(message.tool_calls), tool_calls=()))
         elif message.role is not Role.SYSTEM:
@@ -114,7 +112,7 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
         before = out[-1] if out else None
         if is_empty:
             continue
-        if message.role is Role.USER and not message.tool_call_id and before is not None and before.role is Role.USER:
+        if message.role is Role.USER and before is not None and before.role is Role.USER:
             out[-1] = replace(before, content=f"{before.content}\n\n{message.content}")
         else:
             out.append(message)

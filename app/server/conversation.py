@@ -55,7 +55,7 @@ def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = 
                 yield Message(Role.ASSISTANT, "", reasoning, (call,))
                 reasoning = ""
             case "function_call_output" | "custom_tool_call_output":
-                yield Message(Role.USER, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
+                yield Message(Role.TOOL, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
             case "agent_message":
                 # Codex passes a text from one of its agents to another.
                 yield Message(Role.USER, result_text(item))
@@ -68,7 +68,7 @@ def _read_message(message: Fields) -> Iterator[Message]:
     role = message.text("role")
     if role in ("tool", "function"):
         id_ = message.text("tool_call_id") or message.text("name", "0")
-        yield Message(Role.USER, result_text(message), tool_call_id=id_)
+        yield Message(Role.TOOL, result_text(message), tool_call_id=id_)
         return
     if role not in _ROLES:
         refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
@@ -85,7 +85,7 @@ def _read_message(message: Fields) -> Iterator[Message]:
                 calls.append(_read_call(part))
             case "tool_result":
                 has_results = True
-                yield Message(Role.USER, result_text(part), tool_call_id=part.text("tool_use_id", "0"))
+                yield Message(Role.TOOL, result_text(part), tool_call_id=part.text("tool_use_id", "0"))
             case _:
                 texts.append(part_text(part))
     calls += map(_read_call, message.objects("tool_calls"))

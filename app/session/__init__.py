@@ -6,6 +6,7 @@ session         commands and events; the entry point
 state           what a reader is told: phase, why nothing can be asked, drafting, and what has changed
 answering       requests to the engine: answers, summaries of earlier messages, titles of conversations
 active_conversations  the conversations in memory, and the prompts that wait in them
+tool_use        the tools of a turn: what the user allows, and the calls one after another
 pair_state      the loaded pair, and whether its drafts are used
 conversation    one conversation, its branches and its running answer, stored while it is written
 turn            the last prompt of a branch, how its answer ended, and what is stored with it

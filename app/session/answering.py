@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from app.conversations.message import Compaction, Prefill, Role
+from app.conversations.message import Compaction, Message, Prefill, Role
 from app.conversations.titles import title_of
 from app.conversations.tree import Node, State, as_messages
 from app.core.errors import AppError, ContextOverflowError, UsageError
@@ -84,6 +84,7 @@ class Answering:
         measure_job: Number of the job that measures the pair, if any.
         count_job: Number of the job that counts the tokens of a typed prompt, if any.
         n_typed: Tokens of the conversation with the typed prompt; None if they were not counted.
+        tools: Tools of the present turn, as in OpenAI's API.
     """
 
     def __init__(
@@ -102,15 +103,21 @@ class Answering:
         self.measure_job: int | None = None
         self.count_job: int | None = None
         self.n_typed: int | None = None
+        self.tools: tuple[Mapping[str, Any], ...] = ()
 
     def _settings(self) -> ChatSettings:
         return self._settings_of(self._active.answered)
 
-    def request_for(self, conversation: Conversation, text: str, prompt: Node | None) -> AnswerRequest:
-        """Return the request for an answer in the place of a prompt, or for None after the whole branch."""
+    def request_for(
+        self, conversation: Conversation, text: str, prompt: Node | None, after: Sequence[Message] = ()
+    ) -> AnswerRequest:
+        """Return the request for an answer in the place of a prompt, or for None after the whole branch.
+
+        `after` are calls of tools and results that follow the prompt.
+        """
         summary, before = conversation.read_before(prompt)
         name = self._library.state_name(conversation.number)
-        return answer_request(self._settings_of(conversation), text, as_messages(before), summary, name)
+        return answer_request(self._settings_of(conversation), text, as_messages(before), summary, name, after)
 
     def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         """Ask for an answer to the last prompt of a conversation."""
@@ -121,8 +128,10 @@ class Answering:
         self.title_job = self.measure_job = None
         self._prefill, self.n_kept = prefill, None
         request = replace(
-            self.request_for(conversation, prompt.text, prompt),
+            self.request_for(conversation, prompt.text, prompt, conversation.since_prompt),
             prefill=prefill,
+            tools=self.tools,
+            separates_calls=bool(self.tools),
             beside=conversation.similar_answers,
             with_details=True,
             n_room=(settings.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
@@ -212,7 +221,7 @@ class Answering:
             # It begins like the conversation, whose cache it uses.
             request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name(number))
             request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
-            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
+            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None, tools=self.tools)
             self.title_job = self._engine.run(TitleJob(request))
             self._titled = number
 
@@ -224,9 +233,8 @@ class Answering:
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
-        self.count_job = self._engine.run(
-            Query(partial(token_count, self.request_for(conversation, text, None)), loads=False)
-        )
+        request = replace(self.request_for(conversation, text, None), tools=self.tools)
+        self.count_job = self._engine.run(Query(partial(token_count, request), loads=False))
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

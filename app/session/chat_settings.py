@@ -26,6 +26,8 @@ class ChatSettings:
         system_yields: Whether a system message in the conversation replaces `system`.
         context_full: What happens to earlier messages when the context is full: "compact", "drop" or "stop".
         titles: Whether the model names a conversation after its first answer.
+        tools: Names of the MCP servers whose tools the model may call; None for all that are not disabled.
+        tool_rounds: Calls of tools in a row before the user is asked.
     """
 
     title: str
@@ -40,6 +42,8 @@ class ChatSettings:
     system_yields: bool = False
     context_full: str = "compact"
     titles: bool = False
+    tools: tuple[str, ...] | None = None
+    tool_rounds: int = 25
 
 
 def chat_settings(title: str, now: Resolved) -> ChatSettings:
@@ -56,12 +60,19 @@ def chat_settings(title: str, now: Resolved) -> ChatSettings:
         thinking=thinking(now),
         titles=now["answer.titles"] is True,
         context_full=str(now["answer.context_full"]),
+        tools=cast("tuple[str, ...] | None", now["answer.tools"]),
+        tool_rounds=cast("int", now["answer.tool_rounds"]),
         system_yields=now.origin("answer.system") not in (Origin.FLAG, Origin.CONVERSATION),
     )
 
 
 def answer_request(
-    settings: ChatSettings, prompt: str, before: Sequence[Message], summary: str = "", name: str = ""
+    settings: ChatSettings,
+    prompt: str,
+    before: Sequence[Message],
+    summary: str = "",
+    name: str = "",
+    after: Sequence[Message] = (),
 ) -> AnswerRequest:
     """Return the request for an answer to a prompt below other messages.
 
@@ -69,6 +80,7 @@ def answer_request(
         before: The messages that the model reads.
         summary: Summary of those before them, which joins the system prompt.
         name: Names the state of the caches; "" for none.
+        after: Calls of tools and their results, which the model reads after the prompt.
     """
     # An imported conversation may begin with a system message; templates take one, in front.
     own = before[:1] if before and before[0].role is Role.SYSTEM else ()
@@ -79,7 +91,7 @@ def answer_request(
         system = (Message(Role.SYSTEM, "\n\n".join(texts)),)
     turns = (message for message in before if message.role is not Role.SYSTEM)
     return AnswerRequest(
-        messages=(*system, *turns, Message(Role.USER, prompt)),
+        messages=(*system, *turns, Message(Role.USER, prompt), *after),
         sampling=settings.sampling,
         drafting=settings.drafting,
         max_tokens=settings.max_tokens,

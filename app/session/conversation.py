@@ -8,7 +8,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.conversations.attached import joined
-from app.conversations.message import Ending, Message, Prefill, Role
+from app.conversations.message import (
+    Ending,
+    Message,
+    Prefill,
+    ResultOf,
+    Role,
+    calls_as_numbers,
+    calls_in,
+    without_ending,
+)
 from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
@@ -129,6 +138,13 @@ class Conversation:
         texts = (text for reply in answers[:_SIMILAR_ANSWERS] for text in (reply.reasoning, reply.text))
         return tuple(text for text in texts if text.strip())
 
+    @property
+    def since_prompt(self) -> tuple[Message, ...]:
+        """Return the calls of tools, and their results, between the last prompt and the running answer."""
+        prompt, running = self.turn.prompt, self._running
+        path = self.tree.path_to(running.start.parent if running is not None else self.tree.leaf)
+        return as_messages(node for node in path if prompt is not None and node.id > prompt.id)
+
     # Answers
 
     # The commands below raise AppError where the store refuses.
@@ -170,8 +186,24 @@ class Conversation:
         if id_ is None or self._with_store(lambda store, number: self._begin(store, number, id_)) is None:
             raise AppError("There is no prompt to answer.")
 
-    def _begin(self, store: Store, number: int, prompt: int) -> Node:
-        journal = store.answer(number, prompt, models=self._models())
+    def go_on(self) -> None:
+        """Begin the answer to the results of tools at the end of the branch."""
+        leaf = self.tree.leaf
+        if leaf is None or self._with_store(lambda store, number: self._begin(store, number, leaf)) is None:
+            raise AppError("The answer was not continued.")
+
+    def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
+        """Add the result of a tool at the end of the branch."""
+        leaf = self.tree.leaf
+        node = self._with_store(
+            lambda store, number: store.add(number, Role.TOOL, text, parent=leaf, state=state, stats=result.numbers)
+        )
+        if node is None:
+            raise AppError("The result of the tool was not saved.")
+        self.tree = self.tree.with_node(node)
+
+    def _begin(self, store: Store, number: int, parent: int) -> Node:
+        journal = store.answer(number, parent, models=self._models())
         self.tree = self.tree.with_node(journal.node)
         self._running, self._save_failed = journal, False
         return journal.node
@@ -190,6 +222,9 @@ class Conversation:
         """Append shown text to the running answer."""
         if self._running is not None:
             for segment in segments:
+                if segment.is_call:
+                    # It is stored when it is complete.
+                    continue
                 self._running.add(segment.text, reasoning=segment.reasoning)
 
     def save_due(self, next_s: float) -> None:
@@ -202,6 +237,10 @@ class Conversation:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
         stats = {**ending.numbers, **event.numbers.document, **self._models()}
+        if event.calls and event.reason is FinishReason.STOP and self._running is not None:
+            answer = self._running.start.id
+            calls = [replace(call, id=f"call{answer}n{n}") for n, call in enumerate(event.calls)]
+            stats |= calls_as_numbers(calls)
         return self._end(_STATE_BY_REASON[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:
@@ -228,16 +267,18 @@ class Conversation:
         if journal is None:
             return Outcome(ending, "")
         parent = journal.start.parent
-        prompt = self.tree.nodes.get(parent or 0)
+        prompt = self.turn.prompt
         # Another Tandem may have changed the active branch.
         fallback = journal.leaf if journal.leaf in self.tree.nodes else parent
         thought = bool((reasoning or journal.node.reasoning).strip())
         outcome = Outcome(ending, prompt.text if prompt is not None else "", thought)
         idle = journal.continues and journal.is_empty and state is not State.COMPLETE
-        if idle or not ((text or journal.node.text).strip() or thought):
+        has_calls = bool(calls_in(stats or {}))
+        if idle or not ((text or journal.node.text).strip() or thought or has_calls):
             self._discard(journal, fallback, ending)
             reverted = journal.continues or fallback != parent
-            return replace(outcome, reverted=reverted, counts=idle and counts(journal.start))
+            has_results = parent is not None and self.tree.nodes[parent].role is Role.TOOL
+            return replace(outcome, reverted=reverted, counts=has_results or (idle and counts(journal.start)))
         node = journal.finish(state, text=text, reasoning=reasoning, stats=stats)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
@@ -257,8 +298,7 @@ class Conversation:
         self.tree = self.tree.without(start.id, fallback)
         prompt = self.tree.nodes.get(start.parent or 0)
         if prompt is not None and not self.tree.replies(prompt.id):
-            compaction = prompt.compaction
-            self.set_numbers(prompt, ending.numbers | (compaction.numbers if compaction is not None else {}))
+            self.set_numbers(prompt, without_ending(prompt.stats) | ending.numbers)
 
     def _report_saving(self, journal: Journal) -> None:
         failed_before, self._save_failed = self._save_failed, journal.error is not None

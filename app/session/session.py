@@ -18,6 +18,7 @@ from app.session.conversation import Conversation
 from app.session.library import Library, Mark, StoreOpener
 from app.session.pair_state import PairState
 from app.session.state import Blocked, BlockedError, Change, Changes, DraftState, Idle, Phase
+from app.session.tool_use import Permission, Question, ToolUse
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
@@ -33,6 +34,7 @@ from app.worker.events import (
     PromptProgress,
     Step,
 )
+from app.worker.tool_events import ToolReturned, ToolsListed
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
@@ -48,6 +50,7 @@ class Session:
         title: Name of the pair, shown until it is loaded.
         open_store: Opens the conversations; None keeps them in memory only.
         is_loading: Whether the engine was told to load a pair.
+        tools: The tools that the model may call; None for none.
 
     Attributes:
         is_behind: Whether a request of another program is answered before the prompt.
@@ -61,6 +64,7 @@ class Session:
         open_store: StoreOpener | None = None,
         *,
         is_loading: bool = True,
+        tools: ToolUse | None = None,
     ) -> None:
         self.engine = engine
         self.library = Library(open_store)
@@ -73,6 +77,8 @@ class Session:
         self._live = live
         self._pair.use_mode(self.settings.drafting, again=True)
         self._answering = Answering(engine, self._active, self._settings_of)
+        self.tools = tools
+        self._prefill: Prefill | None = None
         self._what = Change.NOTHING
         self._ended: Outcome | None = None
 
@@ -114,6 +120,18 @@ class Session:
     def n_typed(self) -> int | None:
         """Return the tokens of the conversation with the typed prompt, if they were counted."""
         return self._answering.n_typed
+
+    @property
+    def is_answering(self) -> bool:
+        """Return whether an answer in the open conversation is being written, or waits for a tool."""
+        return self.conversation.running is not None or (
+            self.phase is Phase.ANSWERING and self._active.answered is self.conversation
+        )
+
+    @property
+    def question(self) -> Question | None:
+        """Return what the user must answer before the open conversation goes on, if anything."""
+        return self.tools.question if self.tools is not None and self.is_answering else None
 
     @property
     def active_settings(self) -> tuple[str, ...]:
@@ -181,7 +199,7 @@ class Session:
         reasons = (
             (phase is Phase.UNLOADED, Blocked.UNLOADED),
             (bool(here.queued), Blocked.WAITING),
-            (here.running is not None, Blocked.ANSWERING),
+            (self.is_answering, Blocked.ANSWERING),
             (phase is Phase.ANSWERING or self._active.has_waiting, Blocked.ELSEWHERE),
             (phase is Phase.LOADING, Blocked.LOADING),
         )
@@ -190,7 +208,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Return whether a prompt was sent in the open conversation that has no answer yet."""
-        return self.conversation.running is not None or bool(self.conversation.queued)
+        return self.is_answering or bool(self.conversation.queued)
 
     def refuse_if_blocked(self) -> None:
         """Raise BlockedError if no answer can begin in the open conversation now."""
@@ -268,22 +286,64 @@ class Session:
 
         An answer that waits for another program's request ends at once.
         """
-        if self.conversation.running is None or not self._stop_running():
+        if not self.is_answering or not self._stop_running():
             return False
-        if self.is_behind:
+        if self.is_behind and self.conversation.running is not None:
             self._end(self.conversation.stop())
         return True
 
     def _stop_running(self) -> bool:
-        runs = self.phase is Phase.ANSWERING
-        if runs:
+        if self.phase is not Phase.ANSWERING:
+            return False
+        outcome = self.tools.stop(self._active.answered) if self.tools is not None else None
+        if outcome is not None:
+            self._end(outcome)
+        else:
             self.engine.cancel(self._answering.number)
-        return runs
+        return True
 
     def _start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
-        self._answering.start(conversation, prefill)
+        self._active.answered, self._prefill = conversation, prefill
         self.phase, self.is_behind = Phase.ANSWERING, False
         self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
+        try:
+            waits = self.tools is not None and self.tools.connect(self._settings_of(conversation).tools)
+        except AppError as error:
+            self.library.say(f"{error.sentences} This answer has no tools.")
+            waits = False
+        if not waits:
+            self._begin_answer()
+
+    def _begin_answer(self) -> None:
+        self._answering.tools = self.tools.offered if self.tools is not None else ()
+        self._answering.start(self._active.answered, self._prefill)
+
+    # Calls of tools
+
+    def permit(self, permission: Permission) -> None:
+        """Answer the question about a call."""
+        if self.tools is None or self.question is None:
+            raise AppError("No call of a tool waits for you.")
+        goes_on = self.tools.answer(permission, self.conversation)
+        self._what |= Change.CALLS
+        if not goes_on:
+            self._end(Outcome(Ending(FinishReason.CANCELLED), "", counts=True))
+        elif self.tools.running is None:
+            self._run_calls()
+
+    def _run_calls(self, result: ToolReturned | None = None) -> None:
+        """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""
+        conversation, tools = self._active.answered, self.tools
+        assert tools is not None
+        try:
+            if result is not None and not tools.take_result(result, conversation):
+                return
+            self._what |= Change.CALLS
+            if tools.next(conversation, self._settings_of(conversation).tool_rounds):
+                conversation.go_on()
+                self._answering.start(conversation)
+        except AppError as error:
+            self._end(Outcome(Ending(failure=error), "", counts=True))
 
     def _go_on(self) -> None:
         """Answer the next prompt that waits, else let the engine measure the pair."""
@@ -462,6 +522,14 @@ class Session:
             case Finished() | Failed() if self._answering.n_kept is not None:
                 self._answering.go_on(event.text if isinstance(event, Finished) else "")
                 self._what |= Change.COMPACTED
+            case ToolsListed() if self.tools is not None:
+                if event.error is not None:
+                    self.library.say(event.error.sentences)
+                if self.tools.take_list(event):
+                    self._begin_answer()
+                self._what |= Change.CALLS
+            case ToolReturned():
+                self._run_calls(event)
             case Finished():
                 self._finished(event)
             case Failed(error=error) if not self._compacts(error):
@@ -479,6 +547,11 @@ class Session:
             with suppress(AppError):
                 self._answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
                 return
+        answer = conversation.tree.nodes.get(running or 0)
+        if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
+            self.tools.begin(answer.calls, event.stats, self.pair.n_ctx)
+            self._run_calls()
+            return
         self._end(outcome)
 
     def _loaded(self, pair: PairInfo) -> None:

@@ -90,6 +90,8 @@ class Change(Flag):
     """The running answer goes on without earlier messages."""
     OPENED = auto()
     """Another conversation is open."""
+    CALLS = auto()
+    """A call of a tool waits for the user, runs, or has returned."""
     BRANCH = auto()
     """Another branch of the open conversation is active."""
     COUNTED = auto()

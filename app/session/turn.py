@@ -24,8 +24,10 @@ class Turn:
         last = path[-1] if path else None
         if last is None or last.role is Role.USER:
             return cls(last, parent=last.parent if last is not None else None)
-        above = path[-2] if len(path) > 1 else None
-        prompt = above if last.role is Role.ASSISTANT and above is not None and above.role is Role.USER else None
+        # Between a prompt and its last answer there may be calls of tools and their results.
+        above = (node for node in reversed(path[:-1]) if not (node.role is Role.TOOL or node.calls))
+        first = next(above, None) if last.role in (Role.ASSISTANT, Role.TOOL) else None
+        prompt = first if first is not None and first.role is Role.USER else None
         if prompt is not None and not counts(last):
             return cls(prompt, parent=prompt.parent)
         return cls(prompt, is_answered=prompt is not None, parent=last.id)
@@ -57,7 +59,7 @@ class Outcome:
 
 def counts(answer: Node) -> bool:
     """Return whether the conversation continues from an answer."""
-    return bool(answer.text.strip()) and answer.state is not State.WRITING
+    return bool(answer.text.strip() or answer.calls or answer.role is Role.TOOL) and answer.state is not State.WRITING
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:

@@ -270,9 +270,27 @@ class Several(Kind):
         return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
 
 
+class Chosen(Several):
+    """Names between commas; all for None, and none for no name."""
+
+    __slots__ = ()
+    word = "all"
+
+    def parse(self, text: str) -> Value:
+        return () if text.strip().lower() in ("none", "") else super().parse(text)
+
+    def show(self, value: Value) -> str:
+        return super().show(value) or "none"
+
+
 def device(text: str) -> str:
     """Check the name of a device; cpu is accepted in any case."""
     return CPU if text.lower() == CPU else _name(text)
+
+
+def server_name(text: str) -> str:
+    """Check the name of an MCP server."""
+    return _name(text)
 
 
 def override(text: str) -> str:

@@ -13,7 +13,22 @@ from typing import Any
 
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
-from app.settings.kinds import Choice, Kind, Name, Number, Overrides, Several, Switch, Text, Texts, Value, device, share
+from app.settings.kinds import (
+    Choice,
+    Chosen,
+    Kind,
+    Name,
+    Number,
+    Overrides,
+    Several,
+    Switch,
+    Text,
+    Texts,
+    Value,
+    device,
+    server_name,
+    share,
+)
 from app.settings.placement import KV_TYPES, MAX_LAYERS, MAX_OFFLOAD
 
 TABLES = {
@@ -253,6 +268,21 @@ SETTINGS: tuple[Setting, ...] = (
         "compact",
         "action when the context is full",
         more="compact summarizes the oldest messages, drop leaves them out, stop ends the answer",
+    ),
+    _setting(
+        "answer.tools",
+        Chosen("names of MCP servers between commas, all or none", server_name),
+        None,
+        "MCP servers whose tools the model may call",
+        metavar="NAMES",
+        more="all takes those of mcp.json that are not disabled; tandem run uses none unless told",
+    ),
+    _setting(
+        "answer.tool_rounds",
+        Number(1, 1000, whole=True),
+        25,
+        "calls of tools in a row before Tandem asks",
+        metavar="N",
     ),
     _setting(
         "answer.titles",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError
@@ -16,6 +18,7 @@ _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
     "answer": ("With the answer so far there are", "Shorten what comes before"),
+    "tools": ("The tools have", "Use fewer tools (⟨answer.tools⟩)"),
     "conversation": ("With this prompt the conversation has", "Start a new conversation"),
 }
 """What is too long, and how to shorten it."""
@@ -26,21 +29,29 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     n_ctx, n_prompt = pair.target.n_ctx, n_tokens
     if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
         return
-    *before, last = request.messages
-    system = [message for message in before if message.role is Role.SYSTEM]
+    messages = request.messages
+    # Calls of tools and their results belong to the prompt above them.
+    asked = max((at for at, message in enumerate(messages) if message.role is Role.USER), default=len(messages) - 1)
+    system, last = [message for message in messages[:asked] if message.role is Role.SYSTEM], messages[asked:]
 
-    def count(*messages: Message) -> int:
-        return len(pair.build_prompt(messages, None, request.thinking).tokens)
+    def count(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> int:
+        return len(pair.build_prompt(messages, None, request.thinking, tools).tokens)
 
-    n_alone = count(*system, last)
-    if request.prefill is not None:
+    n_alone = count(*system, *last)
+    n_tools = n_alone - count(*system, *last, tools=()) if request.tools else 0
+    if 2 * n_tools > n_ctx:
+        whose, n_tokens = "tools", n_tools
+    elif request.prefill is not None:
         whose = "answer"
     elif n_alone <= n_ctx:
         whose = "conversation"
     else:
         n_tokens = n_alone
-        whose = "system" if 2 * count(last) < n_alone else "prompt"
+        whose = "system" if 2 * (count(*last) - n_tools) < n_alone - n_tools else "prompt"
     subject, shorter = _SUBJECT_AND_FIX[whose]
+    if whose == "tools":
+        largest = max(request.tools, key=lambda tool: len(json.dumps(tool)))["function"]["name"]
+        subject = f"The {len(request.tools):,} tools, of which {largest} is the largest, have"
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
     longer = or_longer(pair.info, n_tokens, lambda enough: f"set a longer context ({fix('model.ctx', enough)})")
     hint = f"{shorter}{longer}."

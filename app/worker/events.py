@@ -14,8 +14,10 @@ from app.engine.events import StepDetails as StepDetails
 from app.engine.events import TokenProbability as TokenProbability
 from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import PairInfo
+from app.worker.tool_events import ToolReturned, ToolsListed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class Finished:
         at_limit: Whether a full context ended it that cannot be made longer here.
         lost: Why the drafter failed, as a sentence; "" if it did not.
         stop: The stop string that ended it; "" for none.
+        calls: The calls of tools that end it, without ids, if the request separates them.
     """
 
     request: int
@@ -111,6 +114,7 @@ class Finished:
     at_limit: bool = False
     lost: str = ""
     stop: str = ""
+    calls: tuple[ToolCall, ...] = ()
 
     @property
     def numbers(self) -> AnswerNumbers:
@@ -168,4 +172,6 @@ Event = (
     | Failed
     | JobProgressed
     | JobEnded
+    | ToolsListed
+    | ToolReturned
 )

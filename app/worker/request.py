@@ -32,6 +32,7 @@ class AnswerRequest:
         conversation: Names the state of the caches; "" for none, None leaves them as they are.
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
         tools: Tools that the model may call, as in OpenAI's API.
+        separates_calls: Whether the calls of an answer are segments of their own; otherwise they are text.
         must_call: Whether the answer must be a call of a tool.
         one_call: Whether it has one call at most.
         guidance: Grammar and logit bias.
@@ -54,6 +55,7 @@ class AnswerRequest:
     conversation: str | None = ""
     n_room: int = 0
     tools: tuple[Mapping[str, Any], ...] = ()
+    separates_calls: bool = False
     must_call: bool = False
     one_call: bool = False
     guidance: Guidance = field(default_factory=Guidance)

@@ -24,7 +24,9 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
+from app.engine.text.shown_calls import CallSegments
 from app.engine.text.stream import TextStream
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
@@ -184,6 +186,7 @@ def _generate(
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
         lost=lost,
         stop=stream.stop,
+        calls=collector.calls,
     )
 
 
@@ -265,12 +268,13 @@ class _Collector:
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
+        self._calls = CallSegments(request.tools) if request.separates_calls else None
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
     def observe(self, token: int, source: Source | None) -> FinishReason | None:
         piece = self._piece(token)
-        self._fresh += self._stream.push(piece, source, token)
+        self._fresh += self._separated(self._stream.push(piece, source, token))
         if self._stream.stopped:
             return FinishReason.STOP
         if self._most_ns is not None and self._is_late(piece):
@@ -286,7 +290,18 @@ class _Collector:
         return b"\n" in piece and now - self._began > (self._most_ns or 0)
 
     def flush(self, *, ended: bool) -> None:
-        self._fresh += self._stream.flush(ended=ended)
+        self._fresh += self._separated(self._stream.flush(ended=ended))
+        if self._calls is not None:
+            self._fresh += self._calls.end(is_cut=not ended)
+
+    def _separated(self, segments: list[Segment]) -> list[Segment]:
+        return segments if self._calls is None else self._calls.push(segments)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the complete calls."""
+        calls = self._calls.calls if self._calls is not None else []
+        return tuple(calls[:-1] if self._calls is not None and self._calls.is_cut else calls)
 
     def take(self) -> tuple[Segment, ...]:
         """Return the segments since the last call."""
@@ -296,7 +311,7 @@ class _Collector:
 
     @property
     def text(self) -> str:
-        return self._prefill.text + "".join(s.text for s in self._shown if not s.reasoning)
+        return self._prefill.text + "".join(s.text for s in self._shown if not (s.reasoning or s.is_call))
 
     @property
     def reasoning(self) -> str:

@@ -26,6 +26,11 @@ class Tool:
     schema: dict[str, Any] = field(default_factory=dict, hash=False)
     reads_only: bool = False
 
+    @property
+    def key(self) -> str:
+        """Its name among the tools of all servers."""
+        return f"{self.server}/{self.name}"
+
     @cached_property
     def digest(self) -> str:
         """A digest of all that the user saw of the tool when they allowed it."""

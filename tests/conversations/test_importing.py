@@ -195,7 +195,7 @@ _MESSAGE = (*_FIRST, "messages", 0)
         ((*_MESSAGE, "parent"), 99, "missing"),
         ((*_MESSAGE, "parent"), 3, "comes later"),
         ((*_MESSAGE, "parent"), 9, "comes later"),
-        ((*_MESSAGE, "role"), "tool", "neither system"),
+        ((*_MESSAGE, "role"), "critic", "neither system"),
         ((*_MESSAGE, "role"), [], "neither system"),
         ((*_MESSAGE, "state"), "done", "unknown state"),
         ((*_MESSAGE, "text"), None, "not text"),

@@ -30,7 +30,7 @@ def answer(text: str, *calls: ToolCall, reasoning: str = "") -> Message:
 
 
 def result(call: ToolCall, text: str) -> Message:
-    return Message(Role.USER, text, tool_call_id=call.id)
+    return Message(Role.TOOL, text, tool_call_id=call.id)
 
 
 HI, SYSTEM, FOUND = user("Hi"), Message(Role.SYSTEM, "Be brief."), result(CALL, "found")

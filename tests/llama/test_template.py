@@ -162,7 +162,7 @@ RESULTS_AFTER_CALLS = (
 def test_no_result_of_a_tool_is_lost(source: str, text: str) -> None:
     calls = tuple(ToolCall("f", "{}", id_) for id_ in ("call00001", "call00002"))
     results = [
-        Message(Role.USER, found, tool_call_id=call.id)
+        Message(Role.TOOL, found, tool_call_id=call.id)
         for found, call in zip(("found one", "lost"), calls, strict=True)
     ]
     asked = [TALK[1], Message(Role.ASSISTANT, "", tool_calls=calls), results[0], Message(Role.USER, "And?"), results[1]]

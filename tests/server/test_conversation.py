@@ -29,7 +29,7 @@ TALK = (
     Message(Role.SYSTEM, "Be brief."),
     Message(Role.USER, "Weather?"),
     Message(Role.ASSISTANT, "", tool_calls=(ToolCall("weather", '{"city": "Paris"}', "call00001"),)),
-    Message(Role.USER, "Sunny", tool_call_id="call00001"),
+    Message(Role.TOOL, "Sunny", tool_call_id="call00001"),
 )
 
 CHAT: dict[str, Any] = {
@@ -319,7 +319,7 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
     call = ToolCall("patch", '{"input": "*** \\"Begin\\""}', "c1")
     assert request.messages[1:] == (
         Message(Role.ASSISTANT, "", tool_calls=(call,)),
-        Message(Role.USER, "Done", tool_call_id="c1"),
+        Message(Role.TOOL, "Done", tool_call_id="c1"),
     )
 
 

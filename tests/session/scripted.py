@@ -13,6 +13,7 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
 from app.session.session import Session
+from app.session.tool_use import ToolUse
 from app.session.turn import Outcome
 from app.settings.layers import Layer
 from app.worker.events import Failed, Finished, Loaded, Step
@@ -42,13 +43,14 @@ class ScriptedSession:
         loaded: bool = True,
         now: Callable[[], float] | None = None,
         flags: Layer = FIXED,
+        tools: ToolUse | None = None,
     ) -> None:
         self.file = file
         self.engine = FakeEngine()
         self.said: list[str] = []
         opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.live = in_memory({"answer.titles": False, **flags})
-        self.session = Session(self.engine, "A pair", self.live, opener)
+        self.session = Session(self.engine, "A pair", self.live, opener, tools=tools)
         self.library = self.session.library
         self.library.say = self.said.append
         self.library.open_store()

@@ -16,7 +16,19 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.checking import check, nested
-from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Overrides, Several, Switch, Text, Texts, Value
+from app.settings.kinds import (
+    LONGEST_TEXT,
+    Choice,
+    Chosen,
+    Name,
+    Number,
+    Overrides,
+    Several,
+    Switch,
+    Text,
+    Texts,
+    Value,
+)
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
@@ -44,6 +56,8 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.lists(st.sampled_from((r"blk\.[0-3]\..*exps=cpu", "attn_(q|k)=CUDA0")), max_size=4).map(tuple)
     if isinstance(kind, Texts):
         return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
+    if isinstance(kind, Chosen):
+        return st.none() | st.lists(st.sampled_from(("files", "web", "a.b")), max_size=3).map(tuple)
     if isinstance(kind, Several):
         word = "CUDA0" if "device" in setting.name else 3.5
         return st.integers(1, kind.most).map(lambda n: (word,) * n) | st.none()

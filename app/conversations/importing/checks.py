@@ -48,7 +48,7 @@ def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
     role, state = raw.get("role"), raw.get("state", "complete")
     if not isinstance(role, str) or role not in ROLES:
-        refuse("a message is from neither system, user nor assistant")
+        refuse("a message is from neither system, user, assistant nor tool")
     if not isinstance(state, str) or state not in STATES:
         refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")

@@ -61,7 +61,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         messages = found[-1][1]
         if kind == "message":
             messages.append(fields)
-        texts.append((messages[-1], "reasoning" if kind == "reasoning" else "text", lines_of_part))
+        texts.append((messages[-1], kind if kind in ("reasoning", "calls") else "text", lines_of_part))
     for message, key, body in texts:
         # The first line of a text is the heading, or the end of the reasoning.
         message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))

@@ -17,12 +17,13 @@ from app.engine.sources import Source
 class Segment:
     """Complete characters, the source that drafted the token which completed them, and whether they are reasoning.
 
-    The source is None for the target's own tokens.
+    The source is None for the target's own tokens. A call of a tool is a segment too, as a reader sees it.
     """
 
     text: str
     source: Source | None = None
     reasoning: bool = False
+    is_call: bool = False
 
 
 def held_back(text: str, markers: Iterable[str]) -> int:

@@ -1,0 +1,275 @@
+"""The tools of a turn: which ones the model may call, what the user allows, and the calls one after another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from app.conversations.message import Ending, ResultOf
+from app.conversations.tree import State
+from app.core import atomic
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.core.regular_file import read_bytes
+from app.engine.stats import GenerationStats
+from app.engine.text.tool_calls import ToolCall
+from app.engine.types import FinishReason
+from app.session.conversation import Conversation
+from app.session.turn import Outcome
+from app.settings.mcp_file import McpServer, chosen_servers
+from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+
+if TYPE_CHECKING:
+    pass
+
+_SAFE_NAME = re.compile(r"[^A-Za-z0-9_-]")
+"""What the names of functions may not contain in any format of calls."""
+_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN = 2_000, 3
+"""Least of a result that is kept, and a cautious estimate of how much a token holds."""
+_STOPPED, _DECLINED = "The user stopped this call.", "The user does not allow this call."
+
+
+class ToolHost(Protocol):
+    """The commands of `app.worker.tool_servers.ToolServers`."""
+
+    def connect(self, servers: Sequence[McpServer]) -> None: ...
+
+    def call(
+        self, number: int, server: McpServer, tool: str, arguments: Mapping[str, Any], *, repeats: bool = False
+    ) -> None: ...
+
+    def cancel(self, number: int) -> None: ...
+
+
+class Permission(Enum):
+    """What the user answers to a call."""
+
+    ONCE = "once"
+    CONVERSATION = "chat"
+    ALWAYS = "always"
+    READING = "reading"
+    """All tools of the server that declare to change nothing, as they are now."""
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for the user, or without a tool the question whether to go on after many calls.
+
+    Attributes:
+        has_changed: Whether the tool was allowed before its server changed its description.
+    """
+
+    call: ToolCall | None = None
+    tool: Tool | None = None
+    has_changed: bool = False
+
+
+class ToolUse:
+    """Give the model tools, and run the calls of its answers once the user allows them.
+
+    Args:
+        host: Runs the servers.
+        read: Returns the servers of mcp.json; raises AppError.
+        file: Holds what the user always allows; None keeps it in memory.
+
+    Attributes:
+        question: What the user must answer before the turn goes on, if anything.
+        running: The call that runs, if one does.
+        listed: The tools of each server that was started, or why it has none.
+    """
+
+    def __init__(self, host: ToolHost, read: Callable[[], Sequence[McpServer]], file: Path | None = None) -> None:
+        self._host, self._read, self._file = host, read, file
+        self.question: Question | None = None
+        self.running: ToolCall | None = None
+        self.listed: dict[str, ToolsListed] = {}
+        self._servers: dict[str, McpServer] = {}
+        self._chosen: set[str] = set()
+        self._awaited: set[str] = set()
+        self._tools: dict[str, Tool] = {}
+        self._calls: list[ToolCall] = []
+        self._number = self._n_rounds = 0
+        self._room = 0
+        self._in_conversation: dict[tuple[int | None, str], str] = {}
+
+    # Servers and tools
+
+    def servers(self) -> Sequence[McpServer]:
+        """Return the servers of mcp.json. Raises AppError."""
+        return self._read()
+
+    def connect(self, names: Sequence[str] | None, *, again: bool = False) -> bool:
+        """Start servers and list their tools; return whether to wait. One that failed is tried only `again`.
+
+        Raises AppError for a damaged file or an unknown name.
+        """
+        self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
+        known = {server.name: server for server in chosen_servers(self._read(), names)}
+        changed = [name for name in known if again or self._servers.get(name) != known[name]]
+        for name in changed:
+            self.listed.pop(name, None)
+        self._servers |= known
+        ready = [server for name, server in known.items() if not ((now := self.listed.get(name)) and now.error)]
+        self._chosen = {server.name for server in ready}
+        self._awaited = set(self._chosen)
+        self._host.connect(ready)
+        return bool(self._awaited)
+
+    def take_list(self, event: ToolsListed) -> bool:
+        """Take the tools of a server; return whether a turn has waited for them, and all are there now."""
+        self.listed[event.server] = event
+        if event.server not in self._awaited:
+            return False
+        self._awaited.discard(event.server)
+        if self._awaited:
+            return False
+        for tool in (tool for server in sorted(self._chosen) for tool in self.listed[server].tools):
+            name = _SAFE_NAME.sub("_", tool.name)
+            self._tools[name if name not in self._tools else f"{_SAFE_NAME.sub('_', tool.server)}__{name}"] = tool
+        return True
+
+    @property
+    def is_connecting(self) -> bool:
+        return bool(self._awaited)
+
+    @property
+    def offered(self) -> tuple[dict[str, Any], ...]:
+        """Return the tools of this turn, as in OpenAI's API."""
+        return tuple(
+            {
+                "type": "function",
+                "function": {"name": name, "description": tool.description, "parameters": tool.schema},
+            }
+            for name, tool in sorted(self._tools.items())
+        )
+
+    # What the user allows
+
+    def is_allowed(self, tool: Tool, conversation: int | None) -> bool:
+        """Return whether a tool may run without a question, as it is described now."""
+        return tool.digest in (self._in_conversation.get((conversation, tool.key)), self._always().get(tool.key))
+
+    def _always(self) -> dict[str, str]:
+        try:
+            found = json.loads(read_bytes(self._file)) if self._file is not None else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def allow(self, permission: Permission, tool: Tool, conversation: int | None) -> None:
+        """Remember what the user allows. Raises AppError if it cannot be stored."""
+        tools = [tool]
+        if permission is Permission.READING:
+            tools = [one for one in self.listed[tool.server].tools if one.reads_only]
+        new = {one.key: one.digest for one in tools}
+        if permission is Permission.CONVERSATION or self._file is None:
+            self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
+        elif permission in (Permission.ALWAYS, Permission.READING):
+            try:
+                atomic.write_json(self._file, self._always() | new)
+            except OSError as error:
+                raise AppError(f"{self._file} cannot be written: {error.strerror or error}.") from error
+
+    # The calls of an answer
+
+    def begin(self, calls: Sequence[ToolCall], used: GenerationStats, n_ctx: int) -> None:
+        """Take the calls of an answer; results may fill what its prompt and text have left of the context."""
+        self._calls = list(calls)
+        left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n
+        self._room = max(_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN * max(left, n_ctx // 2) // 2)
+
+    def next(self, conversation: Conversation, limit: int) -> bool:
+        """Run calls, or ask the user, until none is left; return whether the model goes on."""
+        while self._calls:
+            call = self._calls[0]
+            tool, arguments = self._tools.get(call.name), _arguments(call)
+            if tool is None or arguments is None:
+                reason = f"There is no tool {call.name}." if tool is None else "The arguments are not a JSON object."
+                self._end_call(conversation, reason, failed=True)
+            elif self.is_allowed(tool, conversation.number):
+                self._run(call, tool, arguments)
+                return False
+            else:
+                known = self._always().keys() | {key for _, key in self._in_conversation}
+                self.question = Question(call, tool, tool.key in known)
+                return False
+        if self._n_rounds >= limit:
+            self.question = Question()
+            return False
+        self._n_rounds += 1
+        return True
+
+    def answer(self, permission: Permission, conversation: Conversation) -> bool:
+        """Take the answer to the question; return whether the turn goes on."""
+        question, self.question = self.question, None
+        assert question is not None
+        if question.call is None or question.tool is None:
+            self._n_rounds = 0
+            return permission is not Permission.NO
+        if permission is Permission.NO:
+            self._end_call(conversation, _DECLINED, failed=True)
+            return True
+        self.allow(permission, question.tool, conversation.number)
+        self._run(question.call, question.tool, _arguments(question.call) or {})
+        return True
+
+    def _run(self, call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> None:
+        self._number += 1
+        self.running = call
+        self._host.call(self._number, self._servers[tool.server], tool.name, arguments, repeats=tool.reads_only)
+
+    def take_result(self, event: ToolReturned, conversation: Conversation) -> bool:
+        """Store the result of the running call; return whether it was that one."""
+        if self.running is None or event.call != self._number:
+            return False
+        self._end_call(conversation, self._cut(event.text), failed=event.is_error, seconds=event.seconds)
+        return True
+
+    def _cut(self, text: str) -> str:
+        room, n_left = self._room, len(self._calls)
+        kept = max(_MIN_CHARACTERS, room // n_left)
+        self._room = max(0, room - min(kept, len(text)))
+        if len(text) <= kept:
+            return text
+        return f"{text[:kept]}\n[Cut: these are the first {kept:,} of {len(text):,} characters.]"
+
+    def _end_call(
+        self,
+        conversation: Conversation,
+        text: str,
+        *,
+        failed: bool,
+        seconds: float = 0.0,
+        state: State = State.COMPLETE,
+    ) -> None:
+        call = self._calls.pop(0)
+        self.running = None
+        conversation.add_result(ResultOf(call.id, call.name, failed, seconds), printable(text), state)
+
+    def stop(self, conversation: Conversation) -> Outcome | None:
+        """End a call, a question or a start; return the outcome of the turn, or None if nothing of it was there."""
+        if self._awaited:
+            self._awaited = set()
+            return conversation.stop()
+        if self.running is None and self.question is None:
+            return None
+        self._host.cancel(self._number)
+        self.question = None
+        if self._calls:
+            self._end_call(conversation, _STOPPED, failed=True, state=State.STOPPED)
+        self._calls = []
+        return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        found = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,443 @@
+"""Turns with tools, without a screen: what the model is told, what the user is asked, and what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.conversations.tree import NOT_RUN, State
+from app.core.errors import AppError, ContextOverflowError
+from app.engine.text.tool_calls import ToolCall
+from app.engine.types import FinishReason
+from app.session.state import Change, Phase
+from app.session.tool_use import Permission, Question
+from app.settings.layers import Layer
+from app.settings.mcp_file import McpServer
+from app.worker.events import Failed
+from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+from tests.fake_engine import FIXED
+from tests.fake_tools import READ, WRITE, call, tool_use
+from tests.session.scripted import ScriptedSession, finished
+
+
+class ToolChat(ScriptedSession):
+    """A session with the server of files."""
+
+    def __init__(self, folder: Path, *servers: McpServer, flags: Layer | None = None) -> None:
+        self.tools, self.host = tool_use(folder / "tools.json", *servers)
+        super().__init__(folder / "conversations.db", flags={**FIXED, **(flags or {})}, tools=self.tools)
+
+    def asks(self, prompt: str, *tools: Tool) -> None:
+        """Send a prompt; the server lists its tools."""
+        self.session.send(prompt)
+        self.session.handle(ToolsListed("files", tools or (READ, WRITE)))
+
+    def calls(self, *calls: ToolCall, text: str = "") -> None:
+        self.session.handle(replace(finished(len(self.engine.requests), text), calls=calls))
+
+    def returns(self, text: str, *, is_error: bool = False) -> None:
+        self.session.handle(ToolReturned(self.host.calls[-1][0], text, is_error, 0.25))
+
+    @property
+    def question(self) -> Question:
+        assert self.session.question is not None
+        return self.session.question
+
+    @property
+    def asked(self) -> str | None:
+        """Return the name of the tool that the user is asked about."""
+        question = self.session.question
+        return question.tool.name if question is not None and question.tool is not None else None
+
+    @property
+    def roles(self) -> str:
+        return " ".join(node.role.value for node in self.conversation.tree.path)
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> ToolChat:
+    return ToolChat(tmp_path)
+
+
+READS = call("read_file", '{"path": "notes.md"}')
+
+
+def test_a_whole_turn(chat: ToolChat) -> None:
+    chat.session.send("What is in notes.md?")
+    assert (chat.engine.requests, chat.host.connected) == ([], ["files"])
+    chat.session.handle(ToolsListed("files", (READ, WRITE)))
+    (asked,) = chat.engine.requests
+    assert [one["function"]["name"] for one in asked.tools] == ["read_file", "write_file"]
+    assert asked.separates_calls
+
+    chat.calls(READS, text="I look.")
+    assert chat.asked == "read_file"
+    assert chat.host.calls == []
+    chat.session.permit(Permission.ONCE)
+    assert chat.host.calls == [(1, "read_file", {"path": "notes.md"})]
+    assert chat.session.is_answering
+    chat.returns("Buy milk.")
+
+    read = chat.engine.requests[-1].messages
+    answer = chat.conversation.tree.path[1]
+    (made,) = answer.calls
+    assert read == (
+        Message(Role.USER, "What is in notes.md?"),
+        Message(Role.ASSISTANT, "I look.", tool_calls=(made,)),
+        Message(Role.TOOL, "Buy milk.", tool_call_id=made.id),
+    )
+    chat.says("Milk.")
+    assert chat.finishes("Milk.").counts
+    assert chat.texts() == ["What is in notes.md?", "I look.", "Buy milk.", "Milk."]
+    assert chat.roles == "user assistant tool assistant"
+    assert not chat.session.is_answering
+
+
+@pytest.mark.parametrize(
+    ("permission", "again", "other", "elsewhere"),
+    [
+        (Permission.ONCE, "read_file", "write_file", "read_file"),
+        (Permission.CONVERSATION, None, "write_file", "read_file"),
+        (Permission.ALWAYS, None, "write_file", None),
+        (Permission.READING, None, "write_file", None),
+    ],
+)
+def test_what_is_allowed(
+    chat: ToolChat, permission: Permission, again: str | None, other: str, elsewhere: str | None
+) -> None:
+    chat.asks("a")
+    chat.calls(READS)
+    chat.session.permit(permission)
+    chat.returns("one")
+    chat.calls(READS)
+    assert chat.asked == again
+    if again:
+        chat.session.permit(Permission.ONCE)
+    chat.returns("two")
+    chat.calls(call("write_file"))
+    assert chat.asked == other
+    chat.session.stop()
+    chat.session.new_conversation()
+    chat.asks("b")
+    chat.calls(READS)
+    assert chat.asked == elsewhere
+
+
+def test_all_reading_tools_of_a_server(chat: ToolChat) -> None:
+    lists = replace(READ, name="list_files")
+    chat.asks("a", READ, WRITE, lists)
+    chat.calls(READS)
+    chat.session.permit(Permission.READING)
+    chat.returns("one")
+    chat.calls(call("list_files"))
+
+    assert [name for _, name, _ in chat.host.calls] == ["read_file", "list_files"]
+
+
+def test_a_changed_tool_is_asked_about_again(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS)
+    assert not chat.question.has_changed
+    chat.session.permit(Permission.ALWAYS)
+    chat.returns("one")
+    chat.finishes("done")
+    chat.asks("b", replace(READ, description="Return the text of a file, and send it to me."))
+    chat.calls(READS)
+
+    assert chat.question.has_changed
+
+
+def test_a_declined_call_is_an_error_for_the_model(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(call("write_file"))
+    chat.session.permit(Permission.NO)
+
+    assert chat.read == ["a", "", "The user does not allow this call."]
+    assert chat.host.calls == []
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (call("delete_all"), "There is no tool delete_all."),
+        (call("read_file", "[1]"), "The arguments are not a JSON object."),
+        (call("read_file", '{"path": '), "The arguments are not a JSON object."),
+    ],
+)
+def test_a_wrong_call_is_an_error_for_the_model(chat: ToolChat, made: ToolCall, text: str) -> None:
+    chat.asks("a")
+    chat.calls(made)
+
+    assert chat.read[-1] == text
+    assert chat.host.calls == []
+
+
+def test_several_calls_run_one_after_another(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS, call("write_file"), call("read_file"))
+    chat.session.permit(Permission.ALWAYS)
+    chat.returns("one")
+    assert chat.asked == "write_file"
+    chat.session.permit(Permission.ONCE)
+    chat.returns("two", is_error=True)
+    chat.returns("three")
+
+    assert chat.read == ["a", "", "one", "two", "three"]
+    ids = [message.tool_call_id for message in chat.engine.requests[-1].messages[2:]]
+    assert ids == [made.id for made in chat.conversation.tree.path[1].calls]
+    assert len(set(ids)) == 3
+
+
+def test_many_rounds_end_with_a_question(tmp_path: Path) -> None:
+    chat = ToolChat(tmp_path, flags={"answer.tool_rounds": 2})
+
+    def calls_until_asked() -> int:
+        """Return how many answers with calls there were before the question."""
+        for n in range(1, 10):
+            chat.calls(READS)
+            if chat.asked is not None:
+                chat.session.permit(Permission.ALWAYS)
+            chat.returns("one")
+            if chat.session.question == Question():
+                return n
+        raise AssertionError
+
+    chat.asks("a")
+    assert calls_until_asked() == 3
+    chat.session.permit(Permission.ONCE)
+    assert calls_until_asked() == 2
+    chat.session.permit(Permission.NO)
+    assert chat.session.question is None
+    assert not chat.session.is_busy
+    assert chat.texts()[-1] == "one"
+
+
+# Stopping
+
+
+def stop_while_it_connects(chat: ToolChat) -> None:
+    chat.session.send("a")
+
+
+def stop_while_it_asks(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS, READS)
+
+
+def stop_while_it_runs(chat: ToolChat) -> None:
+    stop_while_it_asks(chat)
+    chat.session.permit(Permission.ONCE)
+
+
+@pytest.mark.parametrize(
+    ("reach", "texts"),
+    [
+        (stop_while_it_connects, ["a"]),
+        (stop_while_it_asks, ["a", "", "The user stopped this call."]),
+        (stop_while_it_runs, ["a", "", "The user stopped this call."]),
+    ],
+)
+def test_stopping(chat: ToolChat, reach: Callable[[ToolChat], None], texts: list[str]) -> None:
+    reach(chat)
+
+    assert chat.session.stop()
+    assert chat.session.phase is Phase.READY
+    assert chat.session.question is None
+    assert chat.texts() == texts
+    # What comes late belongs to nothing.
+    chat.session.handle(ToolReturned(1, "late"))
+    chat.session.handle(ToolsListed("files", (READ,)))
+    assert chat.texts() == texts
+    assert not chat.session.stop()
+    # Each call has a result for the template.
+    chat.asks("b")
+    assert [one.content for one in chat.engine.requests[-1].messages if one.role is Role.TOOL] == (
+        [*texts[2:], NOT_RUN] if len(texts) > 1 else []
+    )
+    assert chat.read[-1] == "b"
+
+
+def test_a_stopped_call_is_cancelled(chat: ToolChat) -> None:
+    stop_while_it_runs(chat)
+    chat.session.stop()
+
+    assert chat.host.cancelled == [1]
+    assert chat.conversation.tree.path[-1].state is State.STOPPED
+
+
+def test_an_answer_is_stopped_as_ever(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.says("half")
+    chat.session.stop()
+    assert chat.engine.cancelled == 1
+    chat.finishes("half", FinishReason.CANCELLED)
+    assert chat.texts() == ["a", "half"]
+
+
+# Branches and other conversations
+
+
+def answered(chat: ToolChat, prompt: str = "a") -> None:
+    """Ask, with one call before the answer."""
+    chat.asks(prompt)
+    chat.calls(READS)
+    if chat.session.question is not None:
+        chat.session.permit(Permission.ALWAYS)
+    chat.returns("result")
+    chat.finishes("answer")
+
+
+def test_regenerating_repeats_the_whole_turn(chat: ToolChat) -> None:
+    answered(chat)
+    chat.session.regenerate()
+    chat.session.handle(ToolsListed("files", (READ,)))
+    assert chat.read == ["a"]
+    chat.finishes("other")
+
+    assert chat.texts() == ["a", "other"]
+    chat.session.switch(chat.node("answer"))
+    assert chat.texts() == ["a", "", "result", "answer"]
+
+
+def test_an_edited_prompt_is_a_branch_beside_the_turn(chat: ToolChat) -> None:
+    answered(chat)
+    answered(chat, "b")
+    chat.session.edit(chat.node("b"), "c")
+    chat.session.handle(ToolsListed("files", (READ,)))
+
+    assert chat.read == ["a", "", "result", "answer", "c"]
+
+
+@pytest.mark.parametrize("text", ["a", "", "result"])
+def test_deleting_a_part_deletes_the_turn(chat: ToolChat, text: str) -> None:
+    answered(chat)
+    answered(chat, "b")
+    path = chat.conversation.tree.path
+    chat.session.delete(next(node.id for node in path if node.text == text))
+
+    assert chat.texts() == ["b", "", "result", "answer"]
+    assert chat.other.load(1).tree.nodes.keys() == {node.id for node in path[4:]}
+
+
+def test_a_question_waits_while_another_conversation_is_open(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.session.new_conversation()
+    chat.calls(READS)
+    assert chat.session.question is None
+    with pytest.raises(AppError):
+        chat.session.permit(Permission.ONCE)
+    chat.session.open_conversation(1)
+    assert chat.asked == "read_file"
+    chat.session.permit(Permission.ONCE)
+    chat.returns("one")
+    chat.session.new_conversation()
+    chat.finishes("done")
+    assert chat.texts(1) == ["a", "", "one", "done"]
+
+
+def test_a_failure_after_results_keeps_them(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS)
+    chat.session.permit(Permission.ONCE)
+    chat.returns("one")
+    assert chat.fails(AppError("It broke.")).counts
+
+    assert chat.texts() == ["a", "", "one"]
+    last = chat.conversation.tree.path[-1]
+    assert last.ending.failure is not None
+    chat.asks("b")
+    assert chat.read == ["a", "", "one", "b"]
+
+
+def test_a_full_context_leaves_out_earlier_turns_not_the_results(tmp_path: Path) -> None:
+    chat = ToolChat(tmp_path, flags={"answer.context_full": "drop"})
+    answered(chat)
+    chat.asks("b")
+    chat.calls(READS)
+    chat.returns("one")
+    full = ContextOverflowError("Too long.", whose="conversation", n_tokens=900_000)
+    chat.session.handle(Failed(len(chat.engine.requests), full))
+
+    assert chat.read == ["b", "", "one"]
+
+
+# Results
+
+
+def test_a_long_result_is_cut(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS)
+    chat.session.permit(Permission.ONCE)
+    chat.returns("x" * 1_000_000)
+
+    *_, result = chat.read
+    # Half of a context of 4,096 tokens.
+    assert result == f"{'x' * 3072}\n[Cut: these are the first 3,072 of 1,000,000 characters.]"
+
+
+def test_a_result_has_no_invisible_characters(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(READS)
+    chat.session.permit(Permission.ONCE)
+    chat.returns("\x1b[31mred a\u200bb")
+
+    assert chat.read[-1] == "[31mred ab"
+
+
+# Servers
+
+
+def test_no_server_starts_before_a_prompt(chat: ToolChat) -> None:
+    assert chat.host.connected == []
+
+
+def test_a_conversation_without_tools(chat: ToolChat) -> None:
+    chat.session.set_setting("answer.tools", ())
+    chat.session.send("a")
+
+    assert chat.host.connected == []
+    assert chat.engine.requests[-1].tools == ()
+
+
+def test_a_server_that_fails_is_reported_once(chat: ToolChat) -> None:
+    chat.session.send("a")
+    chat.session.handle(ToolsListed("files", error=AppError("It does not start.", "Install it.")))
+    assert chat.engine.requests[-1].tools == ()
+    chat.finishes("one")
+    chat.session.send("b")
+
+    assert chat.said == ["It does not start. Install it."]
+    assert chat.host.connected == ["files"]
+    assert len(chat.engine.requests) == 2
+
+
+def test_an_unknown_server_is_reported(chat: ToolChat) -> None:
+    chat.session.set_setting("answer.tools", ("web",))
+    chat.session.send("a")
+
+    assert chat.said[0].startswith('There is no MCP server "web".')
+    assert len(chat.engine.requests) == 1
+
+
+def test_tools_of_two_servers_with_one_name(tmp_path: Path) -> None:
+    chat = ToolChat(tmp_path, McpServer("web", "w"), McpServer("files", "f"))
+    chat.session.send("a")
+    chat.session.handle(ToolsListed("web", (replace(READ, server="web", name="read.file"),)))
+    chat.session.handle(ToolsListed("files", (replace(READ, name="read_file"),)))
+
+    assert [one["function"]["name"] for one in chat.engine.requests[-1].tools] == ["read_file", "web__read_file"]
+
+
+def test_changes_that_a_reader_sees(chat: ToolChat) -> None:
+    chat.session.send("a")
+    assert chat.session.take_changes().what == Change.ASKED
+    assert chat.session.handle(ToolsListed("files", (READ,))).what == Change.CALLS
+    made = replace(finished(1, ""), calls=(READS,))
+    assert chat.session.handle(made).what == Change.CALLS
+    chat.session.permit(Permission.ONCE)
+    assert chat.session.take_changes().what == Change.CALLS
+    assert chat.session.handle(ToolReturned(1, "one")).what == Change.CALLS
