@@ -79,6 +79,7 @@ _RUN = Command(
         Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
         Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),
         Option("--grammar", type=FilePath(), metavar="FILE", help="answer by this grammar, in llama.cpp's GBNF"),
+        Option("--allow", metavar="TOOL", multiple=True, help="let the model call this tool of --tools (repeatable)"),
         switch("--no-server", help="load the models here, also if tandem serve runs this pair"),
         JSON,
         *_CHAT_OPTIONS,
@@ -89,6 +90,7 @@ _RUN = Command(
 tandem run "Write a quicksort in Python."
 tandem run --temp 0 --json "Name three rivers." > answer.json
 tandem run --file notes.md "Sum this up."
+tandem run --tools files --allow read_file "Sum up notes.md."
 git diff | tandem run "Write a commit message."
 git diff | tandem run --system "Write a commit message." -
 """,

@@ -199,6 +199,7 @@ TOOLS = Group(
     examples="""
 tandem tools path                          where mcp.json belongs
 tandem tools check                         start every server once
+tandem run --tools files --allow read_file "Sum up notes.md."
 """,
 )
 EXPORT = Command(

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from app.cli.command import STDIN
 from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
 from app.cli.report import as_json, ignored_flags, summary
+from app.cli.run_tools import RunTools
 from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
@@ -22,12 +23,13 @@ from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
+from app.core.printable import printable
 from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import answer_request, chat_settings
-from app.settings.layers import Resolved
+from app.settings.layers import Origin, Resolved
 from app.worker.events import (
     Event,
     Failed,
@@ -52,6 +54,7 @@ def run(
     prefill: str = "",
     json_schema: Path | None = None,
     grammar: Path | None = None,
+    allow: Sequence[str] = (),
     *,
     no_server: bool = False,
     as_json: bool = False,
@@ -71,25 +74,41 @@ def run(
     if request.guidance.has_grammar:
         # A grammar rules the whole answer, so there is no reasoning before it.
         request = replace(request, thinking=replace(request.thinking, enabled=False))
-    if not no_server and (server := server_for(loader, given)) is not None:
+    uses_tools = loader.settings.origin("answer.tools") in (Origin.FLAG, Origin.PRESET)
+    if allow and not uses_tools:
+        raise UsageError("--allow needs --tools.", "For example: --tools files --allow read_file")
+    if not (no_server or uses_tools) and (server := server_for(loader, given)) is not None:
         code = ServerAnswer(server, as_json=as_json).print(request)
         if code is not None:
             return code
     with guarded_stderr(log_file()):
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         worker = make_engine(loader.process, events.put)
-        worker.load(loader)
-        worker.answer(request)
+        listener = Listener(loader.settings, prefill, as_json=as_json)
+        if uses_tools:
+            limit = cast("int", loader.settings["answer.tool_rounds"])
+            listener.tools = RunTools(request, worker.answer, events.put, allow, limit, listener.note)
         try:
             with cancel_on_interrupt(worker.cancel):
-                return Listener(loader.settings, prefill, as_json=as_json).listen(events)
+                worker.load(loader)
+                if listener.tools is not None:
+                    listener.tools.start(cast("tuple[str, ...] | None", loader.settings["answer.tools"]))
+                else:
+                    worker.answer(request)
+                return listener.listen(events)
         finally:
             clear_status()
+            if listener.tools is not None:
+                listener.tools.close()
             worker.close()
 
 
 class Listener:
-    """Follows the events of one answer and prints them."""
+    """Follows the events of one answer and prints them.
+
+    Attributes:
+        tools: Runs the calls of the answer, if it may have any.
+    """
 
     def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
         self._settings = settings
@@ -99,12 +118,16 @@ class Listener:
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
+        self.tools: RunTools | None = None
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
         """Read events until the answer has ended; returns the exit code."""
         self._status.show(LOADING)
         while True:
-            match event := received(events):
+            event = received(events)
+            if self.tools is not None and self.tools.take(event):
+                continue
+            match event:
                 case LoadProgress(share=share):
                     self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
@@ -123,7 +146,7 @@ class Listener:
                         if self._prefill:
                             self._printer.print([Segment(self._prefill)])
                             self._prefill = ""
-                        self._printer.print(segments)
+                        self._printer.print([one for one in segments if not one.is_call])
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):
@@ -137,6 +160,11 @@ class Listener:
         """Show progress, unless the answer is in that line."""
         if not self._printer.holds_line:
             self._status.show(text)
+
+    def note(self, text: str) -> None:
+        """Print a line between two parts of the answer."""
+        self._printer.break_line()
+        self._status.say(printable(text))
 
     def _notice(self, text: str) -> None:
         """Print a notice in its own line."""

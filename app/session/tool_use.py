@@ -46,6 +46,16 @@ class ToolHost(Protocol):
     def cancel(self, number: int) -> None: ...
 
 
+class Transcript(Protocol):
+    """Takes the results of calls, such as a conversation."""
+
+    @property
+    def number(self) -> int | None:
+        """Return the conversation for which the user may allow tools."""
+
+    def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None: ...
+
+
 class Permission(Enum):
     """What the user answers to a call."""
 
@@ -184,7 +194,7 @@ class ToolUse:
         left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n
         self._room = max(_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN * max(left, n_ctx // 2) // 2)
 
-    def next(self, conversation: Conversation, limit: int) -> bool:
+    def next(self, conversation: Transcript, limit: int) -> bool:
         """Run calls, or ask the user, until none is left; return whether the model goes on."""
         while self._calls:
             call = self._calls[0]
@@ -205,7 +215,7 @@ class ToolUse:
         self._n_rounds += 1
         return True
 
-    def answer(self, permission: Permission, conversation: Conversation) -> bool:
+    def answer(self, permission: Permission, conversation: Transcript) -> bool:
         """Take the answer to the question; return whether the turn goes on."""
         question, self.question = self.question, None
         assert question is not None
@@ -224,7 +234,7 @@ class ToolUse:
         self.running = call
         self._host.call(self._number, self._servers[tool.server], tool.name, arguments, repeats=tool.reads_only)
 
-    def take_result(self, event: ToolReturned, conversation: Conversation) -> bool:
+    def take_result(self, event: ToolReturned, conversation: Transcript) -> bool:
         """Store the result of the running call; return whether it was that one."""
         if self.running is None or event.call != self._number:
             return False
@@ -241,7 +251,7 @@ class ToolUse:
 
     def _end_call(
         self,
-        conversation: Conversation,
+        conversation: Transcript,
         text: str,
         *,
         failed: bool,

@@ -1,0 +1,112 @@
+"""Tools in `tandem run`: the calls of an answer, run without a question if they are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.conversations.message import Message, ResultOf, Role
+from app.conversations.tree import State
+from app.core.errors import AppError, UsageError
+from app.core.paths import mcp_file
+from app.core.printable import printable
+from app.engine.text.shown_calls import shown_call
+from app.models.pair_info import PairInfo
+from app.session.tool_use import Permission, ToolUse
+from app.settings.mcp_file import read_servers
+from app.worker.events import Event, Finished, Loaded
+from app.worker.request import AnswerRequest
+from app.worker.tool_events import ToolReturned, ToolsListed
+from app.worker.tool_servers import ToolServers
+
+
+class RunTools:
+    """Offers the tools of servers for a request, runs the allowed calls, and asks for the answer to their results.
+
+    Args:
+        request: The request without tools.
+        answer: Asks the engine.
+        emit: Takes the events of the servers.
+        allowed: Names of the tools that may run.
+        limit: Answers to results in a row.
+        say: Shows a line.
+    """
+
+    number = None
+    """Calls belong to no conversation of a store."""
+
+    def __init__(
+        self,
+        request: AnswerRequest,
+        answer: Callable[[AnswerRequest], object],
+        emit: Callable[[Event], object],
+        allowed: Sequence[str],
+        limit: int,
+        say: Callable[[str], object],
+    ) -> None:
+        self._request, self._answer, self._allowed, self._limit, self._say = request, answer, allowed, limit, say
+        self._host = ToolServers(emit)
+        self._use = ToolUse(self._host, lambda: read_servers(mcp_file()))
+        self._pair: PairInfo | None = None
+        self.close = self._host.close
+
+    def start(self, names: Sequence[str] | None) -> None:
+        """Start the servers; the answer begins when all have listed their tools."""
+        if not self._use.connect(names):
+            raise UsageError("mcp.json has no server to use.", "To see its servers: tandem tools")
+
+    def take(self, event: Event) -> bool:
+        """Take an event; return whether it needs no other treatment."""
+        match event:
+            case Loaded(pair):
+                self._pair = pair
+            case ToolsListed(error=AppError() as error):
+                raise error
+            case ToolsListed():
+                if self._use.take_list(event):
+                    self._begin()
+                return True
+            case ToolReturned():
+                self._use.take_result(event, self)
+                self._go_on()
+                return True
+            case Finished(calls=calls) if calls and self._pair is not None:
+                before = self._request.messages
+                calls = tuple(replace(call, id=f"call{len(before)}n{n}") for n, call in enumerate(calls))
+                self._add(Message(Role.ASSISTANT, event.text, event.reasoning, calls))
+                self._use.begin(calls, event.stats, self._pair.n_ctx)
+                self._go_on()
+                return True
+        return False
+
+    def _begin(self) -> None:
+        tools = [tool for listed in self._use.listed.values() for tool in listed.tools]
+        for name in self._allowed:
+            found = [tool for tool in tools if name in (tool.name, tool.key)]
+            if not found:
+                known = ", ".join(sorted(tool.name for tool in tools)) or "none"
+                raise UsageError(f'There is no tool "{printable(name)}".', f"Known: {printable(known)}.")
+            for tool in found:
+                self._use.allow(Permission.CONVERSATION, tool, self.number)
+        self._request = replace(self._request, tools=self._use.offered, separates_calls=True)
+        self._answer(self._request)
+
+    def _go_on(self) -> None:
+        if self._use.next(self, self._limit):
+            self._answer(self._request)
+        elif (question := self._use.question) is not None:
+            if question.call is None or question.tool is None:
+                raise AppError(f"The model called tools {self._limit} times in a row.", "Raise ⟨answer.tool_rounds⟩.")
+            raise AppError(
+                f"The model calls {shown_call(question.call)}, which is not allowed.",
+                f"To allow it: --allow {question.tool.name}",
+            )
+
+    def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
+        """Add the result of a call to the request."""
+        call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
+        self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
+        self._add(Message(Role.TOOL, text, tool_call_id=result.call))
+
+    def _add(self, message: Message) -> None:
+        self._request = replace(self._request, messages=(*self._request.messages, message))
