@@ -42,6 +42,10 @@ def _words(name: str, arguments: list[str]) -> str | None:
         arguments = [word for pair in zip(("--target", "--draft"), arguments, strict=False) for word in pair]
     if name == "setup.latest":
         arguments = [*(arguments or ["NAME"]), "--latest"]
+    if name == "install":
+        from app.hardware.installation import install_command
+
+        return install_command(*arguments)
     if name in _COMMANDS:
         return command(["tandem", *_COMMANDS[name], *arguments])
     if name in _OPTIONS:

@@ -24,6 +24,10 @@ MAX_TEXT_BYTES = 8 << 20
 """Largest text file that a user may include."""
 _PROBE_BYTES = 8192
 """Bytes that decide whether a file is text."""
+_DETECTED_BYTES = 1 << 18
+"""Most bytes that decide the encoding of text."""
+_OTHER_ENCODINGS = ["cp1250", "cp1251", "cp1253", "cp1254", "cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
+"""Encodings of text that is neither UTF-8 nor Windows-1252."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -157,11 +161,21 @@ def read_user_text(path: Path, name: str, most_bytes: int = MAX_TEXT_BYTES) -> s
     try:
         text = data.decode(marked_encoding(data) or "utf-8")
     except UnicodeDecodeError:
-        # Text that is not UTF-8 is most often Windows-1252.
-        text = data.decode("cp1252", "replace")
+        text = data.decode(_detected_encoding(data), "replace")
     if "\0" in text[:_PROBE_BYTES]:
         raise AppError(f"{name} is not text.", "Include a text file.")
     return with_line_feeds(text)
+
+
+def _detected_encoding(data: bytes) -> str:
+    """Return the encoding of text that is not UTF-8: Windows-1252 if its letters make sense in it, as most often."""
+    from charset_normalizer import from_bytes
+
+    beginning = data[: data.rfind(b"\n", 0, _DETECTED_BYTES) + 1 or _DETECTED_BYTES]
+    for names in (["cp1252"], _OTHER_ENCODINGS):
+        if (found := from_bytes(beginning, cp_isolation=names).best()) is not None:
+            return found.encoding
+    return "cp1252"
 
 
 def marked_encoding(data: bytes) -> str | None:

@@ -102,6 +102,13 @@ class Installation:
         return f"& {text}" if self.system == "windows" and text.startswith('"') else text
 
 
+def install_command(*packages: str) -> str:
+    """Return the command that adds packages to the running Tandem."""
+    from app.hardware.system import System
+
+    return installation(System().name).add_command(*packages)
+
+
 def installation(system: str) -> Installation:
     """Return how the running Tandem was installed."""
     python, prefix = sys.executable or "python", Path(sys.prefix)

@@ -34,13 +34,12 @@ def target_file() -> Path:
         if (file := Path(folder) / MODEL).is_file():
             return file
     # Needed only here.
-    from app.hardware.installation import installation
-    from app.hardware.system import System
+    from app.hardware.installation import install_command
 
-    install = installation(System().name).add_command(REQUIREMENT)
     raise ModelFileError(
         "The demo model is not installed.",
-        f"Download a pair: ⟨setup⟩. Or name files with ⟨target⟩ and ⟨draft⟩, or install the demo: {install}",
+        "Download a pair: ⟨setup⟩. Or name files with ⟨target⟩ and ⟨draft⟩, "
+        f"or install the demo: {install_command(REQUIREMENT)}",
     )
 
 

@@ -64,6 +64,10 @@ def _words(name: str, arguments: list[str]) -> str | None:
         return ", ".join([key("chat.settings", "f4"), " ".join([BY_NAME[name].key, *arguments])])
     if name.startswith(("setup", "pairs")):
         return key("chat.pairs", "f6")
+    if name == "install":
+        from app.hardware.installation import install_command
+
+        return install_command(*arguments)
     return _WORDS.get(name)
 
 

@@ -1,0 +1,131 @@
+"""Files in a prompt: told apart by their bytes or suffix; the text of documents, and the encoding of text."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from app.core.errors import AppError
+from app.core.included import located, read_included
+from app.core.pictures import PictureData, PictureLimits
+from tests.core.test_pictures import png
+
+
+def read(file: Path, name: str = "it") -> str | PictureData:
+    return read_included(file, name, PictureLimits())
+
+
+def pdf(*pages: str) -> bytes:
+    """Return a PDF file with one line on each page."""
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>"]
+    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    for n, text in enumerate(pages):
+        drawn = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
+        resources = "/Resources << /Font << /F1 3 0 R >> >>"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {resources} /Contents {5 + 2 * n} 0 R >>")
+        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+    out, offsets = "%PDF-1.4\n", []
+    for number, each in enumerate(objects, start=1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{each}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    end = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
+    return f"{out}xref\n0 {size}\n0000000000 65535 f \n{table}{end}".encode()
+
+
+def test_a_picture_is_told_by_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(png(4, 3))
+    found = read(tmp_path / "a.txt", "a.txt")
+    assert isinstance(found, PictureData)
+    assert (found.picture.width, found.picture.name) == (4, "a.txt")
+
+
+def test_a_large_picture_is_not_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(40, 30) + bytes(2_000_000))
+    with pytest.raises(AppError, match=r"a\.png has 1\.0 MB; the limit is 1"):
+        read_included(tmp_path / "a.png", "a.png", PictureLimits(megabytes=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("a.pdf", (1, 2, 3)), ("a.pdf:2-", (2, 3)), ("a.pdf:1-2", (1, 2)), ("A.PDF:3", (3,))]
+)
+def test_the_pages_of_a_pdf_file_have_their_numbers(tmp_path: Path, name: str, numbers: tuple[int, ...]) -> None:
+    pytest.importorskip("pypdf")
+    (tmp_path / name.partition(":")[0]).write_bytes(pdf("first", "", "third"))
+    texts = {1: "first", 2: "(no text: this page is probably scanned)", 3: "third"}
+    assert read(tmp_path / name) == "\n\n".join(f"Page {n} of 3\n\n{texts[n]}" for n in numbers)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "words"),
+    [
+        (pdf("", ""), "a.pdf", "a.pdf has no text: its pages are probably scanned"),
+        (pdf("one", "two"), "a.pdf:3-4", "a.pdf:3-4: the file has 2 pages"),
+        (pdf("one")[:200], "a.pdf", "damaged"),
+        (b"%PDF-1.7 \xff\xfe", "a.pdf", "damaged"),
+        (b"", "a.pdf", "damaged"),
+    ],
+)
+def test_a_pdf_file_without_text_is_refused(tmp_path: Path, data: bytes, name: str, words: str) -> None:
+    pytest.importorskip("pypdf")
+    (tmp_path / "a.pdf").write_bytes(data)
+    with pytest.raises(AppError, match=words):
+        read(tmp_path / name, name)
+
+
+def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
+    if sys.platform == "win32":
+        pytest.skip("names on Windows have no colons")
+    (tmp_path / "a.pdf:3").write_text("text")
+    assert located(tmp_path / "a.pdf:3") == (tmp_path / "a.pdf:3", None)
+
+
+def test_an_office_file_and_a_web_page_become_markdown(tmp_path: Path) -> None:
+    pytest.importorskip("kreuzberg")
+    with ZipFile(tmp_path / "a.docx", "w") as archive:
+        space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+        body = "<w:body><w:p><w:r><w:t>Hello</w:t></w:r></w:p></w:body>"
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="{space}">{body}</w:document>')
+    (tmp_path / "a.html").write_text("<h1>Head</h1><script>x()</script><p>Some <b>text</b>")
+    assert read(tmp_path / "a.docx") == "Hello"
+    assert read(tmp_path / "a.html") == "# Head\n\nSome **text**"
+
+
+def test_a_damaged_office_file_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("kreuzberg")
+    (tmp_path / "a.xlsx").write_bytes(b"PK\3\4 damaged")
+    with pytest.raises(AppError, match=r"a\.xlsx is damaged, or no such document"):
+        read(tmp_path / "a.xlsx", "a.xlsx")
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, package in (("a.pdf", "pypdf"), ("a.docx", "kreuzberg")):
+        (tmp_path / name).write_bytes(b"x")
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(AppError, match=f"{name} is a {name[2:].upper()} file, which needs the package {package}"):
+            read(tmp_path / name, name)
+    (tmp_path / "a.html").write_text("<p>source")
+    assert read(tmp_path / "a.html") == "<p>source"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Grüße", "cp1252"),
+        ("El niño comió piñas en la mañana", "cp1252"),
+        ("x = 1  # naïve\n" + "pass\n" * 40, "cp1252"),
+        ("Привет, как дела? Это текст на русском языке.", "cp1251"),
+        ("Привет, как дела? Это текст на русском языке.", "koi8_r"),
+        ("日本語のテキストです。今日はいい天気ですね。", "shift_jis"),
+        ("Dzień dobry, chciałbym zamówić książkę.", "cp1250"),
+        ("这是一个中文文本文件。", "gb18030"),
+    ],
+)
+def test_the_encoding_of_text_is_detected(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert read(tmp_path / "a.txt") == text
