@@ -21,14 +21,16 @@ from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
+from app.core.included import read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
+from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
 from app.core.regular_file import read_user_text
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import answer_request, chat_settings
+from app.session.chat_settings import answer_request, chat_settings, picture_limits
 from app.settings.layers import Origin, Resolved
 from app.worker.events import (
     Event,
@@ -42,6 +44,7 @@ from app.worker.events import (
     Step,
 )
 from app.worker.pair_loader import make_engine, received
+from app.worker.request import AnswerRequest
 
 _SILENCE_S = 2.0
 """Seconds without input after which a message says what Tandem waits for."""
@@ -65,9 +68,12 @@ def run(
     is_stdin = prompt in (None, "-") and prompt_file in (None, STDIN)
     if is_stdin and STDIN in file:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
-    text = with_files(_read_prompt(prompt, prompt_file), file, takes_stdin=not is_stdin)
+    settings = chat_settings(loader.pair.title, loader.settings)
+    text, pictures = with_files(
+        _read_prompt(prompt, prompt_file), file, picture_limits(loader.settings), takes_stdin=not is_stdin
+    )
     request = replace(
-        answer_request(chat_settings(loader.pair.title, loader.settings), text, ()),
+        with_pictures(answer_request(settings, text, ()), pictures),
         prefill=Prefill(prefill) if prefill.strip() else None,
         guidance=_read_guidance(json_schema, grammar),
     )
@@ -201,18 +207,41 @@ def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guida
     return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
 
 
-def with_files(prompt: str, files: Sequence[Path], *, takes_stdin: bool) -> str:
-    """Return the prompt after the text of files, `-` for stdin. Raises AppError if a file is not text.
+def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> AnswerRequest:
+    """Return a request with pictures in front of its prompt."""
+    *before, last = request.messages
+    content, shown = MARK * len(pictures) + last.content, tuple(each.picture for each in pictures)
+    return replace(
+        request, messages=(*before, replace(last, content=content, pictures=shown)), pictures=tuple(pictures)
+    )
 
-    With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`.
+
+def with_files(
+    prompt: str, files: Sequence[Path], limits: PictureLimits, *, takes_stdin: bool
+) -> tuple[str, list[PictureData]]:
+    """Return the prompt after the text of files, `-` for stdin, and the pictures among the files.
+
+    With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`. Raises AppError if a file can
+    be neither.
     """
-    attached = [Attachment(str(file), read_user_text(file, str(file))) for file in files if file != STDIN]
+    attached: list[Attachment] = []
+    pictures: list[PictureData] = []
+    for file in files:
+        if file == STDIN:
+            continue
+        found = read_included(file, str(file), limits)
+        if isinstance(found, str):
+            attached.append(Attachment(str(file), found))
+        else:
+            pictures.append(found)
+            if found.notice:
+                ProgressLine(sys.stderr).say(in_flags(found.notice))
     if STDIN in files or (takes_stdin and is_piped()):
         if is_silent(_SILENCE_S):
             ProgressLine(sys.stderr).say("Waiting for the end of standard input; < /dev/null means that there is none.")
         if (text := read_input()).strip():
             attached.insert(files.index(STDIN) if STDIN in files else 0, Attachment("standard input", text))
-    return compose(prompt, attached)
+    return compose(prompt, attached), pictures
 
 
 def _read_prompt(text: str | None, file: Path | None) -> str:

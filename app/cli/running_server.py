@@ -17,6 +17,7 @@ from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
 from app.core.errors import INTERRUPTED, AppError
 from app.core.paths import server_file
+from app.core.pictures import MARK, PictureData
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
 from app.settings.table import SETTINGS
@@ -122,7 +123,8 @@ class ServerAnswer:
                 connection.close()
 
     def _body(self, request: AnswerRequest) -> dict[str, Any]:
-        messages = [{"role": message.role.value, "content": message.content} for message in request.messages]
+        pictures = iter(request.pictures)
+        messages = [{"role": each.role.value, "content": _content(each.content, pictures)} for each in request.messages]
         if request.prefill is not None:
             messages.append({"role": "assistant", "content": request.prefill.text})
         thinking, guidance = request.thinking, request.guidance
@@ -168,3 +170,15 @@ class ServerAnswer:
             else:
                 self._printer.end()
             self._status.say(str(report["summary"]))
+
+
+def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:
+    """Return the content of a message for the chat API, with the next pictures in the places of its marks."""
+    first, *rest = text.split(MARK)
+    if not rest:
+        return text
+    parts: list[dict[str, Any]] = [{"type": "text", "text": first}] if first else []
+    for picture, part in zip(pictures, rest, strict=False):
+        parts.append({"type": "image_url", "image_url": {"url": picture.data_url}})
+        parts += [{"type": "text", "text": part}] if part else []
+    return parts

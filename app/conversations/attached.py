@@ -1,17 +1,22 @@
-"""A prompt with files and pastes in front of it, as one message.
+"""A prompt with files, pastes and pictures in front of it, as one message.
 
 Each text stands in a fence below its name, and the question refers to it by that name, so no other Markdown is taken
-for one. `split` takes a message apart again.
+for one; of a picture, the fence holds its digest and size. `split` takes a message apart again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from app.core.pictures import MARK, Picture, without_marks
+
+PICTURE_LANGUAGE = "tandem-picture"
+"""Language of a fence with a picture; no suffix of a file is that long."""
 _FENCED_FILE = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
+_PICTURE_FACTS = re.compile(r"([0-9a-f]{64}) (image/[a-z]{1,9}) ([0-9]{1,8})x([0-9]{1,8})", re.ASCII)
 _BACKTICK_RUN = re.compile("`{3,}")
 _NEEDS_QUOTES = re.compile(r"""[\s"]|^@""")
 _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9+#-]{1,12}")
@@ -19,21 +24,34 @@ _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9+#-]{1,12}")
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A text in front of a question.
+    """A text or a picture in front of a question.
 
     Attributes:
         name: One line; a file's path as typed.
         is_file: Whether the question refers to it as `@name`, not as `[name]`.
+        picture: The picture that the text describes; None for text.
     """
 
     name: str
     text: str
     is_file: bool = True
+    picture: Picture | None = None
+
+    @classmethod
+    def of(cls, picture: Picture, name: str, *, is_file: bool = True) -> Attachment:
+        """Return a picture as an attachment with a name."""
+        facts = f"{picture.digest} {picture.media_type} {picture.width}x{picture.height}"
+        return cls(name, facts, is_file, replace(picture, name=name))
 
     @property
     def reference(self) -> str:
         """The reference in the question."""
         return file_reference(self.name) if self.is_file else f"[{self.name}]"
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """All ways to refer to it; a path may stand in quotes."""
+        return (self.reference, quoted_reference(self.name)) if self.is_file else (self.reference,)
 
     @property
     def size(self) -> int:
@@ -65,13 +83,33 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
         at = block.end()
     question = message[at:]
     attachments = tuple(
-        Attachment(name, text, is_file=bool(language) or f"[{name}]" not in question)
-        for name, _, language, text in (block.groups() for block in found)
+        _attachment(name, language, text, question) for name, _, language, text in (block.groups() for block in found)
     )
     # Anything else that looks so was typed, and stays whole.
     if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
         return message, ()
     return question, attachments
+
+
+def with_marks(message: str) -> tuple[str, tuple[Picture, ...]]:
+    """Return a message as a model reads it, with a `MARK` where it refers to a picture first, and these pictures."""
+    question, attachments = split(without_marks(message))
+    shown = [(each.references, each.picture) for each in attachments if each.picture is not None]
+    by_reference = {reference: picture for references, picture in shown for reference in references}
+    if not by_reference:
+        return without_marks(message), ()
+    found: list[Picture] = []
+
+    def marked(reference: re.Match[str]) -> str:
+        picture = by_reference[reference[0]]
+        if picture in found:
+            return reference[0]
+        found.append(picture)
+        return MARK
+
+    longest_first = sorted(by_reference, key=len, reverse=True)
+    question = re.sub("|".join(map(re.escape, longest_first)), marked, question)
+    return compose(question, [each for each in attachments if each.picture is None]), tuple(found)
 
 
 def joined(first: str, then: str) -> str:
@@ -91,9 +129,15 @@ def replace_references(question: str, words: Mapping[str, str]) -> str:
     return re.sub(references, lambda found: words[found[0]], question) if words else question
 
 
+def _attachment(name: str, language: str, text: str, question: str) -> Attachment:
+    facts = _PICTURE_FACTS.fullmatch(text) if language == PICTURE_LANGUAGE else None
+    is_file = (bool(language) and facts is None) or f"[{name}]" not in question
+    picture = Picture(facts[1], facts[2], int(facts[3]), int(facts[4]), name) if facts is not None else None
+    return Attachment(name, text, is_file, picture)
+
+
 def _is_referred_to(attachment: Attachment, question: str) -> bool:
-    in_quotes = attachment.is_file and quoted_reference(attachment.name) in question
-    return in_quotes or attachment.reference in question
+    return any(reference in question for reference in attachment.references)
 
 
 def _block(attachment: Attachment) -> str:
@@ -101,4 +145,6 @@ def _block(attachment: Attachment) -> str:
     fence = "`" * (longest + 1)
     suffix = PurePath(attachment.name).suffix[1:] if attachment.is_file else ""
     language = suffix if _LANGUAGE_NAME.fullmatch(suffix) else ""
+    if attachment.picture is not None:
+        language = PICTURE_LANGUAGE
     return f"{attachment.name}:\n{fence}{language}\n{attachment.text}\n{fence}\n\n"

@@ -179,7 +179,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
 )
 """The statements that lead to each schema version."""
 
-# Older versions of Tandem ignore this table, so it needs no schema version.
+# Older versions of Tandem ignore these tables, so they need no schema version.
 _PENDING_INPUT = """
     CREATE TABLE IF NOT EXISTS unsent (
         writer TEXT PRIMARY KEY,
@@ -188,6 +188,17 @@ _PENDING_INPUT = """
     ) WITHOUT ROWID
 """
 """The unsent prompt of an empty conversation."""
+_PICTURES = """
+    CREATE TABLE IF NOT EXISTS pictures (
+        digest TEXT PRIMARY KEY,
+        type TEXT NOT NULL,
+        width INTEGER NOT NULL,
+        height INTEGER NOT NULL,
+        stored REAL NOT NULL,
+        data BLOB NOT NULL
+    )
+"""
+"""The pictures that messages and unsent prompts refer to by their digests."""
 _INDEX_TABLES = (
     "CREATE VIRTUAL TABLE found USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
@@ -211,6 +222,7 @@ def prepare(db: sqlite3.Connection) -> None:
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(_PENDING_INPUT)
+    db.execute(_PICTURES)
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
     if not names >= {"found", *_INDEX_TRIGGERS}:
         with transaction(db):

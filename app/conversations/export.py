@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 
+from app.conversations.attached import with_marks
 from app.conversations.message import Role
 from app.conversations.tree import Node, State, StoredConversation
+from app.core.pictures import PictureData
 from app.core.printable import escape_unprintable, printable
 from app.engine.text.shown_calls import shown_call
 
 FORMAT = "tandem-conversations"
 VERSION = 1
-MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text|calls) ?(.*?) ?-->$")
+MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text|calls|pictures) ?(.*?) ?-->$")
 """A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
@@ -33,6 +36,7 @@ def to_json(conversations: Iterable[StoredConversation]) -> str:
 
 def _conversation(conversation: StoredConversation) -> dict[str, Any]:
     summary = conversation.summary
+    pictures = [b64encode(each.data).decode() for each in conversation.pictures.values()]
     return {
         "title": summary.title,
         "named": summary.named,
@@ -55,6 +59,7 @@ def _conversation(conversation: StoredConversation) -> dict[str, Any]:
             }
             for node in conversation.tree.nodes.values()
         ],
+        **({"pictures": pictures} if pictures else {}),
     }
 
 
@@ -77,10 +82,10 @@ def _markdown(conversation: StoredConversation) -> str:
     summary = conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
     title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(summary.title)) or "Conversation"
-    return "\n".join([head, f"# {title}", "", *map(_message, conversation.tree.path)])
+    return "\n".join([head, f"# {title}", "", *(_message(node, conversation) for node in conversation.tree.path)])
 
 
-def _message(node: Node) -> str:
+def _message(node: Node, conversation: StoredConversation) -> str:
     state = node.ended_state
     stats = {"stats": dict(node.stats)} if node.calls or node.role is Role.TOOL else {}
     lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **stats)]
@@ -89,7 +94,14 @@ def _message(node: Node) -> str:
         lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]
     calls = [_marker("calls"), *(f"    {printable(shown_call(call))}" for call in node.calls), ""] if node.calls else []
-    return "\n".join([*lines, _body(node.text), "", *calls])
+    known = conversation.pictures
+    pictures = [known[each.digest] for each in with_marks(node.text)[1] if each.digest in known]
+    images = [_marker("pictures"), *map(_image, pictures), ""] if pictures else []
+    return "\n".join([*lines, _body(node.text), "", *images, *calls])
+
+
+def _image(each: PictureData) -> str:
+    return f"\n![{each.picture.width} × {each.picture.height}]({each.data_url})"
 
 
 def _body(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
+from app.core.pictures import MARK, Picture
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
@@ -32,6 +33,7 @@ class Message:
     Attributes:
         tool_calls: Calls of tools that an answer made.
         tool_call_id: The call whose result this is, for a message from a tool.
+        pictures: Each stands where the content has a `MARK`, in order.
     """
 
     role: Role
@@ -39,6 +41,20 @@ class Message:
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+
+def pictures_as_text(message: Message, is_gone: Callable[[Picture], bool] = lambda picture: True) -> Message:
+    """Return a message with the names of pictures in their place: of all, or of those that are gone."""
+    first, *rest = message.content.split(MARK)
+    content, kept = [first], []
+    for picture, text in zip(message.pictures, rest, strict=True):
+        if is_gone(picture):
+            content += f"[picture {picture.name}]" if picture.name is not None else "[picture]", text
+        else:
+            content += MARK, text
+            kept.append(picture)
+    return replace(message, content="".join(content), pictures=tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from app.conversations.rows import (
     to_summary,
 )
 from app.conversations.search import Hit, search
+from app.conversations.stored_pictures import insert_pictures, remove_unused
 from app.conversations.titles import one_line, title_of
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
@@ -75,7 +76,9 @@ class Store:
         return any(stored)
 
     def close(self) -> None:
-        """Write pending text, purge deleted conversations, and close the file; unfinished answers count as cut.
+        """Write pending text, purge deleted conversations and unused pictures, and close the file.
+
+        Unfinished answers count as cut.
 
         Raises StoreError if the disk refuses.
         """
@@ -90,6 +93,7 @@ class Store:
             # Here because removing messages from the index takes as long as adding them.
             with suppress(StoreError), self.database.write() as db:
                 db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._purge_time,))
+                remove_unused(db, self._purge_time)
         except StoreError as error:
             raise StoreError(f"{error.message} The latest messages are lost.", error.hint) from error
         finally:
@@ -315,9 +319,10 @@ class Store:
         """Map each imported conversation to the id of a stored conversation with all its messages, or None."""
         return find_duplicates(self.database, conversations)
 
-    def insert(self, conversations: Iterable[StoredConversation]) -> tuple[int, ...]:
+    def insert(self, conversations: Sequence[StoredConversation]) -> tuple[int, ...]:
         """Insert conversations as new ones, all or none; returns their ids."""
         with self.database.write(durable=True) as db:
+            insert_pictures(db, (each for one in conversations for each in one.pictures.values()), self._now())
             return tuple(insert_conversation(db, conversation) for conversation in conversations)
 
     def _change(self, conversation: int, columns: str, *values: object) -> None:

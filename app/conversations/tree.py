@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from app.conversations.attached import with_marks
 from app.conversations.message import (
     UNKNOWN,
     Compaction,
@@ -17,8 +18,10 @@ from app.conversations.message import (
     calls_in,
     compaction_in,
     ending_in,
+    pictures_as_text,
     result_in,
 )
+from app.core.pictures import PictureData, without_marks
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.text.tool_calls import ToolCall
 
@@ -218,12 +221,28 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent."""
+    """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent.
+
+    `pictures` are those that its texts refer to, by digest, for a file; in a store they stand apart.
+    """
 
     summary: Summary
     tree: Tree = field(default_factory=Tree)
     settings: Document = field(default_factory=dict)
     unsent_text: str = ""
+    pictures: Mapping[str, PictureData] = field(default_factory=dict, repr=False)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The texts that may refer to pictures."""
+        yield from (node.text for node in self.tree.nodes.values())
+        yield self.unsent_text
+
+
+def as_message(role: Role, text: str, reasoning: str = "") -> Message:
+    """Return a stored text as a model reads it; only a prompt has pictures."""
+    content, pictures = with_marks(text) if role is Role.USER else (without_marks(text), ())
+    return Message(role, content.rstrip(), without_marks(reasoning).strip(), pictures=pictures)
 
 
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
@@ -235,12 +254,12 @@ def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
             call = result_in(node.stats).call
             if any(one.id == call for one in pending):
                 pending = [one for one in pending if one.id != call]
-                found.append(Message(Role.TOOL, node.text.rstrip(), tool_call_id=call))
+                found.append(replace(as_message(node.role, node.text), tool_call_id=call))
             continue
         found += _results_of(pending)
         pending = list(node.calls)
         if pending or node.text.strip():
-            found.append(Message(node.role, node.text.rstrip(), node.reasoning.strip(), node.calls))
+            found.append(replace(as_message(node.role, node.text, node.reasoning), tool_calls=node.calls))
     return (*found, *_results_of(pending))
 
 
@@ -250,8 +269,19 @@ def _results_of(calls: Iterable[ToolCall]) -> Iterator[Message]:
 
 
 def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:
-    """Return the last summary of a branch and the messages that the model still reads."""
+    """Return the last summary of a branch and the messages that the model still reads.
+
+    In messages from before the summary, the names of pictures stand in their place.
+    """
     for at in range(len(path) - 1, -1, -1):
         if path[at].stats and (compaction := path[at].compaction) is not None:
-            return compaction.summary, path[max(0, at - compaction.n_kept) :]
+            return compaction.summary, (*map(_without_pictures, path[max(0, at - compaction.n_kept) : at]), *path[at:])
     return "", path
+
+
+def _without_pictures(node: Node) -> Node:
+    return (
+        replace(node, text=pictures_as_text(as_message(node.role, node.text)).content)
+        if node.role is Role.USER
+        else node
+    )

@@ -63,6 +63,7 @@ class PairInfo:
         thinking_support: Thinking settings that change the prompt of the target.
         draft_failed: Whether the draft model failed and is left out until both are loaded again.
         draft_kind: What the draft is; None without one.
+        projector: Name of the file that encodes pictures; None if the pair reads no pictures.
     """
 
     target: ModelInfo
@@ -76,6 +77,7 @@ class PairInfo:
     thinking_support: ThinkingSupport = field(default_factory=ThinkingSupport)
     draft_failed: bool = False
     draft_kind: Source | None = None
+    projector: str | None = None
 
     @property
     def can_draft(self) -> bool:

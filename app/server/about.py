@@ -60,7 +60,9 @@ def _model(service: Service) -> dict[str, Any]:
         "target": target.name,
         "draft": pair.draft.name if pair.draft is not None else None,
     }
-    return {**head, "context_length": pair.n_ctx, "max_model_len": pair.n_ctx, "meta": meta}
+    inputs = ["text", "image"] if pair.projector is not None else ["text"]
+    modalities = {"input_modalities": inputs, "output_modalities": ["text"]}
+    return {**head, "context_length": pair.n_ctx, "max_model_len": pair.n_ctx, "architecture": modalities, "meta": meta}
 
 
 async def props(request: Request, service: Service) -> Response:
@@ -78,7 +80,7 @@ async def props(request: Request, service: Service) -> Response:
             "chat_template": target.chat_template if target is not None else "",
             "bos_token": target.bos if target is not None else "",
             "eos_token": target.eos if target is not None else "",
-            "modalities": {"vision": False, "audio": False},
+            "modalities": {"vision": pair is not None and pair.projector is not None, "audio": False},
         }
     )
 
@@ -114,7 +116,7 @@ async def counters(request: Request, service: Service) -> Response:
 
 async def count_tokens(request: Request, service: Service) -> Response:
     """Count the tokens of a request of Anthropic's API."""
-    asked = read_count(await body_of(request), service.settings)
+    asked = read_count(await body_of(request), service.reading)
     return JSONResponse({"input_tokens": await result_of(request, service.queue, Query(partial(token_count, asked)))})
 
 
@@ -151,5 +153,5 @@ async def detokenize(request: Request, service: Service) -> Response:
 
 async def apply_template(request: Request, service: Service) -> Response:
     """Return the prompt of a chat request as text, as llama-server does."""
-    asked = read_chat(await body_of(request), service.settings)
+    asked = read_chat(await body_of(request), service.reading)
     return JSONResponse({"prompt": await result_of(request, service.queue, Query(partial(prompt_text, asked)))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeAlias
@@ -33,7 +34,7 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
 
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
-        asked = read(fields, service.settings)
+        asked = await asyncio.to_thread(read, fields, service.reading)
         names = Names(prefix, service.model, service.report)
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):

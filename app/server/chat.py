@@ -12,6 +12,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
+from app.server.content import Pictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import (
@@ -43,11 +44,13 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
+    pictures = Pictures(settings.pictures)
     request = request_for(
-        read_messages(fields.objects("messages")),
+        read_messages(fields.objects("messages"), pictures),
         chosen(read_tools(fields), fields),
         settings,
         read_guidance(fields, fields.object("response_format")),
+        pictures,
         read_thinking(fields, fields.text("reasoning_effort"), settings.thinking),
     )
     lengths = ("max_completion_tokens", "max_tokens", "n_predict")

@@ -1,14 +1,74 @@
-"""Read the text of message content: strings, text parts, text documents, and notes in place of other parts."""
+"""Read message content: strings, text parts, text documents, pictures, and notes in place of other parts."""
 
 from __future__ import annotations
 
 import base64
+from typing import NoReturn
 
+from app.core.errors import AppError
+from app.core.pictures import MARK, Picture, PictureData, PictureLimits, read_picture
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+_PICTURE_PARTS = ("image_url", "input_image", "image")
 _TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
+
+
+class Pictures:
+    """The pictures in the content of a request.
+
+    Args:
+        limits: Those of a picture; None if the loaded models read text only.
+
+    Attributes:
+        known: All pictures by their digests.
+    """
+
+    def __init__(self, limits: PictureLimits | None = None) -> None:
+        self.known: dict[str, PictureData] = {}
+        self._limits = limits
+        self._new: list[Picture] = []
+
+    def read(self, part: Fields) -> str | None:
+        """Return the mark of a picture; None if the part is none, or the models read none. Raises RequestError."""
+        if self._limits is None or part.text("type") not in _PICTURE_PARTS:
+            return None
+        data, where = _picture_bytes(part)
+        try:
+            found = read_picture(data, None, self._limits)
+        except AppError as error:
+            raise RequestError(error.message, "Send a PNG or JPEG picture within the limits.", param=where) from None
+        self.known[found.picture.digest] = found
+        self._new.append(found.picture)
+        return MARK
+
+    def take(self) -> tuple[Picture, ...]:
+        """Return the pictures since the last call, in the order of their marks."""
+        new, self._new = tuple(self._new), []
+        return new
+
+
+def _picture_bytes(part: Fields) -> tuple[bytes, str]:
+    """Return the bytes of a picture and where they are in the request."""
+    if isinstance(part.raw("image_url"), str):
+        owner, name = part, "image_url"
+    else:
+        owner = part.object("source") or part.object("image_url") or part
+        name = "data" if owner.text("type") == "base64" else "url"
+    text, where = owner.text(name), owner.at(name)
+    if name != "data":
+        if not text.startswith("data:"):
+            _refuse_picture(where, "no data: URL; the server downloads nothing")
+        text = text.partition(";base64,")[2]
+    try:
+        return base64.b64decode("".join(text.split()), validate=True), where
+    except ValueError:
+        _refuse_picture(where, "not base64")
+
+
+def _refuse_picture(where: str, why: str) -> NoReturn:
+    raise RequestError(f"{where} is {why}.", "Send the picture itself, in base64.", param=where)
 
 
 def parts_of(fields: Fields, name: str = "content") -> list[Fields]:
@@ -25,30 +85,39 @@ def content_text(fields: Fields, name: str = "content") -> str:
     Raises:
         RequestError: A part is not text, such as an image.
     """
-    return "\n".join(map(part_text, parts_of(fields, name)))
+    return "\n".join(part_text(part, Pictures()) for part in parts_of(fields, name))
 
 
-def result_text(fields: Fields, name: str = "content") -> str:
-    """Return the result of a tool; a sentence stands for a part that is not text.
+def result_text(fields: Fields, pictures: Pictures, name: str = "content") -> str:
+    """Return the result of a tool; a sentence stands for a part that cannot be read.
 
     A refusal would end the conversation, because clients send the result again with every request.
     """
-    parts = ((part, _read(part)) for part in parts_of(fields, name))
-    left_out = "[{} left out: the loaded models read text only]"
-    return "\n".join(left_out.format(part.text("type")) if text is None else text for part, text in parts)
+    return "\n".join(_result_part(part, pictures) for part in parts_of(fields, name))
 
 
-def part_text(part: Fields) -> str:
-    """Return the text of a part; refuse images and other media."""
-    if (text := _read(part)) is None:
+def _result_part(part: Fields, pictures: Pictures) -> str:
+    why = "the loaded models read text only"
+    try:
+        text = _read(part, pictures)
+    except RequestError as error:
+        text, why = None, error.message.rstrip(".")
+    return f"[{part.text('type')} left out: {why}]" if text is None else text
+
+
+def part_text(part: Fields, pictures: Pictures) -> str:
+    """Return the text of a part, with a mark for a picture; refuse other media."""
+    if (text := _read(part, pictures)) is None:
         where = part.at("type")
         raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
     return text
 
 
-def _read(part: Fields) -> str | None:
-    """Return the text of a part; None if it is not text."""
+def _read(part: Fields, pictures: Pictures) -> str | None:
+    """Return the text of a part, with a mark for a picture; None if it can be neither."""
     kind = part.text("type", "text")
+    if (mark := pictures.read(part)) is not None:
+        return mark
     if kind in _TEXT_PARTS:
         return part.text("refusal") or part.text("text")
     if kind == "tool_reference":

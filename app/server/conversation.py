@@ -8,15 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
+from app.core.pictures import Picture
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.content import part_text, parts_of, result_text
+from app.server.content import Pictures, part_text, parts_of, result_text
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.server.tools import Tools, arguments_of, custom_arguments
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import AS_TRAINED, Thinking
-from app.worker.request import AnswerRequest
+from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
@@ -30,11 +31,14 @@ def new_call_id() -> str:
     return secrets.token_hex(_ID_LENGTH)[:_ID_LENGTH]
 
 
-def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = ()) -> Iterator[Message]:
+def read_messages(
+    items: Sequence[Fields], pictures: Pictures, tools: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[Message]:
     """Yield the messages in messages or items of any API.
 
     Args:
         items: Messages, and the other items of OpenAI's responses API. Reasoning belongs to the item after it.
+        pictures: Takes the pictures in them.
         tools: Those in namespaces have other names for the model.
     """
     names = {tool["namespace"]: tool["function"]["name"] for tool in tools if "namespace" in tool}
@@ -42,7 +46,7 @@ def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = 
     for item in items:
         match item.text("type", "message"):
             case "message":
-                for message in _read_message(item):
+                for message in _read_message(item, pictures):
                     is_answer = message.role is Role.ASSISTANT
                     yield replace(message, reasoning=reasoning + message.reasoning) if is_answer else message
                 reasoning = ""
@@ -55,25 +59,32 @@ def read_messages(items: Sequence[Fields], tools: Sequence[Mapping[str, Any]] = 
                 yield Message(Role.ASSISTANT, "", reasoning, (call,))
                 reasoning = ""
             case "function_call_output" | "custom_tool_call_output":
-                yield Message(Role.TOOL, result_text(item, "output"), tool_call_id=item.text("call_id", "0"))
+                yield _result(item, pictures, item.text("call_id", "0"), "output")
             case "agent_message":
                 # Codex passes a text from one of its agents to another.
-                yield Message(Role.USER, result_text(item))
+                yield _result(item, pictures, "")
             case kind if not kind.endswith(_SKIPPED_SUFFIXES):
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
 
-def _read_message(message: Fields) -> Iterator[Message]:
+def _result(fields: Fields, pictures: Pictures, call: str, name: str = "content") -> Message:
+    text = result_text(fields, pictures, name)
+    role = Role.TOOL if call else Role.USER
+    return Message(role, text, tool_call_id=call, pictures=pictures.take())
+
+
+def _read_message(message: Fields, pictures: Pictures) -> Iterator[Message]:
     """Yield the messages in a message: the results of tools in it, then its text and its calls."""
     role = message.text("role")
     if role in ("tool", "function"):
         id_ = message.text("tool_call_id") or message.text("name", "0")
-        yield Message(Role.TOOL, result_text(message), tool_call_id=id_)
+        yield _result(message, pictures, id_)
         return
     if role not in _ROLES:
         refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
     reasoning = message.text("reasoning_content") or message.text("reasoning")
     texts, calls, has_results = [], [], False
+    shown: list[Picture] = []
     for part in parts_of(message):
         match part.text("type"):
             case "thinking":
@@ -85,12 +96,13 @@ def _read_message(message: Fields) -> Iterator[Message]:
                 calls.append(_read_call(part))
             case "tool_result":
                 has_results = True
-                yield Message(Role.TOOL, result_text(part), tool_call_id=part.text("tool_use_id", "0"))
+                yield _result(part, pictures, part.text("tool_use_id", "0"))
             case _:
-                texts.append(part_text(part))
+                texts.append(part_text(part, pictures if role == "user" else Pictures()))
+                shown += pictures.take()
     calls += map(_read_call, message.objects("tool_calls"))
     if texts or reasoning or calls or not has_results:
-        yield Message(_ROLES[role], "\n".join(texts), reasoning, tuple(calls))
+        yield Message(_ROLES[role], "\n".join(texts), reasoning, tuple(calls), pictures=tuple(shown))
 
 
 def _read_call(call: Fields) -> ToolCall:
@@ -129,6 +141,7 @@ def request_for(
     tools: Tools,
     settings: ChatSettings,
     guidance: Guidance,
+    pictures: Pictures,
     thinking: Thinking = AS_TRAINED,
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token.
@@ -142,7 +155,7 @@ def request_for(
     if settings.system and not any(message.role is Role.SYSTEM for message in given):
         given = [Message(Role.SYSTEM, settings.system), *given]
     arranged, prefill = _arranged(given)
-    return AnswerRequest(
+    request = AnswerRequest(
         messages=tuple(arranged),
         sampling=settings.sampling,
         drafting=settings.drafting,
@@ -155,3 +168,4 @@ def request_for(
         one_call=tools.one_call,
         guidance=guidance,
     )
+    return with_pictures(request, pictures.known)

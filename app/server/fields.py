@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from app.core.errors import UsageError
+from app.core.pictures import without_marks
 from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS, Drafting, DraftParams, Guidance, SamplingParams
 from app.server.errors import RequestError
 from app.settings.layers import Thinking
@@ -134,8 +135,8 @@ def read_body(data: bytes) -> Fields:
     if _depth(value) > _MAX_NESTING:
         raise RequestError(f"The body is nested deeper than {_MAX_NESTING} levels.")
     text = json.dumps(value, ensure_ascii=False)
-    # Escapes in JSON may name half a character, which no answer could repeat.
-    valid = text.encode("utf-8", errors="replace")
+    # Escapes in JSON may name half a character, which no answer could repeat, or what stands for pictures here.
+    valid = without_marks(text).encode("utf-8", errors="replace")
     return Fields(value if valid.decode() == text else json.loads(valid))
 
 

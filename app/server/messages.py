@@ -12,7 +12,7 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import with_answer_fields
-from app.server.content import content_text, parts_of
+from app.server.content import Pictures, content_text, parts_of
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_guidance, read_thinking, refuse
@@ -40,16 +40,18 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
     thinking = read_thinking(fields, output.text("effort"), thinking)
     guidance = read_guidance(fields, output.object("format"))
-    request = request_for(_messages(fields), _tools(fields), settings, guidance, thinking)
+    pictures = Pictures(settings.pictures)
+    request = request_for(_messages(fields, pictures), _tools(fields), settings, guidance, pictures, thinking)
     return with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Read a request to count tokens."""
-    return request_for(_messages(fields), _tools(fields), settings, Guidance(), settings.thinking)
+    pictures = Pictures(settings.pictures)
+    return request_for(_messages(fields, pictures), _tools(fields), settings, Guidance(), pictures, settings.thinking)
 
 
-def _messages(fields: Fields) -> Iterator[Message]:
+def _messages(fields: Fields, pictures: Pictures) -> Iterator[Message]:
     if system := content_text(fields, "system"):
         yield Message(Role.SYSTEM, system)
     messages, called = fields.objects("messages"), set()
@@ -58,7 +60,7 @@ def _messages(fields: Fields) -> Iterator[Message]:
             called.add(block.text("id"))
         elif block.text("type") == "tool_result" and block.text("tool_use_id") not in called:
             refuse(block.at("tool_use_id"), block.raw("tool_use_id"), "the id of a tool_use block before it")
-    yield from read_messages(messages)
+    yield from read_messages(messages, pictures)
 
 
 def _tools(fields: Fields) -> Tools:

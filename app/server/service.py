@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -23,8 +23,10 @@ from app.worker.events import Failed, JobEnded
 
 Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
 
-_LONGEST_BODY = 8 << 20
-"""Largest body in bytes, which is more text than any context holds."""
+_LONGEST_BODY = 64 << 20
+"""Largest body in bytes: two large pictures in base64, or more text than any context holds."""
+_LONG_BODY = 1 << 20
+"""Bytes from which a body is read in a thread, so that other clients do not wait."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,12 @@ class Service:
     report: Report | None = None
     started: float = field(default_factory=time.time)
 
+    @property
+    def reading(self) -> ChatSettings:
+        """The settings with which requests are read: without pictures if the loaded pair reads none."""
+        pair = self.queue.metrics.pair
+        return replace(self.settings, pictures=None) if pair is not None and pair.projector is None else self.settings
+
 
 async def body_of(request: Request) -> Fields:
     """Read a body of limited size."""
@@ -60,7 +68,7 @@ async def body_of(request: Request) -> Fields:
         data += chunk
         if len(data) > _LONGEST_BODY:
             raise RequestError(f"The body is longer than {_LONGEST_BODY:,} bytes.", status=413)
-    return read_body(bytes(data))
+    return await asyncio.to_thread(read_body, bytes(data)) if len(data) > _LONG_BODY else read_body(bytes(data))
 
 
 async def result_of(request: Request, queue: EngineQueue, job: Job) -> Any:

@@ -116,8 +116,19 @@ class Answering:
         `after` are calls of tools and results that follow the prompt.
         """
         summary, before = conversation.read_before(prompt)
-        name = self._library.state_name(conversation.number)
-        return answer_request(self._settings_of(conversation), text, as_messages(before), summary, name, after)
+        settings = self._settings_of(conversation)
+        return self._asked(settings, text, before, summary, self._library.state_name(conversation.number), after)
+
+    def _asked(
+        self,
+        settings: ChatSettings,
+        text: str,
+        before: Sequence[Node],
+        summary: str,
+        name: str,
+        after: Sequence[Message] = (),
+    ) -> AnswerRequest:
+        return self._library.with_pictures(answer_request(settings, text, as_messages(before), summary, name, after))
 
     def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         """Ask for an answer to the last prompt of a conversation."""
@@ -197,7 +208,9 @@ class Answering:
         else:
             left_out = before[: len(before) - self.n_kept]
             name = self._library.state_name(self._active.answered.number)
-            self.number = self._engine.answer(_summary_request(settings, left_out, summary, name))
+            # It begins like the conversation, so the KV cache is reused.
+            request = self._asked(settings, _SUMMARY_INSTRUCTION, left_out, summary, name)
+            self.number = self._engine.answer(shortened(request, _LONGEST_SUMMARY))
         return True
 
     def go_on(self, summary: str) -> None:
@@ -219,7 +232,7 @@ class Answering:
         summary = library.do(lambda store: store.load(number or 0).summary)
         if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
             # It begins like the conversation, whose cache it uses.
-            request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name(number))
+            request = self._asked(settings, _NAME_IT, path, "", library.state_name(number))
             request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None, tools=self.tools)
             self.title_job = self._engine.run(TitleJob(request))
@@ -260,12 +273,3 @@ def _n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: 
         if node.role is Role.USER:
             n_kept = n
     return n_kept if n_kept < len(before) else None
-
-
-def _summary_request(settings: ChatSettings, left_out: Sequence[Node], summary: str, name: str) -> AnswerRequest:
-    """Return the request for a summary of `left_out` and of an earlier summary.
-
-    It begins like the conversation, so the KV cache is reused.
-    """
-    request = answer_request(settings, _SUMMARY_INSTRUCTION, as_messages(left_out), summary, name)
-    return shortened(request, _LONGEST_SUMMARY)

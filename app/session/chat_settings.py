@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from app.conversations.message import Message, Role
+from app.conversations.tree import as_message
+from app.core.pictures import PictureLimits
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.settings.layers import AS_TRAINED, Origin, Resolved, Thinking, automatic, drafting, sampling, thinking
@@ -28,6 +30,7 @@ class ChatSettings:
         titles: Whether the model names a conversation after its first answer.
         tools: Names of the MCP servers whose tools the model may call; None for all that are not disabled.
         tool_rounds: Calls of tools in a row before the user is asked.
+        pictures: Limits of pictures; None if requests may have none.
     """
 
     title: str
@@ -44,6 +47,7 @@ class ChatSettings:
     titles: bool = False
     tools: tuple[str, ...] | None = None
     tool_rounds: int = 25
+    pictures: PictureLimits | None = None
 
 
 def chat_settings(title: str, now: Resolved) -> ChatSettings:
@@ -63,7 +67,14 @@ def chat_settings(title: str, now: Resolved) -> ChatSettings:
         tools=cast("tuple[str, ...] | None", now["answer.tools"]),
         tool_rounds=cast("int", now["answer.tool_rounds"]),
         system_yields=now.origin("answer.system") not in (Origin.FLAG, Origin.CONVERSATION),
+        pictures=picture_limits(now),
     )
+
+
+def picture_limits(now: Resolved) -> PictureLimits:
+    """Return the limits of pictures."""
+    size, pixels, ratio = (cast("float", now[f"answer.picture_{name}"]) for name in ("size", "pixels", "ratio"))
+    return PictureLimits(size, pixels, ratio)
 
 
 def answer_request(
@@ -84,14 +95,14 @@ def answer_request(
     """
     # An imported conversation may begin with a system message; templates take one, in front.
     own = before[:1] if before and before[0].role is Role.SYSTEM else ()
-    system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+    system = (as_message(Role.SYSTEM, settings.system),) if settings.system else own
     system = own if own and settings.system_yields else system
     if summary:
         texts = [message.content for message in system] + [f"{_SUMMARY_TITLE}\n{summary}"]
-        system = (Message(Role.SYSTEM, "\n\n".join(texts)),)
+        system = (as_message(Role.SYSTEM, "\n\n".join(texts)),)
     turns = (message for message in before if message.role is not Role.SYSTEM)
     return AnswerRequest(
-        messages=(*system, *turns, Message(Role.USER, prompt), *after),
+        messages=(*system, *turns, as_message(Role.USER, prompt), *after),
         sampling=settings.sampling,
         drafting=settings.drafting,
         max_tokens=settings.max_tokens,

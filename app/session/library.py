@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
+from app.conversations import stored_pictures
 from app.conversations.state_folder import remove_orphans
-from app.conversations.tree import Summary
+from app.conversations.tree import StoredConversation, Summary
 from app.core.errors import StoreError
+from app.core.pictures import PictureData
+from app.worker.request import AnswerRequest, with_pictures
 
 if TYPE_CHECKING:
     from app.conversations.search import Hit
@@ -138,6 +141,24 @@ class Library:
         if text != last or now - at >= _REPEAT_S:
             self._reported = text, now
             self.say(text)
+
+    def add_picture(self, picture: PictureData) -> None:
+        """Store a picture that a prompt refers to."""
+        self.open_store()
+        self.do(lambda store: stored_pictures.add_picture(store.database, picture, time.time()))
+
+    def load_whole(self, conversation: int) -> StoredConversation | None:
+        """Return a conversation with its pictures, for a file."""
+        return self.do(lambda store: stored_pictures.with_pictures(store.database, store.load(conversation)))
+
+    def with_pictures(self, request: AnswerRequest) -> AnswerRequest:
+        """Return a request with the pictures of its messages; text stands for one that is not stored."""
+        digests = [picture.digest for message in request.messages for picture in message.pictures]
+        return with_pictures(request, self.pictures(digests)) if digests else request
+
+    def pictures(self, digests: Sequence[str]) -> Mapping[str, PictureData]:
+        """Return the stored pictures of these digests."""
+        return self.do(lambda store: stored_pictures.load_pictures(store.database, digests)) or {}
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return all conversations, pinned first, then by last message."""

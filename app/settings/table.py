@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.core.pictures import PictureLimits
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import (
@@ -163,6 +164,10 @@ def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, wo
     return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, field=field, **what)
 
 
+def _picture_limit(key: str, high: float, default: float, text: str, metavar: str) -> Setting:
+    return _setting(f"answer.picture_{key}", Number(1, high), default, text, metavar=metavar)
+
+
 def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "", more: str = "") -> Setting:
     return _setting(name, kind, default, text, metavar=metavar, unset=unset, more=more, needs_reload=True)
 
@@ -292,6 +297,9 @@ SETTINGS: tuple[Setting, ...] = (
         more="written after the first answer",
     ),
     _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
+    _picture_limit("size", 200, PictureLimits.megabytes, "largest picture in MB", "MB"),
+    _picture_limit("pixels", 250, PictureLimits.megapixels, "largest picture in millions of pixels", "MILLIONS"),
+    _picture_limit("ratio", 1000, PictureLimits.ratio, "longest side of a picture over its shortest", "RATIO"),
     _setting(
         "answer.thinking",
         Choice(("auto", "on", "off")),

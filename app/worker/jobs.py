@@ -10,7 +10,7 @@ from app.conversations.titles import make_title
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
-from app.worker.request import AnswerRequest, LoadedPair, prompt_of
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of, readable_by
 
 if TYPE_CHECKING:
     from app.engine.interfaces import Controls
@@ -58,12 +58,12 @@ class Query:
 
 def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
     """Return the number of tokens that the prompt of a request has."""
-    return len(prompt_of(pair, request).tokens)
+    return len(prompt_of(pair, readable_by(pair, request)).tokens)
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
     """Return the prompt of a request as text."""
-    return pair.detokenize(prompt_of(pair, request).tokens)
+    return pair.detokenize(prompt_of(pair, readable_by(pair, request)).tokens)
 
 
 def tokens_of(

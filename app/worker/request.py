@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.conversations.message import Message, Prefill
+from app.conversations.message import Message, Prefill, pictures_as_text
+from app.core.errors import UsageError
+from app.core.fixes import fix
+from app.core.pictures import PictureData
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.settings.layers import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
@@ -40,6 +43,7 @@ class AnswerRequest:
         text: A prompt without a chat template, instead of messages; None for messages.
         max_predict_ms: Time after the first token from which the end of a line ends the answer; None for no limit.
         cache_prompt: Whether tokens of the last prompt that this one begins with are not evaluated again.
+        pictures: Pictures in the order of their marks in the messages.
     """
 
     messages: tuple[Message, ...]
@@ -63,10 +67,41 @@ class AnswerRequest:
     text: PlainPrompt | None = None
     max_predict_ms: int | None = None
     cache_prompt: bool = True
+    pictures: tuple[PictureData, ...] = field(default=(), repr=False)
 
 
 LoadedPair: TypeAlias = "NativePair"
 """A target, perhaps with a draft model, ready to answer."""
+
+
+def with_pictures(request: AnswerRequest, known: Mapping[str, PictureData]) -> AnswerRequest:
+    """Return a request with the pictures of its messages, by their digests; text stands for an unknown one."""
+    messages = []
+    for message in request.messages:
+        found = pictures_as_text(message, lambda picture: picture.digest not in known)
+        # A text may have another size than the picture that it refers to.
+        named = (replace(known[each.digest].picture, name=each.name) for each in found.pictures)
+        messages.append(replace(found, pictures=tuple(named)))
+    pictures = tuple(
+        replace(known[picture.digest], picture=picture) for message in messages for picture in message.pictures
+    )
+    return replace(request, messages=tuple(messages), pictures=pictures)
+
+
+def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
+    """Return a request that the pair can read; raise UsageError if the prompt has a picture and the pair reads none.
+
+    Text stands for the pictures of earlier messages, which another model has read.
+    """
+    if pair.info.projector is not None or not request.pictures:
+        return request
+    *before, last = request.messages
+    if last.pictures:
+        raise UsageError(
+            f"{pair.info.target.name} cannot read pictures here: it is loaded without a projector.",
+            f"Name its projector ({fix('model.mmproj')}), or load a model that has one.",
+        )
+    return replace(request, messages=(*map(pictures_as_text, before), last), pictures=())
 
 
 def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:

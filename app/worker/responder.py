@@ -31,7 +31,7 @@ from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
 from app.worker.context_overflow import refuse_overflow
 from app.worker.events import AnswerPlan, Event, Finished, Notice
-from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress, readable_by
 
 if TYPE_CHECKING:
     from app.llama.sampler import SamplerChain
@@ -54,6 +54,7 @@ def answer(
 
     Raises AppError if the prompt does not fit, the template refuses, or the target failed.
     """
+    request = readable_by(pair, request)
     prompt = prompt_of(pair, request)
     if request.text is None:
         refuse_overflow(pair, request, len(prompt.tokens))

@@ -17,6 +17,7 @@ from app.cli.run import run, with_files
 from app.cli.streams import cancel_on_interrupt, is_closed_pipe, read_input
 from app.conversations.attached import Attachment, compose
 from app.core.errors import UsageError
+from app.core.pictures import PictureLimits
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
 FULL = Path("/dev/full").exists()
@@ -109,23 +110,22 @@ def test_a_pipe_comes_before_the_prompt(pipe: BinaryIO) -> None:
     pipe.write(b"some code")
     pipe.close()
 
-    assert with_files("Explain.", (), takes_stdin=True) == compose(
-        "Explain.", [Attachment("standard input", "some code")]
-    )
+    attached = [Attachment("standard input", "some code")]
+    assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == (compose("Explain.", attached), [])
 
 
 @posix
 def test_an_empty_pipe_adds_nothing(pipe: BinaryIO) -> None:
     pipe.close()
 
-    assert with_files("Explain.", (), takes_stdin=True) == "Explain."
+    assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == ("Explain.", [])
 
 
 def test_the_null_device_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path(os.devnull).open() as null:
         monkeypatch.setattr(sys, "stdin", null)
 
-        assert with_files("Explain.", (), takes_stdin=True) == "Explain."
+        assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == ("Explain.", [])
 
 
 @posix
@@ -134,7 +134,7 @@ def test_a_pipe_that_stays_open_is_named(
 ) -> None:
     monkeypatch.setattr("app.cli.run._SILENCE_S", 0.0)
     monkeypatch.setattr("app.cli.run.read_input", lambda: "")
-    with_files("Explain.", (), takes_stdin=True)
+    with_files("Explain.", (), PictureLimits(), takes_stdin=True)
 
     assert "Waiting for the end of standard input" in capsys.readouterr().err
 

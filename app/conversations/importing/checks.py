@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import UnionType
 from typing import Any, NoReturn
@@ -9,6 +12,8 @@ from typing import Any, NoReturn
 from app.conversations.rows import ROLES, STATES, dump, storable
 from app.conversations.titles import make_title, one_line
 from app.conversations.tree import Document, Node, StoredConversation, Summary, Tree
+from app.core.errors import AppError
+from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 
 _LAST_SECOND = 32_503_679_999.0
@@ -41,8 +46,16 @@ def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
     is_named, is_pinned = bool(title) and raw.get("named", True) is True, raw.get("pinned") is True
     updated = _time(raw.get("updated"), created)
     summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
-    settings = _document(raw.get("settings"), "settings")
-    return StoredConversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"))
+    settings, pictures = _document(raw.get("settings"), "settings"), dict(_pictures(raw.get("pictures") or []))
+    return StoredConversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"), pictures)
+
+
+def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
+    """Yield pictures by their digests; leave out what llama.cpp cannot decode."""
+    for each in list_of(raw, "pictures"):
+        with suppress(AppError):
+            found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True), convert=False)
+            yield found.picture.digest, found
 
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:

@@ -24,6 +24,7 @@ _SPEAKER_ROLES = {
     **dict.fromkeys(("chatgpt", "claude", "gemini", "copilot", "cursor", "codex", "grok", "deepseek"), "assistant"),
     "system": "system",
 }
+_IMAGE = re.compile(r"!\[[^\]]*\]\(data:image/[a-z]+;base64,([A-Za-z0-9+/=]+)\)")
 _LLM_ROW = re.compile(r"# (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: {4}conversation: (\S+) id: \S+)?$")
 _LLM_MODEL = re.compile(r"Model: \*\*(.+?)\*\*")
 _LLM_SECTIONS: tuple[str, ...] = (
@@ -61,11 +62,17 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         messages = found[-1][1]
         if kind == "message":
             messages.append(fields)
-        texts.append((messages[-1], kind if kind in ("reasoning", "calls") else "text", lines_of_part))
+        texts.append((messages[-1], "text" if kind == "message" else kind, lines_of_part))
     for message, key, body in texts:
-        # The first line of a text is the heading, or the end of the reasoning.
-        message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
-    return [chain(messages, **fields) for fields, messages in found]
+        if key == "pictures":
+            message[key] = [image[1] for line in body if (image := _IMAGE.fullmatch(line))]
+        else:
+            # The first line of a text is the heading, or the end of the reasoning.
+            message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
+    return [
+        chain(messages, **{**fields, "pictures": [one for each in messages for one in each.pop("pictures", ())]})
+        for fields, messages in found
+    ]
 
 
 def _fields(given: str, line: int) -> dict[str, Any]:

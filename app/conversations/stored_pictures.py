@@ -1,0 +1,62 @@
+"""The pictures in the store: each once, by its digest, for as long as a text refers to it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
+
+from app.conversations.attached import PICTURE_LANGUAGE, split
+from app.conversations.database import Database
+from app.conversations.tree import StoredConversation
+from app.core.pictures import Picture, PictureData
+
+_TEXTS = f"""
+    SELECT text FROM messages WHERE text LIKE '%`{PICTURE_LANGUAGE}%'
+    UNION ALL SELECT draft FROM conversations UNION ALL SELECT text FROM unsent
+"""
+
+
+def with_pictures(database: Database, conversation: StoredConversation) -> StoredConversation:
+    """Return a stored conversation with its pictures, for a file."""
+    return replace(conversation, pictures=load_pictures(database, _digests_in(conversation.texts)))
+
+
+def _digests_in(texts: Iterable[str]) -> set[str]:
+    found = (each.picture for text in texts if PICTURE_LANGUAGE in text for each in split(text)[1])
+    return {picture.digest for picture in found if picture is not None}
+
+
+def load_pictures(database: Database, digests: Iterable[str]) -> dict[str, PictureData]:
+    """Return the stored pictures of these digests; one that is absent or damaged is left out."""
+    found = {}
+    for digest in set(digests):
+        rows = database.rows("SELECT type, width, height, data FROM pictures WHERE digest = ?", (digest,))
+        for media_type, width, height, data in rows:
+            if sha256(data).hexdigest() == digest:
+                found[digest] = PictureData(Picture(digest, media_type, width, height), data)
+    return found
+
+
+def add_picture(database: Database, picture: PictureData, now: float) -> None:
+    """Store a picture; it stays for a day until a message or an unsent prompt refers to it. Raises StoreError."""
+    with database.write() as db:
+        insert_pictures(db, [picture], now)
+
+
+def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now: float) -> None:
+    """Insert the pictures that are not stored yet."""
+    for each in pictures:
+        kept = each.picture
+        row = (kept.digest, kept.media_type, kept.width, kept.height, now, each.data)
+        db.execute(
+            "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(digest) DO UPDATE SET stored = ?", (*row, now)
+        )
+
+
+def remove_unused(db: sqlite3.Connection, before: float) -> None:
+    """Remove pictures stored before a time to which no text refers."""
+    old = {digest for (digest,) in db.execute("SELECT digest FROM pictures WHERE stored <= ?", (before,))}
+    unused = old - _digests_in(text for (text,) in db.execute(_TEXTS)) if old else ()
+    db.executemany("DELETE FROM pictures WHERE digest = ?", [(digest,) for digest in unused])

@@ -1,0 +1,35 @@
+"""`tandem run --file picture.png`: the picture stands before the prompt, also where a running server answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.cli.run import with_files, with_pictures
+from app.cli.running_server import RunningServer, ServerAnswer
+from app.core.pictures import MARK, PictureLimits, read_picture
+from app.server.chat import read_chat
+from app.server.fields import Fields
+from app.session.chat_settings import ChatSettings, answer_request
+from tests.core.test_pictures import gif, png
+
+SETTINGS = ChatSettings("Fake", pictures=PictureLimits())
+
+
+def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
+    for name, data in (("a.png", png(4, 3)), ("b.gif", gif(40, 30)), ("c.txt", b"text")):
+        (tmp_path / name).write_bytes(data)
+    files = [tmp_path / name for name in ("a.png", "c.txt", "b.gif")]
+    text, pictures = with_files("What?", files, PictureLimits(), takes_stdin=False)
+    request = with_pictures(answer_request(SETTINGS, text, ()), pictures)
+    (message,) = request.messages
+    assert message.content == f"{MARK}{MARK}{tmp_path / 'c.txt'}:\n```txt\ntext\n```\n\nWhat?"
+    assert [each.data for each in request.pictures] == [png(4, 3), gif(40, 30)]
+    assert [each.name for each in message.pictures] == [str(tmp_path / "a.png"), str(tmp_path / "b.gif")]
+
+
+def test_a_running_server_gets_the_pictures_in_their_places() -> None:
+    picture = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
+    messages = [{"role": "user", "content": [picture]}, {"role": "user", "content": "What?"}]
+    asked = read_chat(Fields({"messages": messages}), SETTINGS)
+    sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), as_json=False)._body(asked)
+    assert sent["messages"] == messages
