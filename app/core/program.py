@@ -73,12 +73,14 @@ def limited_run(
     environment: Mapping[str, str],
     question: bytes = b"",
     cancelled: Callable[[], bool] = lambda: False,
+    most_bytes: int = _MAX_OUTPUT,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program outside the terminal's foreground group and return its output.
 
     Files instead of pipes: a grandchild that keeps a pipe open, or a driver that hangs, cannot block the caller.
-    `question` is its standard input. It and its children are killed with TimeoutExpired if it does not end in time, and
-    with Interrupted once `cancelled` returns True. Raises OSError if it cannot be started.
+    `question` is its standard input, and `most_bytes` limits the output. It and its children are killed with
+    TimeoutExpired if it does not end in time, and with Interrupted once `cancelled` returns True. Raises OSError if it
+    cannot be started.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         asked.write(question)
@@ -99,9 +101,7 @@ def limited_run(
             raise
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(
-            command, child.returncode, output.read(_MAX_OUTPUT), errors.read(_MAX_OUTPUT)
-        )
+        return subprocess.CompletedProcess(command, child.returncode, output.read(most_bytes), errors.read(_MAX_OUTPUT))
 
 
 def _wait(child: subprocess.Popen[bytes], seconds: float, cancelled: Callable[[], bool]) -> None:

@@ -152,6 +152,7 @@ CHAT = (
            "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
     Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
     Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @"),
+    Action("chat.paste", None, "paste_picture", "paste", "Paste the picture on the clipboard", "image screenshot"),
     _key("chat.page_up", "pageup", "page(-1)", "page up", "Scroll up by a page", priority=True),
     _key("chat.page_down", "pagedown", "page(1)", "page down", "Scroll down by a page", priority=True),
     _key("chat.beginning", "ctrl+home", "beginning", "top", "Go to the first message", "beginning", priority=True),

@@ -109,7 +109,8 @@ class ChatController:
                 await done
 
     async def _ask(self, text: str) -> None:
-        message, turn, hint = await message_of(text), self.session.conversation.turn, self.view.hint
+        message = await message_of(text, self.session)
+        turn, hint = self.session.conversation.turn, self.view.hint
         self.session.send(message)
         await self.renderer.render()
         if self.session.queued:
@@ -212,7 +213,7 @@ class ChatController:
             self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
-        self.session.edit(prompt.id, await message_of(text))
+        self.session.edit(prompt.id, await message_of(text, self.session))
         self.view.prompt.past.add(text)
         self.input_mode.end()
         self.input_mode.take_from_line(prompt.text)

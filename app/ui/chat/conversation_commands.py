@@ -12,7 +12,9 @@ from pathlib import Path
 from app.conversations.message import Role
 from app.conversations.tree import StoredConversation
 from app.core import atomic
+from app.core.clipboard import clipboard_picture
 from app.core.errors import AppError, UsageError
+from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import counted
@@ -115,10 +117,22 @@ class ConversationCommands:
         before = self._view.prompt.text
         self._view.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
 
+    async def action_paste_picture(self) -> None:
+        """Put the picture on the clipboard into the prompt."""
+        limits = self._session.settings.pictures
+
+        def read() -> PictureData:
+            return read_picture(clipboard_picture(), None, limits)
+
+        found = await wrap_future(in_background(read, "clipboard"))
+        self._library.add_picture(found)
+        self._view.prompt.focus()
+        self._view.prompt.show_picture(found.picture)
+
     async def command_export(self, name: str) -> None:
         """Write the conversation to a new file, by default one named like its title; as JSON if the name says so."""
         number = self._library.conversation
-        conversation = self._library.do(lambda store: store.load(number)) if number is not None else None
+        conversation = self._library.load_whole(number) if number is not None else None
         if conversation is None:
             raise AppError("There is nothing to export yet.")
         file = home_expanded(name) if name else _new_file(conversation.summary.title)

@@ -8,7 +8,7 @@ from functools import reduce
 
 from textual.timer import Timer
 
-from app.conversations.attached import joined, question_of
+from app.conversations.attached import joined, question_of, with_marks
 from app.core.errors import AppError
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
@@ -89,7 +89,7 @@ class InputMode:
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if an unanswered prompt stands there that is asked in another way."""
         line = self._view.prompt
-        if line.text.strip() == question_of(prompt):
+        if line.text.strip() == question_of(prompt) or with_marks(line.whole) == with_marks(prompt):
             line.clear()
 
     # Modes
@@ -171,10 +171,10 @@ class PromptSize:
 
     async def _count(self) -> None:
         text = self._view.prompt.whole
-        if len(text) < _COUNTED_CHARS and "@" not in text:
+        if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
             return
         try:
-            message = await message_of(text)
+            message = await message_of(text, self._view.session, counts=True)
         except AppError:
             # The same error is shown when the prompt is sent.
             return

@@ -213,7 +213,7 @@ class ChatScreen(BaseScreen[None]):
         """Compare the typed message, or else the last one."""
         typed = "" if self.controller.input_mode.is_active else self.view.prompt.whole.strip()
         self.session.refuse_if_blocked()
-        what = self.session.comparable(await message_of(typed) if typed else "")
+        what = self.session.comparable(await message_of(typed, self.session) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 

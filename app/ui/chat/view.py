@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from collections.abc import Sequence
+from functools import partial
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -12,6 +14,7 @@ from textual.widgets import Static
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
+from app.core.program import in_background
 from app.session.session import Session
 from app.ui.chat.inspector import Inspector, step_spans
 from app.ui.composer.completion import Suggestions
@@ -28,6 +31,7 @@ from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import TokenView
+from app.ui.transcript.preview import PicturePreview, half_cells
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -148,6 +152,14 @@ class ChatView(Vertical):
             return str(answer.numbers)
         self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
+
+    @on(PicturePreview.Requested)
+    async def _preview(self, event: PicturePreview.Requested) -> None:
+        shown = event.preview
+        digest = shown.picture.digest
+        found = self.session.library.pictures([digest]).get(digest)
+        if found is not None:
+            shown.show(found, await wrap_future(in_background(partial(half_cells, found.data, *shown.room), "preview")))
 
     @on(Inspector.StepSelected)
     def mark_step(self) -> None:

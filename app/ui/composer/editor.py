@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from textual import events
 from textual.widgets.text_area import Document
 
 from app.conversations.attached import Attachment, compose, replace_references, split
+from app.core.pictures import Picture
 from app.core.printable import printable
 from app.ui.text import size
 from app.ui.widgets.inputs import TextEditor
@@ -43,18 +45,22 @@ class Pastes:
         while (known := self._known.get(f"[{name}]")) is not None and known.text != paste.text:
             number += 1
             name = f"{unnumbered}, no. {number}" if number > 1 else unnumbered
-        paste = Attachment(name, paste.text, is_file=False)
+        paste = replace(paste, name=name, is_file=False)
         self._known[paste.reference] = paste
         return paste.reference
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
         """Return the pastes whose marks stand in a text, in its order."""
-        found = [(text.find(mark), paste) for mark, paste in self._known.items()] if f"[{_PASTE_PREFIX}" in text else []
+        found = [(text.find(mark), paste) for mark, paste in self._known.items()] if "[" in text else []
         return tuple(paste for at, paste in sorted(found, key=lambda each: each[0]) if at >= 0)
 
     def mark_before(self, text: str) -> int:
         """Return the length of the mark that a text ends with; 0 without one."""
         return next((len(mark) for mark in self._known if text.endswith(mark)), 0)
+
+
+def _is_paste(attachment: Attachment) -> bool:
+    return attachment.picture is not None or attachment.name.startswith(_PASTE_PREFIX)
 
 
 class PromptEditor(TextEditor):
@@ -93,11 +99,17 @@ class PromptEditor(TextEditor):
         shown = printable(message)
         question, attachments = split(shown)
         # Others were written in front of the question by hand.
-        if self.as_it_stands or not all(each.is_file or each.name.startswith(_PASTE_PREFIX) for each in attachments):
+        if self.as_it_stands or not all(each.is_file or _is_paste(each) for each in attachments):
             question, attachments = shown, ()
-        marks = {each.reference: self._pastes.remember(each) for each in attachments if not each.is_file}
+        # A picture is stored, and its file may be gone.
+        kept = [each for each in attachments if not each.is_file or each.picture is not None]
+        marks = {reference: self._pastes.remember(each) for each in kept for reference in each.references}
         self.load_text(replace_references(question, marks) + more)
         self.move_cursor(self.document.end)
+
+    def show_picture(self, picture: Picture) -> None:
+        """Insert a pasted picture as its mark."""
+        self.type_in(self._pastes.remember(Attachment.of(picture, f"{_PASTE_PREFIX}picture")))
 
     def type_over(self, text: str, start: int, end: int) -> None:
         """Replace the text between two positions, as if typed."""

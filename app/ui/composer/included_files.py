@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from asyncio import wrap_future
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, split
 from app.core.errors import AppError
+from app.core.included import located, read_included
+from app.core.pictures import PictureData, PictureLimits
 from app.core.program import in_background
-from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, read_user_text, text_size
+from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, text_size
 from app.models.source import home_expanded
+
+if TYPE_CHECKING:
+    from app.session.session import Session
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
 _REFERENCE_START = r"""(?<![^\s('"])@"""
@@ -23,11 +31,16 @@ _OPEN_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")
 _SENTENCE_PUNCTUATION = ".,;:!?)]}'"
 """Ends a sentence around a path rather than the path."""
 _CERTAIN_PATH = re.compile(
-    r"[/\\~]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|html|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|tex|toml"
-    r"|ts|tsx|txt|xml|ya?ml)$",
+    r"[/\\~]|\.pdf:[0-9]|\.(?:avif|bmp|c|cc|cfg|cpp|cs|css|csv|docx|epub|gif|go|h|heic|hpp|html|ini|java|jpe?g|js|json"
+    r"|jsonl|log|md|odt|pdf|php|png|pptx|py|rb|rs|rst|sh|sql|tex|tiff?|toml|ts|tsx|txt|webp|xlsx|xml|ya?ml)$",
     re.IGNORECASE,
 )
 """What can only be a path: a separator, or the ending of a text file."""
+_DROPPED_FILE = re.compile(
+    r"\.(?:avif|bmp|docx|epub|gif|heic|jpe?g|odt|pdf|png|pptx|tiff?|webp|xlsx)[\"']?$", re.IGNORECASE
+)
+_LONGEST_DROP = 4000
+"""Characters of dropped paths."""
 _AS_TEXT = "To send it as text, put a space after the @."
 _MAX_PATH_WORDS = 12
 
@@ -51,8 +64,11 @@ class Reference:
         return self.quoted or bool(_CERTAIN_PATH.search(self.readings[-1]))
 
 
-async def message_of(text: str) -> str:
-    """Return the message for a typed text, with the files that it names. Raises AppError."""
+async def message_of(text: str, session: Session, *, counts: bool = False) -> str:
+    """Return the message for a typed text, with the files that it names; store its pictures. Raises AppError.
+
+    `counts` tells that it is not sent yet, so that no notice is due.
+    """
     # The store's modules are imported after the first frame.
     from app.conversations.rows import storable
 
@@ -60,7 +76,14 @@ async def message_of(text: str) -> str:
     question, pastes = split(storable(text).strip())
     if "@" not in question:
         return compose(question, pastes)
-    return await wrap_future(in_background(lambda: include_files(question, pastes, Path()), "included files"))
+    limits = session.settings.pictures
+    work = in_background(lambda: include_files(question, pastes, Path(), limits), "included files")
+    message, pictures = await wrap_future(work)
+    for picture in pictures:
+        session.library.add_picture(picture)
+        if picture.notice and not counts:
+            session.library.say(picture.notice)
+    return message
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -76,6 +99,32 @@ def reference_at(text: str, cursor: int) -> tuple[int, str] | None:
     return (found.start(), _path(found)) if found is not None else None
 
 
+def dropped_files(text: str) -> str | None:
+    """Return references to the files in a paste of nothing but paths of pictures and documents; None for other text.
+
+    Terminals paste the path of a dropped file, quoted, with backslashes, or as a URL.
+    """
+    line = text.strip()
+    if len(line) > _LONGEST_DROP or _DROPPED_FILE.search(line) is None:
+        return None
+    try:
+        words = shlex.split(line, posix=sys.platform != "win32")
+    except ValueError:
+        words = []
+    for paths in ([line], [_path_of(word) for word in words]):
+        if paths and all(_DROPPED_FILE.search(path) and is_file(_placed(path, Path())) for path in paths):
+            return "".join(map(completed, paths))
+    return None
+
+
+def _path_of(word: str) -> str:
+    # Importing them takes a third of the time to the first frame.
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(word).path) if word.startswith("file://") else word.strip('"')
+
+
 def completed(path: str) -> str:
     """Return a chosen path as it is inserted; a folder stays open for the rest."""
     written = file_reference(path)
@@ -87,16 +136,24 @@ def _path(found: re.Match[str]) -> str:
     return str(found["quoted"]).replace('""', '"') if bare is None else bare
 
 
-def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> str:
-    """Return the message for a typed question, with its files and pastes in front; relative paths start from `base`.
+def include_files(
+    question: str, pastes: Sequence[Attachment], base: Path, limits: PictureLimits | None = None
+) -> tuple[str, list[PictureData]]:
+    """Return the message for a typed question, with its files and pastes in front, and the pictures among the files.
+
+    Relative paths start from `base`.
 
     Raises:
         AppError: A file cannot be included, or a path that can only mean a file names none.
     """
     question = _quote_paths(question, base)
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
-    attachments = [Attachment(name, read_user_text(path, name)) for name, path in files.items()]
-    return compose(question, [*attachments, *pastes])
+    found = [(name, read_included(path, name, limits or PictureLimits())) for name, path in files.items()]
+    attachments = [
+        Attachment(name, each) if isinstance(each, str) else Attachment.of(each.picture, name) for name, each in found
+    ]
+    pictures = [each for _, each in found if not isinstance(each, str)]
+    return compose(question, [*attachments, *pastes]), pictures
 
 
 def _quote_paths(question: str, base: Path) -> str:
@@ -109,11 +166,11 @@ def _quote_paths(question: str, base: Path) -> str:
         ends = [word.end() for word in islice(re.finditer(r"\S+", line), _MAX_PATH_WORDS)]
         longer = [line[:end] for end in ends if end > len(found["bare"])]
         readings = [name for path in reversed(longer) for name in Reference(path).readings]
-        name = next((name for name in readings if is_file(_placed(name, base))), None)
+        name = next((name for name in readings if _is_file(name, base)), None)
         if name is not None and " " in name:
             parts += [question[at : found.start()], quoted_reference(name)]
             at = found.start("bare") + len(name)
-        elif longer and not any(is_file(_placed(name, base)) for name in Reference(found["bare"]).readings):
+        elif longer and not any(_is_file(name, base) for name in Reference(found["bare"]).readings):
             _refuse_missing(longer, base)
     return "".join(parts) + question[at:]
 
@@ -130,6 +187,10 @@ def _refuse_missing(longer: Sequence[str], base: Path) -> None:
         raise MissingFile(f"There is no file {two_words.readings[-1]}.", _AS_TEXT)
 
 
+def _is_file(name: str, base: Path) -> bool:
+    return is_file(located(_placed(name, base))[0])
+
+
 def _placed(name: str, base: Path) -> Path:
     try:
         return base / home_expanded(name)
@@ -143,7 +204,7 @@ def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
     for name in reference.readings:
         path = _placed(name, base)
         try:
-            text_size(path, name)
+            text_size(located(path)[0], name)
         except MissingFile:
             continue
         except AppError as error:

@@ -23,7 +23,7 @@ from app.ui.actions import PROMPT, bindings
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.file_search import index_files
-from app.ui.composer.included_files import reference_at
+from app.ui.composer.included_files import dropped_files, reference_at
 from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
@@ -288,4 +288,4 @@ class PromptInput(PromptEditor):
         if self.is_searching:
             event.text = " ".join(text[:LONGEST].split())
         else:
-            event.text = text if self.as_it_stands else self._pastes.fold(text)
+            event.text = text if self.as_it_stands else dropped_files(text) or self._pastes.fold(text)

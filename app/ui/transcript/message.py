@@ -33,6 +33,7 @@ from app.ui.transcript.parts import (
     folded_attachment,
     folded_summary,
 )
+from app.ui.transcript.preview import PicturePreview
 from app.ui.widgets.rows_view import Passage, RowsView
 
 _REASON_TEXTS = {
@@ -97,7 +98,10 @@ class UserMessage(MessageView):
         question, attachments = split(node.text)
         self.text = printable(question)
         self._passage = Passage(self.text, "prompt")
-        self._folded = [folded_attachment(attachment) for attachment in attachments]
+        self._folded: list[Folding] = [
+            folded_attachment(each) if each.picture is None else PicturePreview(each, each.picture)
+            for each in attachments
+        ]
         if node.compaction is not None:
             self._folded.insert(0, folded_summary(node.compaction.summary))
 

@@ -60,7 +60,7 @@ def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> Non
 
     (reference,) = references(question)
     assert reference.path == name
-    message = include_files(question, (), tmp_path)
+    message = include_files(question, (), tmp_path)[0]
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
 
 
@@ -84,7 +84,7 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
     assert first.value == '@"my ""own""/'
     (second,) = suggested(first.value, tmp_path)
 
-    assert include_files(second.value, (), tmp_path) == compose(
+    assert include_files(second.value, (), tmp_path)[0] == compose(
         second.value, [Attachment('my "own"/a b.txt', "its text")]
     )
 
@@ -98,7 +98,7 @@ def test_a_name_that_no_line_can_hold_is_not_offered(tmp_path: Path) -> None:
 
 def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("its text")
-    message = include_files('see @"plain.txt"', (), tmp_path)
+    message = include_files('see @"plain.txt"', (), tmp_path)[0]
 
     assert split(message) == ('see @"plain.txt"', (Attachment("plain.txt", "its text"),))
 

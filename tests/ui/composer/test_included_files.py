@@ -118,7 +118,7 @@ def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     paste = Attachment("pasted 1 KB, 2 lines", "p", is_file=False)
     question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @no one"
-    assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
+    assert include_files(question, [paste], tree)[0] == compose(question, [Attachment("notes.md", "some text"), paste])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_path_with_spaces_needs_no_quotation_marks(question: str, read_as: str
     (tree / "my docs").mkdir()
     for name in ("my docs/note one.txt", "my notes.txt"):
         (tree / name).write_text("spaced")
-    message = include_files(question, (), tree)
+    message = include_files(question, (), tree)[0]
     assert question_of(message) == read_as
     assert "spaced" in message
 
@@ -149,7 +149,7 @@ def test_a_missing_path_with_spaces_is_an_error(question: str, tree: Path) -> No
 
 @pytest.mark.parametrize("question", ["what does @property in a/b.py do", "@john, see notes.md", "@app.route or a/b"])
 def test_words_behind_an_at_sign_stay_text(question: str, tree: Path) -> None:
-    assert include_files(question, (), tree) == question
+    assert include_files(question, (), tree)[0] == question
 
 
 def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:

@@ -1,0 +1,95 @@
+"""A picture of a prompt: its name and size, and a small preview in half cells."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import groupby
+
+from textual.app import ComposeResult
+from textual.color import Color
+from textual.content import Content
+from textual.message import Message
+from textual.style import Style
+from textual.widgets import Static
+
+from app.conversations.attached import Attachment
+from app.core.pictures import Picture, PictureData
+from app.core.printable import printable
+from app.ui.text import size
+from app.ui.transcript.parts import Folding
+
+_MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
+_UPPER_HALF = "▀"
+_SHARE_OF_WINDOW = 4
+"""A preview takes a quarter of the window's height at most."""
+
+
+class PicturePreview(Folding):
+    """Name and size of a picture; open, a preview, where Pillow can decode it.
+
+    Attributes:
+        picture: What is shown.
+    """
+
+    @dataclass
+    class Requested(Message):
+        """The bytes of the picture are needed."""
+
+        preview: PicturePreview
+
+    def __init__(self, attachment: Attachment, picture: Picture) -> None:
+        super().__init__()
+        self.picture = picture
+        self._about = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
+        self._contents = Static(classes="contents")
+        self.open = True
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._contents
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.post_message(self.Requested(self))
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Most columns and rows of the preview."""
+        width, height = self.app.size
+        return min(_MOST_COLUMNS, width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, height // _SHARE_OF_WINDOW))
+
+    def show(self, data: PictureData, preview: Content) -> None:
+        """Show the preview of the picture, which `half_cells` has made."""
+        self._about += f"  {size(len(data.data))}"
+        self._contents.update(preview)
+        self._contents.display = bool(preview)
+        self.draw()
+
+    def draw(self) -> None:
+        self.summarize(self._about)
+
+
+def half_cells(data: bytes, columns: int, rows: int) -> Content:
+    """Return a picture as half cells, two pixels a cell; empty where it cannot be decoded."""
+    with suppress(Exception):
+        # An optional package, whose decoders raise many types.
+        from PIL import Image
+
+        with Image.open(BytesIO(data)) as image:
+            image.thumbnail((columns, 2 * rows), Image.Resampling.BOX)
+            width, flat = image.width, image.convert("RGB").tobytes()
+        pixels = [Color(*flat[at : at + 3]) for at in range(0, len(flat), 3)]
+        lines = [pixels[at : at + width] for at in range(0, len(pixels), width)]
+        blank = [Color(0, 0, 0, 0)] * width
+        lines += [blank] * (len(lines) % 2)
+        return Content("\n").join(map(_line, lines[::2], lines[1::2]))
+    return Content("")
+
+
+def _line(upper: list[Color], lower: list[Color]) -> Content:
+    line = Content("")
+    for (over, under), same in groupby(zip(upper, lower, strict=True)):
+        line += Content.styled(_UPPER_HALF * len(list(same)), Style(background=under, foreground=over))
+    return line

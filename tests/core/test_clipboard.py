@@ -1,0 +1,62 @@
+"""The picture on the clipboard, by the program of each desktop."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from app.core import clipboard
+from app.core.clipboard import clipboard_picture
+from app.core.errors import AppError
+
+Runs = list[Sequence[str]]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Return the commands that were run; each answers with what its program would write for the bytes \\x89PNG."""
+    found: Runs = []
+    answers = {
+        "osascript": b"\xc2\xabdata PNGf89504E47\xc2\xbb\n",
+        "powershell": base64.b64encode(b"\x89PNG") + b"\r\n",
+        "powershell.exe": base64.b64encode(b"\x89PNG") + b"\r\n",
+    }
+
+    def run(command: Sequence[str], *given: Any, **more: Any) -> subprocess.CompletedProcess[bytes]:
+        found.append(command)
+        return subprocess.CompletedProcess(command, 0, answers.get(command[0], b"\x89PNG"), b"")
+
+    monkeypatch.setattr(clipboard, "find_program", str)
+    monkeypatch.setattr(clipboard, "limited_run", run)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("environment", "system", "program"),
+    [
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", "wl-paste"),
+        ({"DISPLAY": ":0"}, "linux", "xclip"),
+        ({"WSL_DISTRO_NAME": "Debian"}, "linux", "powershell.exe"),
+        ({}, "darwin", "osascript"),
+        ({}, "win32", "powershell"),
+    ],
+)
+def test_each_desktop_has_its_program(runs: Runs, environment: dict[str, str], system: str, program: str) -> None:
+    assert clipboard_picture(environment, system) == b"\x89PNG"
+    assert [command[0] for command in runs] == [program]
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clipboard, "find_program", lambda name: None)
+    with pytest.raises(AppError, match="cannot be read without wl-paste") as refused:
+        clipboard_picture({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
+    assert "Install wl-clipboard" in refused.value.hint
+    monkeypatch.setattr(clipboard, "find_program", str)
+    empty = subprocess.CompletedProcess[bytes]([], 1, b"", b"No suitable type")
+    monkeypatch.setattr(clipboard, "limited_run", lambda *given, **more: empty)
+    with pytest.raises(AppError, match="no picture on the clipboard"):
+        clipboard_picture({}, "darwin")

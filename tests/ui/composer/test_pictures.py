@@ -1,0 +1,109 @@
+"""Pictures in a prompt: named, dropped or pasted; their preview, and what edits and later runs keep of them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from app.conversations.store import Store
+from app.core.errors import AppError
+from app.core.pictures import MARK
+from app.ui.composer.included_files import dropped_files
+from app.ui.transcript.preview import PicturePreview, half_cells
+from tests.core.test_pictures import gif, png
+from tests.ui.driver import Chat, open_chat
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cat.png").write_bytes(png(40, 20))
+    (tmp_path / "my dog.gif").write_bytes(gif(40, 30))
+    return tmp_path
+
+
+def _asked(chat: Chat) -> tuple[list[str], list[str | None]]:
+    request = chat.engine.requests[-1]
+    return [each.content for each in request.messages], [each.picture.name for each in request.pictures]
+
+
+async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.send("Is @cat.png like @my dog.gif ?")
+        assert _asked(chat) == ([f"Is {MARK} like {MARK} ?"], ["cat.png", "my dog.gif"])
+        await chat.shows("▾ cat.png  40 × 20  ")
+        await chat.shows("▾ my dog.gif  40 × 30  ")
+        if find_spec("PIL") is not None:
+            await chat.shows("▀" * 24)
+        await chat.pilot.click(PicturePreview)
+        await chat.shows("▸ cat.png")
+
+
+async def test_an_edited_prompt_keeps_a_picture_whose_file_is_gone(folder: Path) -> None:
+    store = Store()
+    async with open_chat(store=lambda: store) as chat:
+        await chat.exchange("What is @cat.png ?", "A cat.")
+        (folder / "cat.png").unlink()
+        await chat.press("ctrl+e")
+        await chat.until(lambda: chat.prompt == "What is [cat.png] ?")
+        await chat.type(" Really?")
+        await chat.next_request("enter")
+        assert _asked(chat) == ([f"What is {MARK} ? Really?"], ["cat.png"])
+
+
+async def test_a_picture_that_cannot_be_read_is_not_sent(folder: Path) -> None:
+    (folder / "cat.png").write_bytes(png(40, 20)[:50])
+    async with open_chat() as chat:
+        await chat.enter("What is @cat.png ?", "cat.png is damaged or incomplete.")
+        assert not chat.engine.requests
+        await chat.until(lambda: chat.prompt == "What is @cat.png ?")
+
+
+async def test_the_picture_on_the_clipboard_is_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.chat.conversation_commands.clipboard_picture", lambda: png(30, 30))
+    async with open_chat() as chat:
+        await chat.type("/paste")
+        await chat.press("enter")
+        await chat.until(lambda: chat.prompt == "[pasted picture]")
+        await chat.type(" what?")
+        await chat.next_request("enter")
+        assert _asked(chat) == ([f"{MARK} what?"], ["pasted picture"])
+
+
+async def test_a_clipboard_without_a_picture_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing() -> bytes:
+        raise AppError("There is no picture on the clipboard.", "Copy one.")
+
+    monkeypatch.setattr("app.ui.chat.conversation_commands.clipboard_picture", nothing)
+    async with open_chat() as chat:
+        await chat.type("/paste")
+        await chat.press("enter", shows="There is no picture on the clipboard.")
+
+
+async def test_a_dropped_file_is_referred_to(folder: Path) -> None:
+    async with open_chat() as chat:
+        chat.pilot.app.post_message(events.Paste(f"{folder / 'cat.png'}"))
+        await chat.until(lambda: chat.prompt == f"@{folder / 'cat.png'} ")
+
+
+def test_dropped_paths_are_read_as_terminals_write_them(folder: Path) -> None:
+    dog = folder / "my dog.gif"
+    expected = f'@"{dog}" '
+    written = [f"{dog}", f"'{dog}'", f'"{dog}"', dog.as_uri()]
+    written += [] if sys.platform == "win32" else [str(dog).replace(" ", "\\ ") + "\n"]
+    assert [dropped_files(each) for each in written] == [expected] * len(written)
+    both = f"'{dog}' '{folder / 'cat.png'}'"
+    assert dropped_files(both) == f"{expected}@{folder / 'cat.png'} "
+    for other in ("cat.txt", "see cat.png", "absent.png", "it's.png", "", "a\n" * 3000 + "cat.png"):
+        assert dropped_files(other) is None
+
+
+def test_a_preview_has_two_pixels_in_a_cell() -> None:
+    pytest.importorskip("PIL")
+    assert half_cells(png(40, 20), 10, 10).plain == "\n".join(["▀" * 10] * 3)
+    assert half_cells(png(2, 2), 40, 12).plain == "▀▀"
+    assert half_cells(b"damaged", 40, 12).plain == ""
