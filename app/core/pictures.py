@@ -206,7 +206,7 @@ def _unknown(shown: str, format_: str | None) -> AppError:
 
 def _notice(shown: str, header: _Header) -> str:
     what = "is read without being turned upright" if header.orientation != _UPRIGHT else "may have parts read as black"
-    return f"{shown} {what}; the package Pillow mends that: {fix('install', 'pillow')}"
+    return f"{shown} {what}. To prevent that, install Pillow: {fix('install', 'pillow')}"
 
 
 def _converted(opened: Image) -> tuple[bytes, str, int, int]:
