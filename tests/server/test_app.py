@@ -407,8 +407,9 @@ def test_pages_of_other_origins_get_no_answer_unless_allowed(serve: Serve) -> No
     assert answer.getheader("access-control-allow-origin") == "https://chat.example"
 
 
-def test_a_body_has_a_limit(serve: Serve) -> None:
-    status, answer = serve().post("/v1/chat/completions", b'{"messages": "' + b"a" * (9 << 20) + b'"}')
+def test_a_body_has_a_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.server.service._LONGEST_BODY", 1 << 20)
+    status, answer = serve().post("/v1/chat/completions", b'{"messages": "' + b"a" * (2 << 20) + b'"}')
     assert (status, answer["error"]["type"]) == (413, "request_too_large")
 
 
