@@ -57,7 +57,7 @@ def anthropic(*content: Any) -> AnswerRequest:
 
 def _shown(request: AnswerRequest) -> tuple[list[str], list[bytes]]:
     """Return the contents of the user's messages and the pictures."""
-    contents = [message.content for message in request.messages if message.role is Role.USER]
+    contents = [each.content for each in request.messages if each.role in (Role.USER, Role.TOOL)]
     assert sum(map(len, (message.pictures for message in request.messages))) == len(request.pictures)
     return contents, [each.data for each in request.pictures]
 
