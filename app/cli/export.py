@@ -14,7 +14,6 @@ from app.cli.output import ProgressLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import importable, read_file
 from app.conversations.store import Store
-from app.conversations.stored_pictures import with_pictures
 from app.conversations.tree import StoredConversation, Summary
 from app.core import atomic
 from app.core.errors import AppError, UsageError
@@ -81,7 +80,7 @@ def _exported(store: Store, which: str | None, form: str, *, everything: bool) -
     if not known:
         raise AppError("There are no conversations yet.", "tandem opens the chat.")
     chosen = known if everything else [_choose(known, which)]
-    conversations = [with_pictures(store.database, store.load(summary.id)) for summary in chosen]
+    conversations = [store.pictures.of(store.load(summary.id)) for summary in chosen]
     what = (
         counted(len(chosen), "conversation")
         if everything

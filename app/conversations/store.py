@@ -32,7 +32,7 @@ from app.conversations.rows import (
     to_summary,
 )
 from app.conversations.search import Hit, search
-from app.conversations.stored_pictures import insert_pictures, remove_unused
+from app.conversations.stored_pictures import StoredPictures, insert_pictures, remove_unused
 from app.conversations.titles import one_line, title_of
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
@@ -61,6 +61,7 @@ class Store:
         self._was_unused = file is None or is_unused(file)
         self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
         self._rows = self.database.rows
+        self.pictures = StoredPictures(self.database, now)
         self._now = now
         self._clock = clock
         self._journals: list[Journal] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import sha256
 
@@ -18,9 +18,31 @@ _TEXTS = f"""
 """
 
 
-def with_pictures(database: Database, conversation: StoredConversation) -> StoredConversation:
-    """Return a stored conversation with its pictures, for a file."""
-    return replace(conversation, pictures=load_pictures(database, _digests_in(conversation.texts)))
+class StoredPictures:
+    """Store and load pictures; every method raises StoreError."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self._database = database
+        self._now = now
+
+    def add(self, picture: PictureData) -> None:
+        """Store a picture; it stays for a day until a message or an unsent prompt refers to it."""
+        with self._database.write() as db:
+            insert_pictures(db, [picture], self._now())
+
+    def load(self, digests: Iterable[str]) -> dict[str, PictureData]:
+        """Return the pictures of these digests; one that is absent or damaged is left out."""
+        found = {}
+        for digest in set(digests):
+            rows = self._database.rows("SELECT type, width, height, data FROM pictures WHERE digest = ?", (digest,))
+            for media_type, width, height, data in rows:
+                if sha256(data).hexdigest() == digest:
+                    found[digest] = PictureData(Picture(digest, media_type, width, height), data)
+        return found
+
+    def of(self, conversation: StoredConversation) -> StoredConversation:
+        """Return a conversation with its pictures, for a file."""
+        return replace(conversation, pictures=self.load(_digests_in(conversation.texts)))
 
 
 def _digests_in(texts: Iterable[str]) -> set[str]:
@@ -28,30 +50,13 @@ def _digests_in(texts: Iterable[str]) -> set[str]:
     return {picture.digest for picture in found if picture is not None}
 
 
-def load_pictures(database: Database, digests: Iterable[str]) -> dict[str, PictureData]:
-    """Return the stored pictures of these digests; one that is absent or damaged is left out."""
-    found = {}
-    for digest in set(digests):
-        rows = database.rows("SELECT type, width, height, data FROM pictures WHERE digest = ?", (digest,))
-        for media_type, width, height, data in rows:
-            if sha256(data).hexdigest() == digest:
-                found[digest] = PictureData(Picture(digest, media_type, width, height), data)
-    return found
-
-
-def add_picture(database: Database, picture: PictureData, now: float) -> None:
-    """Store a picture; it stays for a day until a message or an unsent prompt refers to it. Raises StoreError."""
-    with database.write() as db:
-        insert_pictures(db, [picture], now)
-
-
 def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now: float) -> None:
     """Insert the pictures that are not stored yet."""
     for each in pictures:
         kept = each.picture
-        row = (kept.digest, kept.media_type, kept.width, kept.height, now, each.data)
         db.execute(
-            "INSERT INTO pictures VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(digest) DO UPDATE SET stored = ?", (*row, now)
+            "INSERT INTO pictures VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(digest) DO UPDATE SET stored = ?5",
+            (kept.digest, kept.media_type, kept.width, kept.height, now, each.data),
         )
 
 

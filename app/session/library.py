@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from app.conversations import stored_pictures
 from app.conversations.state_folder import remove_orphans
 from app.conversations.tree import StoredConversation, Summary
 from app.core.errors import StoreError
@@ -145,11 +144,11 @@ class Library:
     def add_picture(self, picture: PictureData) -> None:
         """Store a picture that a prompt refers to."""
         self.open_store()
-        self.do(lambda store: stored_pictures.add_picture(store.database, picture, time.time()))
+        self.do(lambda store: store.pictures.add(picture))
 
     def load_whole(self, conversation: int) -> StoredConversation | None:
         """Return a conversation with its pictures, for a file."""
-        return self.do(lambda store: stored_pictures.with_pictures(store.database, store.load(conversation)))
+        return self.do(lambda store: store.pictures.of(store.load(conversation)))
 
     def with_pictures(self, request: AnswerRequest) -> AnswerRequest:
         """Return a request with the pictures of its messages; text stands for one that is not stored."""
@@ -158,7 +157,7 @@ class Library:
 
     def pictures(self, digests: Sequence[str]) -> Mapping[str, PictureData]:
         """Return the stored pictures of these digests."""
-        return self.do(lambda store: stored_pictures.load_pictures(store.database, digests)) or {}
+        return self.do(lambda store: store.pictures.load(digests)) or {}
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return all conversations, pinned first, then by last message."""

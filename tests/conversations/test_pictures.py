@@ -12,7 +12,6 @@ from app.conversations.export import to_json, to_markdown
 from app.conversations.importing import read_file
 from app.conversations.message import Compaction, Message, Role, pictures_as_text
 from app.conversations.store import UNDO_S, Store
-from app.conversations.stored_pictures import add_picture, load_pictures, with_pictures
 from app.conversations.tree import Node, StoredConversation, Summary, Tree, as_message, as_messages, readable
 from app.core.pictures import MARK, read_picture
 from tests.conversations.stores import Clock
@@ -81,10 +80,10 @@ def test_messages_before_a_summary_have_no_pictures() -> None:
 def test_a_picture_is_stored_once_and_checked(tmp_path: Path) -> None:
     store = Store(tmp_path / "conversations.db")
     for picture in (CAT, CAT, DOG):
-        add_picture(store.database, picture, 0.0)
+        store.pictures.add(picture)
     store.database.connection.execute("UPDATE pictures SET data = x'00' WHERE digest = ?", (DOG.picture.digest,))
     digests = [CAT.picture.digest, DOG.picture.digest, "unknown"]
-    assert load_pictures(store.database, digests) == {CAT.picture.digest: CAT}
+    assert store.pictures.load(digests) == {CAT.picture.digest: CAT}
     store.close()
 
 
@@ -93,13 +92,13 @@ def test_a_picture_stays_while_a_text_refers_to_it(tmp_path: Path) -> None:
 
     def left() -> list[str]:
         store = Store(file, now=clock)
-        found = [digest for (digest,) in store.database.rows("SELECT digest FROM pictures ORDER BY stored, digest")]
+        found = [digest for (digest,) in store.database.rows("SELECT digest FROM pictures ORDER BY rowid")]
         store.close()
         return found
 
     store = Store(file, now=clock)
-    add_picture(store.database, CAT, clock.now)
-    add_picture(store.database, DOG, clock.now + 1)
+    store.pictures.add(CAT)
+    store.pictures.add(DOG)
     conversation = store.create()
     prompt = store.add(conversation, Role.USER, asked("@a.png", "a.png"), parent=None)
     store.add(conversation, Role.USER, "edited", parent=None)
@@ -126,11 +125,11 @@ def test_a_picture_stays_while_a_text_refers_to_it(tmp_path: Path) -> None:
 
 def _talk(store: Store) -> StoredConversation:
     for picture in (CAT, DOG):
-        add_picture(store.database, picture, 0.0)
+        store.pictures.add(picture)
     number = store.create()
     first = store.add(number, Role.USER, asked("Is @a.png like @b.gif?", "a.png", "b.gif"), parent=None)
     store.add(number, Role.ASSISTANT, "No.", parent=first.id)
-    return with_pictures(store.database, store.load(number))
+    return store.pictures.of(store.load(number))
 
 
 @pytest.mark.parametrize("write", [to_json, to_markdown])
@@ -145,7 +144,7 @@ def test_a_file_has_the_pictures_of_its_messages(tmp_path: Path, write: object) 
     assert as_messages(found.tree.path) == as_messages(whole.tree.path)
     other = Store()
     (number,) = other.insert([found])
-    assert with_pictures(other.database, other.load(number)).pictures == found.pictures
+    assert other.pictures.of(other.load(number)).pictures == found.pictures
 
 
 def test_an_imported_picture_that_cannot_be_decoded_is_left_out(tmp_path: Path) -> None:
