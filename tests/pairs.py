@@ -29,11 +29,43 @@ else:
     _Base = object
 
 
+class Letters:
+    """A vocabulary: token 1 is "a", 2 is "b", and so on; 0 ends an answer."""
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
+
+    def piece(self, token: int) -> bytes:
+        return b"" if token == END else bytes([96 + token]) if token <= 26 else b"."
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return b"".join(map(self.piece, tokens)).decode()
+
+    def is_end(self, token: int) -> bool:
+        return token == END
+
+
+class LetterPrompts:
+    """Renders a conversation as its bare text."""
+
+    def build(
+        self,
+        messages: Sequence[Message],
+        prefill: Prefill | None = None,
+        thinking: Thinking = AS_TRAINED,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> RenderedPrompt:
+        text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
+        return RenderedPrompt(Letters().tokenize(text))
+
+
 class FakePair(_Base):
-    """Stands in for a `NativePair` without a native library: token 1 is "a", 2 is "b", and so on; 0 ends."""
+    """Stands in for a `NativePair` without a native library."""
 
     n_threads: int = 1
-    _model: FakeModel  # type: ignore[assignment]
+    model: Letters  # type: ignore[assignment]
+    prompts: LetterPrompts  # type: ignore[assignment]
+    drafter: ModelDrafter | None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -47,11 +79,12 @@ class FakePair(_Base):
         self.notices = list(notices)
         self.target = TokenCache(target)
         self._model = target
-        self.drafter: ModelDrafter | None = None
+        self.model, self.prompts = Letters(), LetterPrompts()
+        self.drafter = None
         self.index = NgramIndex()
         self.prompt_cache = PromptCache()
         if draft is not None:
-            self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
+            self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.model.is_end)
         most = most_drafted if can_draft else 0
         info = ModelInfo("Fake", "fake.gguf", "F32", 1000, N_VOCAB)
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", most_drafted=most)
@@ -97,16 +130,6 @@ class FakePair(_Base):
     def threads_in_use(self) -> int:
         return self.n_threads
 
-    def build_prompt(
-        self,
-        messages: Sequence[Message],
-        prefill: Prefill | None = None,
-        thinking: Thinking = AS_TRAINED,
-        tools: Sequence[Mapping[str, Any]] = (),
-    ) -> RenderedPrompt:
-        text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
-        return RenderedPrompt(self.tokenize(text))
-
     def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts
         return RenderedPrompt(tuple(t for p in parts for t in ((p,) if isinstance(p, int) else self.tokenize(p))))
@@ -117,7 +140,7 @@ class FakePair(_Base):
         return guidance
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> tuple[int, ...]:
-        return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
+        return self.model.tokenize(text)
 
     def new_sampler(  # type: ignore[override]
         self, params: SamplingParams, guidance: Guidance | None = None
@@ -127,16 +150,8 @@ class FakePair(_Base):
         self.samplers.append(sampler)
         return sampler
 
-    def piece(self, token: int) -> bytes:
-        return b"" if token == END else bytes([96 + token]) if token <= 26 else b"."
-
-    token_text = piece
-
-    def detokenize(self, tokens: Sequence[int]) -> str:
-        return b"".join(map(self.piece, tokens)).decode()
-
-    def is_end(self, token: int) -> bool:
-        return token == END
+    def token_text(self, token: int) -> bytes:
+        return self.model.piece(token)
 
     def close(self) -> None:
         self.closed = True

@@ -108,7 +108,7 @@ def explain(
     if index is None:
         return None
     token, other = (run.tokens[index] if index < len(run.tokens) else None for run in (plain, drafted))
-    texts = [pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in (token, other)]
+    texts = [pair.model.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in (token, other)]
     step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
     width = step.drafted + 1 if step is not None else 0
     if token is None or other is None:

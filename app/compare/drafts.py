@@ -61,7 +61,7 @@ def write_samples(
     """
     samples = []
     for done, text in enumerate(texts):
-        prompt = pair.build_prompt((Message(Role.USER, text),)).tokens
+        prompt = pair.prompts.build((Message(Role.USER, text),)).tokens
         room = min(n_tokens, pair.target.n_ctx - len(prompt))
         if room <= 0:
             continue
@@ -73,7 +73,7 @@ def write_samples(
         while True:
             rows.append(np.array(pair.target.logits(0)))
             answer.append(int(rows[-1].argmax()))
-            if len(answer) == room or pair.is_end(answer[-1]):
+            if len(answer) == room or pair.model.is_end(answer[-1]):
                 break
             if cancelled():
                 raise Interrupted

@@ -102,8 +102,8 @@ def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, 
     """
     *before, last = request.messages
     other = replace(last, content="b" if last.content.startswith("a") else "a")
-    tokens = pair.build_prompt(request.messages, None, request.thinking).tokens
+    tokens = pair.prompts.build(request.messages, None, request.thinking).tokens
     if len(tokens) > pair.target.n_ctx:
         return ()
-    shared = common_prefix(tokens, pair.build_prompt((*before, other), None, request.thinking).tokens)
+    shared = common_prefix(tokens, pair.prompts.build((*before, other), None, request.thinking).tokens)
     return tuple(tokens[: min(shared, len(tokens) - 1)])

@@ -35,7 +35,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     system, last = [message for message in messages[:asked] if message.role is Role.SYSTEM], messages[asked:]
 
     def count(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> int:
-        return len(pair.build_prompt(messages, None, request.thinking, tools).tokens)
+        return len(pair.prompts.build(messages, None, request.thinking, tools).tokens)
 
     n_alone = count(*system, *last)
     n_tools = n_alone - count(*system, *last, tools=()) if request.tools else 0

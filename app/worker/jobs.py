@@ -63,7 +63,7 @@ def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
     """Return the prompt of a request as text."""
-    return pair.detokenize(prompt_of(pair, readable_by(pair, request)).tokens)
+    return pair.model.detokenize(prompt_of(pair, readable_by(pair, request)).tokens)
 
 
 def tokens_of(

@@ -25,24 +25,21 @@ from app.llama.cancel import CancelFlag
 from app.llama.fitting.fit_pair import fitted, ran_out
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.fitting.tuned_placement import in_fixes, with_tuned_placement
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.compatibility import select_draft
-from app.models.draft_kinds import head_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.source import ModelSource
 from app.settings.layers import drafting
-from app.settings.placement import ALL_LAYERS, DEFAULT_OFFLOAD
+from app.settings.placement import DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
 from app.worker.known_pairs import FILES, ChosenPair, about_catalog, known_pairs, local_file
 from app.worker.request import LoadedPair
 
 T = TypeVar("T")
-_ANYWHERE = ModelParams(split=False)
-"""Placement of a draft whose device the settings leave open."""
 
 
 def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> LoadedPair:
@@ -129,37 +126,13 @@ def asked_here(
     params = PairParams.of(chosen.settings, target, draft)
     params = replace(params, memory_dir=memory_dir(), notices=notices, preferred_ctx=chosen.preferred_ctx)
     params = _with_draft_type(params, drafts=drafting(chosen.settings) is not None)
-    follows = _draft_follows_target(params)
-    if follows:
-        params = _beside_target(params)
     if servers:
         params = replace(params, rpc=tuple(server.address for server in servers))
-        if not params.draft_model.devices and not follows:
+        if not params.draft_model.devices:
             # A draft that waits for the network at every token gains nothing.
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     return with_tuned_placement(params, local) if use_tuned else params
-
-
-def _draft_follows_target(params: PairParams) -> bool:
-    """Return whether the draft file has layers that must be on their target's devices."""
-    try:
-        facts = head_facts(read_header(params.draft, tensors=True, vocabulary=False)) if params.draft else None
-    except ModelFileError:
-        return False
-    return facts is not None and facts.follows_target(params.model.overrides)
-
-
-def _beside_target(params: PairParams) -> PairParams:
-    """Return the parameters without a place of the draft's own; add a notice if the settings name another one."""
-    model, draft = params.model, params.draft_model
-    is_whole = draft.n_gpu_layers == ALL_LAYERS
-    is_same = is_whole and {*map(str.lower, model.devices)} == {*map(str.lower, draft.devices)}
-    notices = params.notices
-    if draft != _ANYWHERE and not is_same and not (model.on_cpu and draft.on_cpu):
-        assert params.draft is not None
-        notices += (f"{params.draft.name} shares tensors with its target, so it runs on the target's devices.",)
-    return replace(params, draft_model=_ANYWHERE, notices=notices)
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:

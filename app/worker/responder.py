@@ -116,7 +116,8 @@ def _generate(
         begun=request.prefill is not None,
     )
     marks = prompt.tool_marks
-    collector = _Collector(lambda token: marks.get(token) or pair.piece(token), stream, request, generator.clock)
+    piece = pair.model.piece
+    collector = _Collector(lambda token: marks.get(token) or piece(token), stream, request, generator.clock)
     gain, lost = pair.memory.gain if pair.memory is not None else None, ""
 
     def prepare_caches() -> None:
@@ -127,7 +128,7 @@ def _generate(
 
     asked = Request(
         prompt=prompt.tokens,
-        is_end=pair.is_end,
+        is_end=pair.model.is_end,
         max_tokens=request.max_tokens,
         observe=collector.observe,
         controls=controls,
@@ -198,7 +199,9 @@ def _probabilities(pair: LoadedPair, step: Step, n_top: int | None) -> tuple[Tok
         return ()
     tops = seen.top or ((),) * len(step.tokens)
     return tuple(
-        TokenProbability(token, pair.piece(token), chosen, tuple(TokenProbability(t, pair.piece(t), p) for t, p in top))
+        TokenProbability(
+            token, pair.model.piece(token), chosen, tuple(TokenProbability(t, pair.model.piece(t), p) for t, p in top)
+        )
         for token, chosen, top in zip(step.tokens, seen.chosen, tops, strict=True)
     )
 
@@ -213,10 +216,10 @@ def _details(pair: LoadedPair, step: Step) -> StepDetails | None:
     slowdown = step.total_ns / step.work_ns if step.work_ns else 1.0
     return StepDetails(
         number=stats.verify_steps,
-        drafted=tuple(pair.piece(token) for token in step.draft.tokens),
+        drafted=tuple(pair.model.piece(token) for token in step.draft.tokens),
         sources=step.draft.sources,
         confidences=step.draft.probabilities,
-        written=tuple(pair.piece(token) for token in step.tokens),
+        written=tuple(pair.model.piece(token) for token in step.tokens),
         n_accepted=step.n_accepted,
         chosen=seen.chosen if seen is not None else (),
         declined=seen.declined if seen is not None else None,

@@ -193,7 +193,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _served(server: LlamaServer, pair: NativePair, prompt: str, n_tokens: int, drafts: bool) -> Lane:
-    tokens = pair.build_prompt((Message(Role.USER, prompt),)).tokens
+    tokens = pair.prompts.build((Message(Role.USER, prompt),)).tokens
     return ServerLane(server, tokens, n_tokens, draft_prompt_ns=draft_prompt_ns(pair, tokens) if drafts else 0)
 
 

@@ -25,7 +25,7 @@ from tests.recordings import Trace
 
 def record(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, depth: int) -> dict[str, Any]:
     """Return an answer as JSON, with a draft model as a `Trace`."""
-    tokens = tuple(pair.build_prompt((Message(Role.USER, prompt),)).tokens)
+    tokens = tuple(pair.prompts.build((Message(Role.USER, prompt),)).tokens)
     events = answer(pair, 0, greedy(prompt, None, n_tokens))
     text = tuple(token for event in events if isinstance(event, Step) for token in event.tokens)
     cache = pair.drafter.cache if pair.drafter is not None else None
@@ -34,7 +34,7 @@ def record(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, d
     n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
     views = list(teacher_forced(cache, n_vocab, tokens, text, depth))
     matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
-    return Trace(name, kind, tokens, text, matches, confidences, pair.is_end(text[-1])).as_json()
+    return Trace(name, kind, tokens, text, matches, confidences, pair.model.is_end(text[-1])).as_json()
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
 @pytest.mark.parametrize("last", ["abc", ""])
 def test_the_prefix_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
     messages = (*SAID, Message(Role.USER, last))
-    expected = pair.build_prompt(SAID).tokens
+    expected = pair.prompts.build(SAID).tokens
     assert conversation_prefix(pair, AnswerRequest(messages)) == expected[: BEFORE if last else BEFORE - 1]
 
 

@@ -328,7 +328,7 @@ def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> N
     sampler = pair.new_sampler(
         SamplingParams(temperature=0), pair.call_guidance([LOOK_UP], Guidance(), must_call=False)
     )
-    text = [*pair.tokenize("Let me look. "), *pair._model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
+    text = [*pair.tokenize("Let me look. "), *pair.model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
     name = list(pair.tokenize('"name": "look_up", "arguments": {"text": "a'))
     assert sampler.n_allowed([*text, *name]) == len(text) + len(name)
     assert sampler.n_allowed([*text, *pair.tokenize('"title": 1')]) < len(text) + 3
@@ -353,11 +353,11 @@ def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
 ) -> None:
     monkeypatch.setattr(matcher, "_PARSER_LIMITS", llguidance.LLParserLimits(step_max_items=3, verbose_errors=False))
     token = pair.tokenize("Hi")[0]
-    optional = matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/", lax=True)
-    assert (len(optional.allowed()), optional.n_allowed([token])) == (pair._model.n_vocab, 1)
+    optional = matcher.Matcher(pair.model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/", lax=True)
+    assert (len(optional.allowed()), optional.n_allowed([token])) == (pair.model.n_vocab, 1)
     optional.accept(token)
     with pytest.raises(UsageError, match="too complex"):
-        matcher.Matcher(pair._model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/").allowed()
+        matcher.Matcher(pair.model, "start: /a/ /b/ /c/ | /a/ /b/ /d/ | /a/ /e/ | /a/").allowed()
 
 
 def test_a_schema_that_is_nested_too_deeply_is_an_error_or_frees_its_tool(pair: NativePair) -> None:
@@ -381,7 +381,7 @@ def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_
         tokenizer__chat_template="{{ messages }} tools " + " ".join(form.signs),
     )
     loaded = NativePair(pair_params(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
-    model = loaded._model
+    model = loaded.model
     guidance = call_guidance(model, form, TOOLS, Guidance(), must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
         answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)

@@ -103,13 +103,13 @@ def test_forbidden_tokens_are_not_verified(pair: NativePair) -> None:
 )
 def test_a_wrong_grammar_is_an_error_with_a_reason(pair: NativePair, text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=f"The grammar is invalid: .*{re.escape(reason)}"):
-        Grammar(pair._model, text)
+        Grammar(pair.model, text)
 
 
 def test_brackets_that_would_overflow_a_stack_are_an_error(pair: NativePair) -> None:
     with pytest.raises(UsageError, match="more than 300 brackets within each other"):
-        Grammar(pair._model, "root ::= " + "(" * 20_000 + '"a"' + ")" * 20_000)
-    Grammar(pair._model, 'root ::= "' + "(" * 20_000 + '"').close()
+        Grammar(pair.model, "root ::= " + "(" * 20_000 + '"a"' + ")" * 20_000)
+    Grammar(pair.model, 'root ::= "' + "(" * 20_000 + '"').close()
 
 
 def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path]) -> None:
@@ -145,7 +145,7 @@ def test_probabilities_are_reported(pair: NativePair) -> None:
     for step in steps:
         assert len(step.probabilities) == len(step.tokens)
         for token, one in zip(step.tokens, step.probabilities, strict=True):
-            assert one.piece == pair.piece(token)
+            assert one.piece == pair.model.piece(token)
             assert one.top[0].piece == one.piece, "a greedy token is the most probable one"
             assert one.top[0].probability == pytest.approx(one.probability)
             assert len(one.top) == 3

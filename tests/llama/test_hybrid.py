@@ -219,7 +219,7 @@ def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable
     widths = pair.memory.costs.snapshot().batch_ns
     assert max(widths) == (1 + N_SNAPSHOTS if can else 1)
     if pair.drafter is not None:
-        machine = Machine(pair._context, pair._contexts[1])
+        machine = Machine(pair._context, pair.draft.context)
         prompt = PROMPT[:40]
         plain = machine.answer(prompt, 30, is_end=never)
         machine.target.rollback(0)

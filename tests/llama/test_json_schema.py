@@ -34,7 +34,7 @@ def pair(demo_target: Path) -> Iterator[NativePair]:
 
 def allowed(pair: NativePair, schema: Any, text: str) -> bool:
     """Return whether a text and its end are allowed."""
-    (end,) = pair._model.tokenize("<|im_end|>", parse_special=True)
+    (end,) = pair.model.tokenize("<|im_end|>", parse_special=True)
     sampler = pair.new_sampler(SamplingParams(temperature=0), Guidance(schema=schema))
     tokens = [*pair.tokenize(text), end]
     try:

@@ -56,7 +56,7 @@ def test_every_side_gives_the_targets_text(pair: NativePair, rounds: tuple[Round
     assert plain.prompt == drafted.prompt
     assert plain.stats.cache_n == drafted.stats.cache_n == 0
     assert drafted.stats.draft_n > 0
-    assert "".join(pair.piece(t).decode() for t in plain.tokens).strip() == plain.text
+    assert "".join(pair.model.piece(t).decode() for t in plain.tokens).strip() == plain.text
     found = explain(pair, plain, drafted, GREEDY, never)
     assert found is None or found.near_tie
     assert "everything: " in "\n".join(comparison_lines(Comparison(rounds, {})))

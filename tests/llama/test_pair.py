@@ -77,8 +77,8 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
     assert shares[-1] == 1.0
     n_target, n_draft = demo_target.stat().st_size, demo_draft.stat().st_size
     assert max(share for what, share in told if what == "target") == pytest.approx(n_target / (n_target + n_draft))
-    assert pair.piece(2) == b""
-    assert pair.is_end(2)
+    assert pair.model.piece(2) == b""
+    assert pair.model.is_end(2)
 
     pair.close()
     pair.close()
@@ -199,10 +199,10 @@ def test_without_a_chat_template_it_is_shown_what_is_used_and_its_marks_end_the_
     pair = load(tiny(tokenizer__chat_template=None), None)
     (notice,) = pair.notices
     assert notice.startswith("0 has no chat template, so Tandem uses ChatML")
-    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ("<|im_end|>", "<|im_start|>")
+    assert pair.prompts.build([Message(Role.USER, "a")]).stops == ("<|im_end|>", "<|im_start|>")
     pair.close()
     pair = load(tiny(), None)
-    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ()
+    assert pair.prompts.build([Message(Role.USER, "a")]).stops == ()
     pair.close()
 
 
@@ -220,7 +220,7 @@ def test_a_draft_replaces_tokens_that_only_the_target_knows(tiny: Callable[..., 
         (Message(Role.USER, "abc"),), SamplingParams(temperature=0), DraftParams(3, 0, 0.0), max_tokens=9
     )
 
-    assert set(pair.build_prompt(request.messages).tokens) >= {n_known, n_known + 1}
+    assert set(pair.prompts.build(request.messages).tokens) >= {n_known, n_known + 1}
     last = list(answer(pair, 1, request))[-1]
     pair.close()
 

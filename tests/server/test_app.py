@@ -557,7 +557,7 @@ def test_an_error_of_the_engine_names_no_files(serve: Serve) -> None:
     def fail(*_: object) -> RenderedPrompt:
         raise ModelFileError("/home/me/secret.gguf is gone.")
 
-    pair.build_prompt = fail  # type: ignore[method-assign, assignment]
+    pair.prompts.build = fail  # type: ignore[method-assign, assignment]
     server = serve(pair)
     status, answer = server.post("/v1/chat/completions", chat())
     assert status == 500

@@ -11,7 +11,7 @@ import pytest
 from app.engine.text.call_formats import FORMATS
 from tests.engine.text.reading import tool, written
 from tests.fakes import FakeModel, script
-from tests.pairs import FakePair
+from tests.pairs import FakePair, Letters
 from tests.server.conftest import Serve
 
 PROMPT = "hi"
@@ -31,16 +31,21 @@ FORMS = pytest.mark.parametrize(
 )
 
 
+class Pieces(Letters):
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+
+    def piece(self, token: int) -> bytes:
+        return self._pieces[token] if token < len(self._pieces) else b""
+
+
 class WritingPair(FakePair):
     """A pair that answers with a text, in pieces."""
 
     def __init__(self, text: str) -> None:
         super().__init__(FakeModel(script(range(1, N_PIECES + 1), len(PROMPT)), n_ctx=256))
         size = -(-len(text) // N_PIECES)
-        self._pieces = [b"", *(text[at : at + size].encode() for at in range(0, len(text), size))]
-
-    def piece(self, token: int) -> bytes:
-        return self._pieces[token] if token < len(self._pieces) else b""
+        self.model = Pieces([b"", *(text[at : at + size].encode() for at in range(0, len(text), size))])
 
 
 def chat_call(events: Sequence[tuple[str, Any]]) -> tuple[str, str, list[str], str]:

@@ -29,7 +29,7 @@ from app.worker.responder import answer
 from tests.fake_engine import FakeEngine
 from tests.fakes import FakeModel, script
 from tests.llama.gguf_files import F64, I32, I64, U64, Array, Typed, header, tiny
-from tests.pairs import FakePair
+from tests.pairs import FakePair, LetterPrompts, Letters
 from tests.session.scripted import PAIR
 from tests.settings.in_memory import in_memory
 
@@ -89,25 +89,33 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
 
 
-class ThinkingPair(FakePair):
+def token(letter: str) -> int:
+    return ord(letter) - 96
+
+
+class MarkedLetters(Letters):
     """The letters "o" and "c" are the marks of the thinking, which are control tokens."""
 
-    def __init__(self, *, part: AnswerPart = AnswerPart.START) -> None:
-        super().__init__(FakeModel(script([*map(self._token, "ohmcyes")], 1)))
+    def piece(self, token_id: int) -> bytes:
+        return b"" if token_id in map(token, "oc") else super().piece(token_id)
+
+
+class ThinkingPrompts(LetterPrompts):
+    def __init__(self, part: AnswerPart) -> None:
         self.asked: list[Thinking] = []
         self._part = part
 
-    @staticmethod
-    def _token(letter: str) -> int:
-        return ord(letter) - 96
-
-    def piece(self, token: int) -> bytes:
-        return b"" if token in map(self._token, "oc") else super().piece(token)
-
-    def build_prompt(self, messages, prefill=None, thinking: Thinking = AS_TRAINED, tools=()) -> RenderedPrompt:  # type: ignore[no-untyped-def]
+    def build(self, messages, prefill=None, thinking: Thinking = AS_TRAINED, tools=()) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
-        markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
-        return replace(super().build_prompt(messages), markup=markup, part=self._part)
+        markup = THINK.with_tokens({"<think>": token("o"), "</think>": token("c")})
+        return replace(super().build(messages), markup=markup, part=self._part)
+
+
+class ThinkingPair(FakePair):
+    def __init__(self, *, part: AnswerPart = AnswerPart.START) -> None:
+        super().__init__(FakeModel(script([*map(token, "ohmcyes")], 1)))
+        self.model, self.prompts = MarkedLetters(), (prompts := ThinkingPrompts(part))
+        self.asked = prompts.asked
 
 
 def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:

@@ -133,7 +133,7 @@ def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     def fail(*_: object) -> RenderedPrompt:
         raise ZeroDivisionError
 
-    pair.build_prompt = fail  # type: ignore[method-assign, assignment]
+    pair.prompts.build = fail  # type: ignore[method-assign, assignment]
     harness.load(pair)
     harness.worker.answer(QUESTION)
 
@@ -203,8 +203,8 @@ class TestAnswers:
 
     def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
-        built = pair.build_prompt(QUESTION.messages)
-        pair.build_prompt = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
+        built = pair.prompts.build(QUESTION.messages)
+        pair.prompts.build = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
 
         last = self.finish(harness, QUESTION, pair)
 
@@ -216,7 +216,7 @@ class TestAnswers:
 
         last = self.finish(harness, request, pair)
 
-        assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.prefill).tokens
+        assert pair.samplers[0].prompt == pair.prompts.build(request.messages, request.prefill).tokens
         assert (last.text, last.reasoning, last.reason) == ("hi, ij", "hm", FinishReason.STOP)
 
     def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:

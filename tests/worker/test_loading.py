@@ -21,9 +21,10 @@ from app.hardware.devices import Device
 from app.hardware.rpc import RpcServer
 from app.llama import pair, stored_measurements
 from app.llama.cancel import CancelFlag
+from app.llama.draft_slot import beside_target
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file, thread_file
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -116,9 +117,10 @@ def test_layers_that_share_tensors_get_the_devices_of_their_target(
     asked = loading.asked_here(loader, lambda: memory_rooms(CARDS), use_tuned=False)
     remote = loading.asked_here(loader, lambda: memory_rooms(CARDS), (RpcServer("host:1", (GB,)),), use_tuned=False)
 
-    assert [notice for notice in asked.notices if "shares tensors with its target" in notice] == (
-        ["draft.gguf shares tensors with its target, so it runs on the target's devices."] if noticed else []
-    )
-    assert asked.draft_model == remote.draft_model == ModelParams(split=False)
-    found = fit_pair.fitting_of(asked, memory_rooms(CARDS), certain=9.0)
-    assert found.params.draft_model.devices == found.params.model.devices
+    found, far = (fit_pair.fitting_of(one, memory_rooms(CARDS), certain=9.0).params for one in (asked, remote))
+    assert found.draft_model.devices == found.model.devices
+    assert far.draft_model.devices == far.model.devices
+    notices: list[str] = []
+    assert beside_target(found, "draft.gguf", notices).draft_model == found.draft_model
+    told = ["draft.gguf shares tensors with its target, so it runs on the target's devices."]
+    assert notices == (told if noticed else [])

@@ -1,0 +1,208 @@
+"""The place for the draft of a loaded target: check a draft, load it, and free it again.
+
+A draft that is damaged, or that does not go with its target, is left out with a notice. Which drafts go with which
+targets is in `app.models.compatibility`, and where their layers must be in `app.hardware.fit.beside`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from app.core.errors import DamagedFileError, ModelLoadError
+from app.engine.cache import TokenCache
+from app.engine.draft_model import ModelDrafter
+from app.engine.draft_source import DraftSource
+from app.engine.hidden_drafter import HiddenDrafter
+from app.engine.sources import Source
+from app.engine.vocab_compatibility import incompatibility, replace_unknown
+from app.hardware.fit import beside
+from app.llama.cancel import CancelFlag
+from app.llama.checks import ModelFile, open_model_file
+from app.llama.child import SafeFiles, try_file
+from app.llama.context import Context
+from app.llama.loading import place_of
+from app.llama.model import Model
+from app.llama.mtp_chain import head_context
+from app.llama.params import ModelParams, PairParams
+from app.llama.reserve import reserve
+from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem, select_draft
+from app.models.draft_kinds import HeadFacts, d2t_fault, head_facts
+from app.models.model_facts import read_facts
+from app.models.pair_summary import without_draft
+from app.settings.placement import ALL_LAYERS
+
+Progress = Callable[[str, float], bool]
+"""Called with "target" or "draft" and the share loaded; False cancels."""
+
+
+def checked_draft(params: PairParams, on_progress: Progress, notices: list[str]) -> tuple[ModelFile | None, PairParams]:
+    """Check the draft of a pair before the pair is loaded, and place draft layers that share tensors with the target.
+
+    In place of a refused draft, the MTP layers of the target draft, if it has any.
+
+    Returns:
+        The draft's file, and the parameters with the draft that is to be loaded.
+    """
+    file: ModelFile | None = None
+    if params.draft is not None:
+        try:
+            file, params = checked_file(params.draft, params, on_progress, notices)
+        except DamagedFileError as error:
+            target = read_facts(params.target)
+            _, has_layers, _ = select_draft(str(params.settings["draft.type"]), target, None)
+            instead = f"{error.sentences} The MTP layer of {target.name} drafts instead."
+            notices.append(instead if has_layers else without_draft(error))
+            model = replace(params.model, load_mtp=has_layers or params.model.load_mtp)
+            params = replace(params, draft=None, model=model)
+    if params.model.load_mtp:
+        try:
+            _try_layers(params.target, params, on_progress, "target")
+        except DamagedFileError as error:
+            notices.append(without_draft(error))
+            params = replace(params, model=replace(params.model, load_mtp=False))
+    return file, params
+
+
+def checked_file(
+    path: Path, params: PairParams, on_progress: Progress, notices: list[str]
+) -> tuple[ModelFile, PairParams]:
+    """Return the checked file of a draft, and the parameters with its place.
+
+    Raises:
+        DamagedFileError: It cannot draft for the target.
+        ModelFileError: It is missing, or is no model.
+    """
+    found = open_model_file(path, is_draft=True)
+    facts = head_facts(found.header)
+    if facts is None:
+        try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
+        return found, params
+    if facts.follows_target(params.model.overrides):
+        params = beside_target(params, found.path.name, notices)
+    _try_layers(found.path, params, on_progress, "draft")
+    return found, params
+
+
+def beside_target(params: PairParams, name: str, notices: list[str]) -> PairParams:
+    """Put draft layers on the devices of their target; add a notice if the settings name others."""
+    placed, asked = params.draft_model.at(beside(*place_of(params.model))), ModelParams.of(params.settings, "draft")
+    named, used = ({*map(str.lower, model.devices)} for model in (asked, placed))
+    is_open = asked == ModelParams(split=False)
+    is_same = asked.on_cpu if placed.on_cpu else asked.n_gpu_layers == ALL_LAYERS and named == used
+    if not (is_open or is_same):
+        notices.append(f"{name} shares tensors with its target, so it runs on the target's devices.")
+    return replace(params, draft_model=placed)
+
+
+def _try_layers(path: Path, params: PairParams, on_progress: Progress, name: str) -> None:
+    """Check that draft layers match the target and load without an abort. Raises DamagedFileError."""
+    target = read_facts(params.target)
+    problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
+    if not problem and (fault := d2t_fault(path, len(target.vocab.tokens))):
+        problem = f"{path.name} cannot be used as a draft: {fault}."
+    if problem:
+        raise DamagedFileError(problem)
+    try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), pair=params)
+
+
+class DraftSlot:
+    """Own the draft of a loaded target: a draft model, or layers that read the target's hidden rows.
+
+    Args:
+        context: The target's context, with the target's model.
+        target: The target's cache.
+        cancel: Stops a decode in the middle.
+        notices: Gets a notice for each draft that cannot be used.
+
+    Attributes:
+        drafter: The source of drafts; None without a usable draft.
+        model: The draft's file as it is loaded; None without one, also for MTP layers in the target's file.
+        context: The draft's native context.
+    """
+
+    def __init__(self, context: Context, target: TokenCache, cancel: CancelFlag, notices: list[str]) -> None:
+        self._target_context = context
+        self._target = target
+        self._cancel = cancel
+        self._notices = notices
+        self.drafter: DraftSource | None = None
+        self.model: Model | None = None
+        self.context: Context | None = None
+
+    def load(self, file: ModelFile | None, params: PairParams, on_progress: Progress) -> PairParams:
+        """Load a draft, or the MTP layers of the target if `params` has them and the draft fails or there is none.
+
+        Returns:
+            The parameters with the draft that is used.
+
+        Raises:
+            Interrupted: `on_progress` returned False.
+        """
+        if file is not None:
+            self._try_load(partial(self._load_file, file, params, on_progress))
+        if self.drafter is None and params.model.load_mtp:
+            self._try_load(partial(self._attach, Source.MTP, self._target_context.model, None, params))
+        uses_mtp = self.drafter is not None and self.model is None
+        draft = self.model.path if self.model is not None else None
+        return replace(params, draft=draft, model=replace(params.model, load_mtp=uses_mtp))
+
+    def _try_load(self, load: Callable[[], None]) -> None:
+        try:
+            load()
+        except ModelLoadError as error:
+            self.free()
+            self._notices.append(without_draft(error))
+
+    def _load_file(self, file: ModelFile, params: PairParams, on_progress: Progress) -> None:
+        target = self._target_context.model
+        if not self._target.n_rollback:
+            raise ModelLoadError(
+                f"The recurrent state of {target.name} cannot be rolled back, so a rejected draft could not be undone."
+            )
+        facts = head_facts(file.header)
+        placed = replace(params.draft_model, load_mtp=facts is not None and facts.kind is Source.MTP)
+        self.model = draft = Model(file, placed, partial(on_progress, "draft"))
+        if facts is not None:
+            self._attach(facts.kind, draft, facts, params)
+            return
+        reason = incompatibility(target.vocab, draft.vocab)
+        if reason is None and not draft.can_rollback:
+            reason = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
+        if reason is not None:
+            raise ModelLoadError(reason)
+        self.context = context = Context(draft, params.draft_context(self._target_context.n_ctx), self._cancel)
+        reserve(context, params.draft_model, is_planned=bool(params.memory))
+        n_vocab = min(target.n_vocab, draft.n_vocab)
+        known = replace_unknown(n_vocab, _line_break(draft)) if n_vocab < target.n_vocab else None
+        self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
+
+    def _attach(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> None:
+        """Create the context of draft layers and attach them to the target."""
+        if facts is not None and facts.shares_memory:
+            # llama.cpp empties the KV cache that such layers share with the target.
+            self._target.rollback(0)
+        n_ctx, block_size = self._target_context.n_ctx, (facts.block_size if facts is not None else 0) or 1
+        head = head_context(kind, model, facts, self._target_context, params.draft_context(n_ctx, block_size))
+        self.context = head
+        self.drafter = HiddenDrafter(kind, self._target, head, is_end=self._target_context.model.is_end)
+
+    @property
+    def cache(self) -> TokenCache | None:
+        """Return the cache of a draft model; draft layers have none."""
+        return self.drafter.cache if self.drafter is not None else None
+
+    def free(self) -> None:
+        """Free the draft; the target stays loaded. A second call does nothing."""
+        self._target.follower = None
+        for owned in (self.context, self.model):
+            if owned is not None:
+                owned.close()
+        self.drafter = self.context = self.model = None
+
+
+def _line_break(model: Model) -> int:
+    """Return the token of a line break, which fits between any two turns."""
+    return [0, *model.tokenize("\n", parse_special=False)][-1]
