@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from app.core.errors import AppError
+from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
@@ -13,7 +14,7 @@ from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
 from app.worker.engine_worker import Job, Loader, Progress
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
+from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
 

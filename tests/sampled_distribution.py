@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.errors import Interrupted
+from app.engine.events import Step
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import Drafting, DraftParams, FinishReason
-from app.worker.events import Finished, Step
+from app.worker.events import Finished
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 

@@ -23,6 +23,7 @@ from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
 from app.engine.answer_numbers import AnswerNumbers
+from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.hardware import machine as hardware
@@ -37,7 +38,7 @@ from app.settings.layers import Origin, Thinking, drafting
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.worker.engine_worker import Progress
-from app.worker.events import Event, JobProgressed, Measuring, PromptProgress, Step
+from app.worker.events import Event, JobProgressed, Measuring
 from app.worker.loading import measured_params
 from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest, with_seed

@@ -27,22 +27,13 @@ from app.core.paths import log_file
 from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
 from app.core.regular_file import read_user_text
+from app.engine.events import PromptProgress, Step
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import answer_request, chat_settings, picture_limits
 from app.settings.layers import Origin, Resolved
-from app.worker.events import (
-    Event,
-    Failed,
-    Finished,
-    Loaded,
-    LoadProgress,
-    Measuring,
-    Notice,
-    PromptProgress,
-    Step,
-)
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice
 from app.worker.pair_loader import make_engine, received
 from app.worker.request import AnswerRequest
 

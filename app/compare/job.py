@@ -9,8 +9,9 @@ from app.compare.difference import Difference, explain, first_difference
 from app.compare.race import WARM_UP, Round, Side, check_sides, race
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
+from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Controls
-from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step
+from app.worker.events import Event, JobEnded, JobProgressed, Measuring
 from app.worker.request import AnswerRequest, LoadedPair
 
 EXPLAINING = "explaining the difference"

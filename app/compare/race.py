@@ -15,11 +15,12 @@ from app.compare import AUTOMATIC, PLAIN
 from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache
 from app.engine.drafting_report import capitalized
+from app.engine.events import Step
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
-from app.worker.events import Event, Finished, JobProgressed, Notice, Step
+from app.worker.events import Event, Finished, JobProgressed, Notice
 from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
+from app.engine.events import PromptProgress, Step, TokenProbability
 from app.engine.stats import GenerationStats
 from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
 from app.engine.text.segments import Segment
@@ -16,7 +17,7 @@ from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
 from app.server.tools import InputReader
-from app.worker.events import Event, Failed, Finished, PromptProgress, Step, TokenProbability
+from app.worker.events import Event, Failed, Finished
 from app.worker.request import AnswerRequest
 
 log = logging.getLogger("tandem.server")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from app import __version__
+from app.engine.events import TokenProbability
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
@@ -29,7 +30,6 @@ from app.server.fields import (
 from app.server.format import Format, Names, sse
 from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
-from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"

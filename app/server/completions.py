@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from app.engine.events import TokenProbability
 from app.engine.text.prompts import Infill, PlainPrompt, TextPrompt
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import CompletionFormat, as_progress, log_of, repeated, usage_of, with_answer_fields
@@ -12,7 +13,6 @@ from app.server.errors import RequestError
 from app.server.fields import Fields, is_token, read_guidance, read_n_choices, read_n_top, refuse
 from app.server.format import Names, sse
 from app.session.chat_settings import ChatSettings
-from app.worker.events import TokenProbability
 from app.worker.request import AnswerRequest
 
 _PROMPT_FORMS = "a string, an array of token ids, or an array of strings and such arrays"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.engine.drafting_report import speedup_of
+from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
-from app.worker.events import Event, Failed, Finished, Step
+from app.worker.events import Event, Failed, Finished
 
 _SECONDS_PER_NS = 1e-9
 

@@ -11,13 +11,14 @@ from app.conversations.message import Compaction, Message, Prefill, Role
 from app.conversations.titles import title_of
 from app.conversations.tree import Node, State, as_messages
 from app.core.errors import AppError, ContextOverflowError, UsageError
+from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
 from app.session.chat_settings import ChatSettings, Comparable, answer_request, shortened
 from app.session.conversation import Conversation
 from app.session.state import DraftState
-from app.worker.events import Event, PromptProgress, Step
+from app.worker.events import Event
 from app.worker.jobs import Query, TitleJob, token_count
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, with_seed

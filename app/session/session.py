@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.conversations.message import Ending, Prefill
 from app.conversations.tree import Node
 from app.core.errors import AppError
+from app.engine.events import PromptProgress, Step
 from app.engine.types import AutoDraft, FinishReason
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
@@ -22,18 +23,7 @@ from app.session.tool_use import Permission, Question, ToolUse
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.worker.events import (
-    Event,
-    Failed,
-    Finished,
-    JobEnded,
-    Loaded,
-    LoadProgress,
-    Measuring,
-    PairChanged,
-    PromptProgress,
-    Step,
-)
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, PairChanged
 from app.worker.tool_events import ToolReturned, ToolsListed
 
 if TYPE_CHECKING:

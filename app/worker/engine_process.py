@@ -31,7 +31,7 @@ _CLOSE_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MethodCall:
     """Call a method of the child's worker at once, such as `cancel`; commands wait in its queue instead."""
 
     method: str
@@ -146,7 +146,7 @@ def serve(cancel: threading.Event | None = None) -> NoReturn:
     with suppress(EOFError, pickle.UnpicklingError), logged_to(log_file()):
         while True:
             message = pickle.load(commands)
-            if isinstance(message, Call):
+            if isinstance(message, MethodCall):
                 getattr(worker, message.method)(*message.arguments)
             else:
                 worker.submit(message)

@@ -8,10 +8,7 @@ from dataclasses import astuple, dataclass
 from app.core.errors import AppError
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import nothing_fixed
-from app.engine.events import PromptProgress as PromptProgress
-from app.engine.events import Step as Step
-from app.engine.events import StepDetails as StepDetails
-from app.engine.events import TokenProbability as TokenProbability
+from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall

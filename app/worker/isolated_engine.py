@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from app.conversations.message import Prefill
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
 from app.core.program import ExitStatus
+from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.worker.engine_process import Call, Process
+from app.worker.engine_process import MethodCall, Process
 from app.worker.engine_worker import Command, CommandQueue, Loader, LoadPair, RunJob
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice, Step
+from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import AnswerJob, ReloadJob
 
 _CLOSE_S = 5.0
@@ -67,15 +68,15 @@ class IsolatedEngine(CommandQueue):
             is_current = self._is_current(number)
             self._cancelled_at = time.monotonic()
         if is_current:
-            self._send(Call("cancel"))
+            self._send(MethodCall("cancel"))
 
     def inspect(self, on: bool) -> None:
         super().inspect(on)
-        self._send(Call("inspect", (on,)))
+        self._send(MethodCall("inspect", (on,)))
 
     def draft(self, on: bool) -> None:
         super().draft(on)
-        self._send(Call("draft", (on,)))
+        self._send(MethodCall("draft", (on,)))
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything and end the process, which is killed after `timeout` seconds; return True."""
@@ -153,15 +154,15 @@ class IsolatedEngine(CommandQueue):
                 raise UsageError("The engine was closed.")
             if self._process is None:
                 self._process = Process(self._command)
-                self._process.send(Call("inspect", (self._inspected,)))
-                self._process.send(Call("draft", (self._drafts,)))
+                self._process.send(MethodCall("inspect", (self._inspected,)))
+                self._process.send(MethodCall("draft", (self._drafts,)))
                 if self._loader is not None:
-                    self._process.send(Call("adopt", (self._loader,)))
+                    self._process.send(MethodCall("adopt", (self._loader,)))
             process = self._process
         process.send(command)
         if self._is_cancelled(command):
             # That stop came before the command.
-            process.send(Call("cancel"))
+            process.send(MethodCall("cancel"))
         steps: list[Step] = []
         last_event = time.monotonic()
         while True:

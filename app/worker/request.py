@@ -10,9 +10,9 @@ from app.conversations.message import Message, Prefill, pictures_as_text
 from app.core.errors import UsageError
 from app.core.fixes import fix
 from app.core.pictures import PictureData
+from app.engine.events import PromptProgress
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.settings.layers import AS_TRAINED, Thinking
-from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:
     from app.engine.text.prompts import PlainPrompt

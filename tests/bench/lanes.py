@@ -12,12 +12,13 @@ from typing import Any, Protocol
 
 from app.conversations.message import Message, Role
 from app.engine.drafting_report import Speedup, speedup_of
+from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.worker.events import Event, Finished, PromptProgress, Step
+from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.bench.peer import LlamaServer

@@ -11,9 +11,9 @@ import resource
 import time
 from collections.abc import Iterator
 
+from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.worker.events import Step
 from tests.fake_engine import STATS
 from tests.ui.driver import Chat, open_chat
 from tests.ui.pictures import ANSWER

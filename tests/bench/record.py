@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from app.conversations.message import Message, Role
+from app.engine.events import Step
 from app.llama.pair import NativePair
-from app.worker.events import Step
 from app.worker.responder import answer
 from tests.bench.lanes import greedy, load
 from tests.bench.prompts import PROMPTS

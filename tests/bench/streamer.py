@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason
 from app.worker.engine_worker import Job, Loader
-from app.worker.events import AnswerPlan, Event, Finished, Loaded, Step
+from app.worker.events import AnswerPlan, Event, Finished, Loaded
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR
 

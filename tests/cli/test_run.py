@@ -11,12 +11,13 @@ import pytest
 from app.cli.output import LOADING
 from app.cli.run import Listener
 from app.core.errors import AppError
+from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import DEFAULTS
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice, PromptProgress, Step
+from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
 PREFILL = PromptProgress(1, True, 36, 37)

@@ -13,11 +13,12 @@ import pytest
 from app.cli.shared_server import SharedServer
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
+from app.engine.events import Step
 from app.engine.types import FinishReason, SamplingParams
 from app.server import http_server
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Finished, Step
+from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

@@ -14,10 +14,11 @@ from app.compare.job import EXPLAINING, CompareJob, Raced, conversation_prefix
 from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, UsageError
+from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Finished, JobEnded, JobProgressed, Measuring, Step
+from app.worker.events import Event, Finished, JobEnded, JobProgressed, Measuring
 from app.worker.request import AnswerRequest, with_seed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

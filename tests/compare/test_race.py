@@ -19,12 +19,13 @@ from app.compare.race import (
 )
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
+from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Rows
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.draft_heads import HeadContext
 from app.llama.pair import NativePair
-from app.worker.events import Event, JobProgressed, PromptProgress, Step
+from app.worker.events import Event, JobProgressed
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script

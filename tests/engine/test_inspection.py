@@ -11,6 +11,7 @@ from app.conversations.message import Message, Role
 from app.engine import generator as module
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.events import Step
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Logits
@@ -18,7 +19,7 @@ from app.engine.probability import most_probable, probability_of
 from app.engine.sources import Source
 from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Step
+from app.worker.events import Event
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import END, FakeModel, FakeSampler, Rule

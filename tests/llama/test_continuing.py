@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from app.conversations.message import Message, Prefill, Role
+from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.prompt import PromptBuilder
-from app.worker.events import Finished, Step
+from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.llama.gguf_files import F32, I32, STRING, Array

@@ -13,11 +13,12 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
+from app.engine.events import Step
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.grammar import Grammar
 from app.llama.pair import NativePair
-from app.worker.events import Event, Finished, Step
+from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.engine.text.reading import read

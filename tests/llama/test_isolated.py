@@ -18,11 +18,12 @@ from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import DoesNotFitError, EngineLostError
 from app.core.program import python_command, python_environment
+from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.child import SafeFiles
 from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
+from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.loading import measured_params
 from app.worker.pair_loader import PairLoader, make_engine

@@ -19,10 +19,11 @@ from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
+from app.engine.events import Step
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import query_server
 from app.llama import devices
-from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
+from app.worker.events import Failed, Finished, Loaded, LoadProgress
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.pair_loader import make_engine
 from app.worker.request import AnswerRequest

@@ -15,6 +15,7 @@ import pytest
 
 from app.core.errors import ModelFileError
 from app.core.log import logged_to
+from app.engine.events import PromptProgress
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
@@ -26,7 +27,6 @@ from app.server.format import Names
 from app.server.messages import AnthropicFormat
 from app.server.responses import ResponseFormat
 from app.session.chat_settings import ChatSettings
-from app.worker.events import PromptProgress
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.conversations.store import Store
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
+from app.engine.events import Step
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
@@ -16,7 +17,7 @@ from app.session.session import Session
 from app.session.tool_use import ToolUse
 from app.session.turn import Outcome
 from app.settings.layers import Layer
-from app.worker.events import Failed, Finished, Loaded, Step
+from app.worker.events import Failed, Finished, Loaded
 from tests import fake_engine
 from tests.fake_engine import FIXED, PLAN, STATS, FakeEngine
 from tests.settings.in_memory import in_memory

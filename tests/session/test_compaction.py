@@ -9,11 +9,12 @@ import pytest
 from app.conversations.export import to_json
 from app.conversations.importing import read_file
 from app.core.errors import AppError, ContextOverflowError
+from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.session.state import Change, Changes, Phase
 from app.session.turn import Outcome
-from app.worker.events import AnswerPlan, Event, Failed, Finished, PromptProgress, Step
+from app.worker.events import AnswerPlan, Event, Failed, Finished
 from tests.session.scripted import ScriptedSession
 
 TURNS = [(f"question {n}", f"answer {n}") for n in range(4)]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.core.errors import AppError, ContextOverflowError
+from app.engine.events import PromptProgress
 from app.engine.types import FinishReason
 from app.session.state import Change, Changes, Idle, Phase
-from app.worker.events import Event, Failed, JobEnded, Loaded, Notice, PairChanged, PromptProgress
+from app.worker.events import Event, Failed, JobEnded, Loaded, Notice, PairChanged
 from app.worker.jobs import TitleJob
 from tests.fake_engine import FIXED, STATS, no_loader
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession, finished, step

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.cli.report import ignored_flags
 from app.compare.job import conversation_prefix
 from app.conversations.message import Message, Role
+from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import THINK, AnswerPart, RenderedPrompt
 from app.engine.types import SamplingParams
@@ -23,7 +24,7 @@ from app.settings.checking import in_one_line, recommended
 from app.settings.kinds import Value
 from app.settings.layers import AS_TRAINED, Layer, Origin, Resolved, Thinking, ThinkingSupport, sampling, thinking
 from app.settings.live import Scope
-from app.worker.events import Finished, Loaded, Step
+from app.worker.events import Finished, Loaded
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fake_engine import FakeEngine

@@ -18,6 +18,7 @@ from textual.widgets import Input, TextArea
 from app.compare.job import Raced
 from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
+from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
@@ -29,7 +30,7 @@ from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import LoadRequest
 from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR, PLAN, STATS, FakeEngine, no_loader
 from tests.ui.fakes import tuning_of

@@ -15,13 +15,14 @@ import pytest
 
 from app.core.log import guarded_stderr
 from app.core.printable import printable
+from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
 from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after, next_due
 from app.ui.text import draft_name, draft_text, sparkline, tokens
-from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
+from app.worker.events import Event, Loaded, LoadProgress, Notice
 from tests.fake_engine import DRAFT, PAIR, STATS, TARGET
 
 

@@ -10,8 +10,9 @@ import psutil
 
 from app.conversations.message import Message, Role
 from app.core.program import python_command
+from app.engine.events import PromptProgress, Step
 from app.engine.types import Drafting, SamplingParams
-from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
+from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
 from tests.worker.fake_process import MODULE

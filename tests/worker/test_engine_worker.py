@@ -13,6 +13,7 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ComputeError, Interrupted, ModelFileError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.events import Step
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
@@ -26,7 +27,6 @@ from app.worker.events import (
     Measuring,
     Notice,
     PairChanged,
-    Step,
 )
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
+from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.repetition import LEAST_SHORT_TOKENS
 from app.engine.sources import Source
@@ -25,7 +26,7 @@ from app.engine.types import (
     SamplingParams,
 )
 from app.worker.engine_worker import EngineWorker, Progress
-from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice, Step
+from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, always, mixing, script

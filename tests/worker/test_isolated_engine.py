@@ -16,20 +16,10 @@ import pytest
 from app.core.errors import EngineLostError, ModelLoadError
 from app.core.paths import log_file
 from app.core.program import python_command, python_environment
+from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import (
-    Event,
-    Failed,
-    Finished,
-    JobEnded,
-    Loaded,
-    LoadProgress,
-    Notice,
-    PairChanged,
-    PromptProgress,
-    Step,
-)
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, PairChanged
 from tests.worker.fake_process import MODULE, FakeLoader, OptionalJob
 from tests.worker.harness import ENDLESS, Harness, failed, finished, question, untimed
 
@@ -214,7 +204,8 @@ class TestEnd:
             import time
             from tests.worker.fake_process import FakeLoader
             from tests.worker.harness import ENDLESS, Harness
-            from app.worker.events import LoadProgress, PromptProgress
+            from app.engine.events import PromptProgress
+            from app.worker.events import LoadProgress
             harness = Harness()
             harness.engine.load(FakeLoader(n_ctx=1_000_000, waits_at={waits_at!r}))
             harness.engine.answer(ENDLESS)

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from app.conversations.message import Message, Role
+from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Controls
 from app.engine.ngram import NgramIndex
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.worker.events import Event, Finished, Measuring, PromptProgress, Step
+from app.worker.events import Event, Finished, Measuring
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing

@@ -11,8 +11,9 @@ import pytest
 
 from app.conversations.message import Prefill
 from app.core.errors import EngineLostError, StoppedError
+from app.engine.events import Step
 from app.engine.types import FinishReason
-from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
+from app.worker.events import Failed, Finished, Loaded, LoadProgress
 from tests.worker.fake_process import FakeJob, FakeLoader
 from tests.worker.harness import ENDLESS, Harness, failed, finished, question
 

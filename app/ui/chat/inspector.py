@@ -12,11 +12,11 @@ from textual.message import Message
 from textual.widget import Widget
 
 from app.core.printable import printable
+from app.engine.events import StepDetails
 from app.engine.sources import Source
 from app.ui.key_names import key
 from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.ui.text import MARK
-from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
 _EMPTY_TEXT = "The verify steps of the next answer appear here; left and right select one."

@@ -17,6 +17,7 @@ from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
 from app.compare.report import Comparison, comparison_markdown
 from app.core.errors import AppError, DoesNotFitError
 from app.core.units import counted
+from app.engine.events import PromptProgress, Step
 from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.compare.result import PromptLines, Result
@@ -27,7 +28,7 @@ from app.ui.text import percent
 from app.ui.transcript.fixes import in_keys
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.rows_view import n_leading
-from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
+from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring
 
 if TYPE_CHECKING:
     from app.session.answering import Engine

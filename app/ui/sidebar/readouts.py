@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Callable
 
 from app.engine.answer_numbers import AnswerNumbers
+from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.state import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.text import NONE, percent, sparkline, tokens
-from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
+from app.worker.events import LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000
 _WINDOW_STEPS = 16

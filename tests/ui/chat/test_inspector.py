@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from textual import events
 
+from app.engine.events import StepDetails
 from app.engine.sources import Source
 from app.ui.chat.inspector import Inspector, step_rows, step_spans
 from app.ui.text import MARK
 from app.ui.transcript.parts import TokenView
-from app.worker.events import StepDetails
 from tests.ui.driver import Chat, open_chat
 from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says
 

@@ -9,11 +9,12 @@ from app.compare.difference import Difference
 from app.compare.job import CompareJob, Raced
 from app.compare.race import Run, RunBegan, RunEnded
 from app.core.errors import AppError
+from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.settings.layers import Layer
-from app.worker.events import JobEnded, JobProgressed, Step
+from app.worker.events import JobEnded, JobProgressed
 from tests.ui.driver import Chat, open_chat
 
 SETTINGS: Layer = {"sampling.temp": 0}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.compare.difference import Difference
+from app.engine.events import PromptProgress
 from app.engine.interfaces import Controls
 from app.engine.types import DraftParams
 from app.ui.compare.screen import CompareScreen
-from app.worker.events import Measuring, PromptProgress
+from app.worker.events import Measuring
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.ui.compare.driver import (

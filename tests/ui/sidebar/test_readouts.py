@@ -9,6 +9,7 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
+from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
@@ -17,7 +18,7 @@ from app.session.state import DraftState
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.ui.text import NONE
-from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
+from app.worker.events import LoadProgress, Measuring
 from tests.fake_engine import PAIR, STATS
 from tests.ui.sidebar.driver import SECOND, brief, counted, shown
 

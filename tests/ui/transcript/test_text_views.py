@@ -9,12 +9,13 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
+from app.engine.events import Step, StepDetails
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.parts import TokenView
-from app.worker.events import Loaded, Step, StepDetails
+from app.worker.events import Loaded
 from tests.fake_engine import PAIR, STATS
 from tests.ui.driver import Chat, open_chat
 
