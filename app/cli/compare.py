@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import read_pair
-from app.cli.output import check_writable, for_reading, json_for, write_file
+from app.cli.output import check_writable, print_result, write_file
 from app.cli.race_session import (
     MORE_ROUNDS,
     RaceSession,
@@ -97,7 +96,7 @@ def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path |
     title = [pair_title(info), f'"{shown}", {how(request)}, {counted(n, "round")}']
     lines = [*map(printable, title), "", *comparison_lines(comparison, MORE_ROUNDS), *map(printable, notes)]
     try:
-        print(json_for(sys.stdout, whole) if as_json else for_reading("\n".join(lines), sys.stdout), flush=True)
+        print_result(whole, lines, as_json=as_json)
     finally:
         if save is not None:
             write_file(save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")

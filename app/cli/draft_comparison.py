@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli.command_line import QUICK_KINDS
-from app.cli.fixes import in_flags
 from app.cli.options import choose_pair, read_pair
-from app.cli.output import for_reading
+from app.cli.output import print_result
 from app.cli.race_session import RaceSession, with_pair
 from app.cli.setting_flags import Given
 from app.compare.benchmark import choose, load_suite
@@ -146,14 +143,12 @@ def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: S
     rows.sort(key=lambda row: -row["expected_speedup"])
     n_tokens = sum(len(sample.answer) for sample in samples)
     best = rows[0] if rows[0]["expected_speedup"] > MIN_GAIN else None
-    if as_json:
-        out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
-        print(json.dumps(out | {"best": (best["draft"] or best["kind"]) if best is not None else None}))
-        return 0
-    target = pair_title(replace(pair.info, draft=None))
-    print(for_reading("\n".join([target, "", *draft_lines(rows, n_tokens)]), sys.stdout))
+    out = {"target": str(session.params.target), "device": pair.info.device, "tokens": n_tokens, "drafts": rows}
+    out |= {"best": (best["draft"] or best["kind"]) if best is not None else None}
+    lines = [pair_title(replace(pair.info, draft=None)), "", *draft_lines(rows, n_tokens)]
     if best is not None:
-        print(f"\nUse it: {printable(in_flags(setup_models(str(session.params.target), best['draft'])))}")
+        lines += ["", f"Use it: {printable(setup_models(str(session.params.target), best['draft']))}"]
+    print_result(out, lines, as_json=as_json)
     return 0
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, TextIO
 
@@ -32,6 +32,12 @@ _COMMAND_LINE = re.compile(r"\b(tandem|pip|python3?|uv|cmake|export) ")
 def json_for(stream: TextIO, value: object) -> str:
     """Return a value as one line of JSON without control characters; in ASCII for a terminal."""
     return escape_unprintable(json.dumps(value, ensure_ascii=stream.isatty()))
+
+
+def print_result(value: object, lines: Iterable[str], *, as_json: bool, hang: int = 0) -> None:
+    """Print the result of a command on stdout: as one line of JSON, or as lines for reading; see `for_reading`."""
+    text = json_for(sys.stdout, value) if as_json else for_reading("\n".join(lines), sys.stdout, hang)
+    print(text, flush=True)
 
 
 def obeys_codes() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from app.cli.output import LOOKING, ProgressLine, columns_of, for_reading, json_for
+from app.cli.output import LOOKING, ProgressLine, columns_of, print_result
 from app.compare.measured_pairs import measured_capacity
 from app.conversations.titles import fit, in_brief, width
 from app.core.errors import UsageError
@@ -35,16 +35,12 @@ def list_pairs(*, as_json: bool = False) -> int:
     standings = in_order(standings, propose([one.pair for one in standings], capacity))
     rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
-    if as_json:
-        print(json_for(sys.stdout, rows))
-        return 0
     sizes = [size_text(one.pair) for one in standings]
-    print("\n".join(_table(rows, sizes)))
     legend = ["", f"* default  + on this machine  in {printable(str(folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in sizes):
         legend.append(f"{UNKNOWN} {OVER} size unknown or a lower bound; to look it up: tandem pairs check NAME")
-    print(for_reading("\n".join(legend), sys.stdout))
-    if known.unread is not None:
+    print_result(rows, [*_table(rows, sizes), *legend], as_json=as_json)
+    if known.unread is not None and not as_json:
         status.say(f"\n{known.unread.sentences}")
     return 0
 
@@ -120,19 +116,14 @@ def show_pair(pair: str, *, as_json: bool = False) -> int:
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",
     }
     status.clear()
-    if as_json:
-        # Scripts may read the earlier spelling.
-        print(json_for(sys.stdout, facts | {"licence": known.license}))
-        return 0
-    for key, value in facts.items():
-        lines = value if isinstance(value, list) else [value]
-        for line in filter(None, lines):
-            print(
-                for_reading(
-                    f"{key.replace('_', ' '):{_LABEL_COLUMNS}}{printable(str(line))}", sys.stdout, _LABEL_COLUMNS
-                )
-            )
-    for notice in left_out():
+    lines = [
+        f"{key.replace('_', ' '):{_LABEL_COLUMNS}}{printable(str(line))}"
+        for key, value in facts.items()
+        for line in filter(None, value if isinstance(value, list) else [value])
+    ]
+    # Scripts may read the earlier spelling of the license.
+    print_result(facts | {"licence": known.license}, lines, as_json=as_json, hang=_LABEL_COLUMNS)
+    for notice in left_out() if not as_json else ():
         status.say(notice)
     return 0
 

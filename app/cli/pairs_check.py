@@ -1,4 +1,4 @@
-"""`tandem pairs check` and `find`: compatible models, from local or remote headers."""
+"""`tandem pairs check` and `find`: compatible models, and the catalog's files on Hugging Face."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters
 from app.cli.fixes import in_flags
-from app.cli.output import ProgressLine, for_reading, json_for
+from app.cli.output import ProgressLine, print_result
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable
@@ -27,9 +27,10 @@ from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import setup_models
+from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
-from app.models.source import HubModel, LocalModel, ModelSource, parse_source
+from app.models.source import DEFAULT_REVISION, HubModel, LocalModel, ModelSource, parse_source
 from app.worker.known_pairs import catalog, demo_file, file_here, registry
 
 _MAX_SHARE = 1 / 3
@@ -71,10 +72,7 @@ def check_models(
     if everything:
         if target is not None:
             raise UsageError("--all checks every pair of the catalog.", f"Leave {target} out, or --all.")
-        # Asks for every file, which no other check needs.
-        from app.cli.pairs_check_all import check_all
-
-        return check_all(as_json=as_json)
+        return _check_all(as_json=as_json)
     if target is None:
         raise UsageError("Name what to check.", "A pair, two models, or --all for every file of the catalog.")
     source, draft_source, is_pair = _sources(target, draft)
@@ -91,11 +89,8 @@ def check_models(
         raise current_file_offered(error, target) from error
     check = check_pair(facts, found[1] if found is not None else None)
     check = replace(check, warnings=(*check.warnings, *warnings))
-    if as_json:
-        print(json_for(sys.stdout, _check_json(check, ctx)))
-    else:
-        more = [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
-        print(for_reading("\n".join(check_lines(check, *more, n_ctx=ctx)), sys.stdout, LABEL))
+    more = [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
+    print_result(_check_json(check, ctx), check_lines(check, *more, n_ctx=ctx), as_json=as_json, hang=LABEL)
     return 1 if check.problems else 0
 
 
@@ -117,22 +112,23 @@ def find_models(target: str, *, measure: bool = False, as_json: bool = False) ->
                 raise
     if measure and found:
         return _measure(target, found[has_mtp:], has_mtp=has_mtp, as_json=as_json)
-    if as_json:
-        print(json_for(sys.stdout, found))
-    elif has_mtp:
-        print(f"{'':>8}  {IN_TARGET}: no other draft is needed")
-        print(printable(in_flags(f"\nSet it up: {setup_models(str(source))}")))
-    elif found:
-        for row in found:
-            label = parameters(row["parameters"] or 0) if row["kind"] == "model" else Source(row["kind"]).label
-            print(f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {label}  ({row['from']})")
-        print(printable(in_flags(f"\nSet one up: {setup_models(str(source), found[0]['model'])}")))
+    if as_json or found:
+        rows = [f"{'':>8}  {IN_TARGET}: no other draft is needed"] if has_mtp else map(_found_line, found)
+        draft = found[0]["model"] if found and not has_mtp else None
+        use = f"Set {'it' if has_mtp else 'one'} up: {setup_models(str(source), draft)}"
+        print_result(found, [*rows, "", printable(use)], as_json=as_json)
     else:
         status.say(f"No draft with the vocabulary of {printable(facts.name)} was found.")
         # N-gram drafting gains nothing where recurrent state cannot be rolled back.
         alone = "N-gram drafting needs no draft model" if facts.can_rollback else "It works without a draft"
         status.say(f"{alone}: {setup_models(str(source))}")
     return 0 if found else 1
+
+
+def _found_line(row: dict[str, Any]) -> str:
+    kind = Source(row["kind"])
+    label = parameters(row["parameters"] or 0) if kind is Source.MODEL else kind.label
+    return f"{gigabytes(row['size']):>8}  {printable(row['model'])}  {label}  ({row['from']})"
 
 
 def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_json: bool) -> int:
@@ -253,3 +249,45 @@ def _family(name: str) -> str:
     base = _AUTHOR_PREFIX.sub("", name.rpartition("/")[2]).replace("Meta-", "").replace("_", " ")
     found = _FAMILY_NAME.match(base.strip())
     return found[0].rstrip(".").lower() if found else base.lower()
+
+
+# Every file of the catalog
+
+_STATE_COLUMNS = 10
+"""Columns of a state."""
+
+
+def _check_all(*, as_json: bool) -> int:
+    """Print what differs; exit 1 if a file is gone or changed, or could not be asked for."""
+    known, stop, status = catalog(), threading.Event(), ProgressLine(sys.stderr)
+    if known.unread is not None:
+        raise known.unread
+    sources = sources_of(known.pairs.values())
+    found: list[FileCheck] = []
+    with cancel_on_interrupt(stop.set):
+        status.show(f"Asking Hugging Face for {len(sources)} files")
+        for one in check_files(sources, stop):
+            found.append(one)
+            status.show(f"Asking Hugging Face: {len(found)} of {len(sources)} files")
+    status.clear()
+    found.sort(key=lambda one: (STATES.index(one.state), one.pairs, str(one.source)))
+    print_result(list(map(_file_json, found)), _file_lines(found), as_json=as_json, hang=_STATE_COLUMNS)
+    return 0 if all(one.state in (UNCHANGED, NEWER, RENAMED) for one in found) else 1
+
+
+def _file_lines(found: list[FileCheck]) -> list[str]:
+    different = [one for one in found if one.state != UNCHANGED]
+    lines = []
+    for one in different:
+        # A commit would take half of a line.
+        model = replace(one.source, revision=DEFAULT_REVISION)
+        lines.append(f"{one.state:{_STATE_COLUMNS}}{', '.join(one.pairs)}: {model}: {one.detail}")
+    counts = [(sum(one.state == state for one in found), state) for state in reversed(STATES)]
+    summary = ", ".join(f"{n} {state}" for n, state in counts if n) or "none"
+    n_hashes = sum(one.source.sha256 is not None for one in found)
+    lines.append(f"{len(found)} files: {summary}; {n_hashes} with a checksum in the catalog, the others by size.")
+    return list(map(printable, lines))
+
+
+def _file_json(one: FileCheck) -> dict[str, Any]:
+    return {"pairs": list(one.pairs), "model": str(one.source), "state": one.state, "detail": one.detail}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 
 from app.cli.options import choose_pair
-from app.cli.output import HANG, for_reading
+from app.cli.output import HANG, for_reading, print_result
 from app.core.errors import AppError, UsageError
 from app.core.paths import settings_file
 from app.core.printable import printable
@@ -33,8 +32,7 @@ def show_settings(pair: str | None = None, *, as_json: bool = False) -> int:
     if known is not None:
         live.switch_pair(of_entry(known), of_file(known, files))
     problems = live.sentences()
-    # In ASCII: a stop string may control the terminal.
-    print(json.dumps(_as_json(live, known, problems)) if as_json else "\n".join(_lines(live, known)))
+    print_result(_as_json(live, known, problems), _lines(live, known), as_json=as_json)
     for note in (*notes, *problems):
         print(for_reading(f"tandem: {note}", sys.stderr, HANG), file=sys.stderr)
     return 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.cli.draft_comparison import BUDGET_NS, TIMING_PASSES, compare_drafts, follow, measure_costs, tuned_pair
-from app.cli.output import for_reading
+from app.cli.output import print_result
 from app.cli.race_session import RaceSession, with_pair
 from app.compare.drafts import MIN_GAIN
 from app.compare.report import pair_title
@@ -61,13 +59,9 @@ def _tune(session: RaceSession, mode: AutoDraft, *, as_json: bool) -> int:
         threads = follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     costs = measure_costs(session, BUDGET_NS, TIMING_PASSES)
     status.clear()
-    if as_json:
-        print(json.dumps(_as_json(pair, threads)))
-    else:
-        sources = pair.info.sources(mode)
-        table = [*thread_lines(threads), ""] if threads is not None else []
-        lines = [pair_title(pair.info), "", *table, *cost_lines(costs, sources), "", *verdict(costs, sources)]
-        print(for_reading("\n".join(lines), sys.stdout))
+    sources, table = pair.info.sources(mode), [*thread_lines(threads), ""] if threads is not None else []
+    lines = [pair_title(pair.info), "", *table, *cost_lines(costs, sources), "", *verdict(costs, sources)]
+    print_result(_as_json(pair, threads), lines, as_json=as_json)
     if (error := pair.save_error) is not None:
         status.say(f"The measurements could not be saved: {error.strerror or error}. The next answer measures again.")
     return 0

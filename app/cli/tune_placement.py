@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.cli.output import ProgressLine, for_reading
+from app.cli.output import ProgressLine, print_result
 from app.cli.setting_flags import flags_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
@@ -73,7 +72,7 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     asked = asked_here(loader, lambda: rooms, servers, use_tuned=False)
     asked = asked.over({"model.cache_ram": 0, "model.cache_disk": 0})
     if asked.model.on_cpu or not (fast_devices(rooms) or asked.model.devices):
-        print(json.dumps({"acceptance": None, "placements": [], "best": None}) if as_json else _NO_GPU)
+        print_result({"acceptance": None, "placements": [], "best": None}, [_NO_GPU], as_json=as_json)
         return 0
     status.say("Measuring placements, each in a process of its own; Ctrl+C keeps what is done.")
     automatic = fitting_of(asked, rooms)
@@ -92,11 +91,9 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
             tuned_placement.save_placement(tuned_placement.placement_file(asked), best.placement, automatic.rooms)
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
-    if as_json:
-        found = {"acceptance": acceptance, "placements": list(map(_as_json, rows))}
-        print(json.dumps(found | {"best": best.name if best is not None else None}))
-    else:
-        print(for_reading("\n".join(_lines(rows, best, acceptance)), sys.stdout))
+    found = {"acceptance": acceptance, "placements": list(map(_as_json, rows))}
+    found |= {"best": best.name if best is not None else None}
+    print_result(found, _lines(rows, best, acceptance), as_json=as_json)
     return code or int(best is None)
 
 

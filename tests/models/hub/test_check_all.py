@@ -35,7 +35,7 @@ def entries(hub: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> di
         found.pairs, found.unread = pairs, None
         return found
 
-    monkeypatch.setattr("app.cli.pairs_check_all.catalog", known)
+    monkeypatch.setattr("app.cli.pairs_check.catalog", known)
     return pairs
 
 
