@@ -26,7 +26,7 @@ from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
-from app.models.pair_summary import setup_models
+from app.models.pair_summary import SAME_FILE, setup_models
 from app.models.pinned_files import NEWER, RENAMED, STATES, UNCHANGED, FileCheck, check_files, sources_of
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import ResolvedModel, compatible_drafts, facts_of, own_draft, resolve
@@ -149,7 +149,7 @@ def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_
 
 
 def _mtp_row(target: ModelSource) -> dict[str, Any]:
-    return {"model": str(target), "parameters": None, "size": 0, "from": "the same file", "kind": "mtp"}
+    return {"model": str(target), "parameters": None, "size": 0, "from": SAME_FILE, "kind": Source.MTP}
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None, bool]:

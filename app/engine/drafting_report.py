@@ -126,25 +126,25 @@ def why_undrafted(reason: str) -> str:
     return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
 
 
-def drafter_off(costs: CostModel, drafter: Source) -> str:
-    """Return why automatic drafting does not use a drafter at these costs; "" if it does."""
+def drafter_off(costs: CostModel, drafter: Source) -> str | None:
+    """Return why automatic drafting does not use a drafter at these costs; None if it does."""
     from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
 
     if not impossibility(costs, 0, MAX_DRAFT):
-        return ""
+        return None
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
     gain = f"the speedup would be {best:.2f}× (it needs {WORTHWHILE:g}×)" if best > 1 else "drafts would be slower"
     return drafter.turned_off(f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")
 
 
-def pair_drafting(speedup: Speedup | None, off: str) -> str:
-    """Return a pair's speedup on this machine, or why it has none, as a clause; "" if unknown.
+def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:
+    """Return a pair's speedup on this machine, or why it has none, as a clause; None if unknown.
 
-    `off` is why the drafter is off, "" if it is on; a measured speedup takes precedence.
+    `off` is why the drafter is off; a measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
         return f"speedup {'' if speedup.measured else 'about '}{times(speedup.ratio)}"
-    return off or (NO_SPEEDUP if speedup is not None else "")
+    return off or (NO_SPEEDUP if speedup is not None else None)
 
 
 def capitalized(clause: str) -> str:

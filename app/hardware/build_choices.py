@@ -54,14 +54,14 @@ def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[BuildChoice]) -> list[
     needed = version_key(rocm.get("version", ""))[:1]
     if not needed:
         return [vulkan[0], choice]
-    return [choice, vulkan[0]] if needed == version_key(gpu.toolkit)[:1] else vulkan
+    return [choice, vulkan[0]] if needed == version_key(gpu.toolkit or "")[:1] else vulkan
 
 
 def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[BuildChoice]) -> list[BuildChoice]:
     source = BuildChoice("cuda")
     # Vulkan comes with the driver, except in WSL, and needs no libraries.
     at_once = vulkan[:1] if machine.vulkan and not machine.wsl and vulkan[0].wheel is not None else []
-    installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
+    installed = {key[0] for part in (gpu.toolkit or "").split(",") if (key := version_key(part))}
     wheel = _cuda_wheel(gpu, installed, machine)
     if wheel is None:
         return [*at_once, source]
@@ -87,16 +87,16 @@ def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine) -> dict[str, An
     """
     wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine)]
     wheels = [w for w in wheels if _has_compute(w, gpu.target)]
-    newest = version_key(gpu.api)
+    newest = version_key(gpu.api or "")
     fitting = [w for w in reversed(wheels) if version_key(w["version"]) <= newest]
     fitting += [w for w in wheels if w not in fitting and version_key(w["version"])[0] == newest[0]]
     loadable = [w for w in fitting if version_key(w["version"])[0] in installed]
     return next(iter(loadable or fitting), None)
 
 
-def _has_compute(wheel: dict[str, Any], target: str) -> bool:
+def _has_compute(wheel: dict[str, Any], target: str | None) -> bool:
     least, most = (version_key(end) for end in wheel["targets"])
-    capability = version_key(target)
+    capability = version_key(target or "")
     return not capability or (least <= capability and (not most or capability <= most))
 
 

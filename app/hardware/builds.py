@@ -31,7 +31,7 @@ class Advice:
     Attributes:
         reason: What the installed build lacks, as a sentence.
         notes: Requirements, as sentences.
-        other: A second command, in case the first does not work; "" without one.
+        other: A second command, in case the first does not work.
         other_needs: What `other` needs, as the beginning of a sentence.
         urgent: False for integrated GPUs, whose gain is uncertain.
     """
@@ -40,8 +40,8 @@ class Advice:
     reason: str
     command: str
     notes: tuple[str, ...] = ()
-    other: str = ""
-    other_needs: str = ""
+    other: str | None = None
+    other_needs: str | None = None
     urgent: bool = True
 
 
@@ -191,7 +191,7 @@ def _advice(
         notes.append(f"Building it takes minutes and needs {_needs(best, machine)}.")
     if machine.system == "windows":
         notes.append(_ON_WINDOWS)
-    other_needs = ""
+    other_needs = None
     if second is not None and second.wheel is None:
         other_needs = f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
     elif second is not None:
@@ -201,7 +201,7 @@ def _advice(
         reason=reason,
         command=_command(best, here),
         notes=tuple(notes),
-        other=_command(second, here) if second is not None else "",
+        other=_command(second, here) if second is not None else None,
         other_needs=other_needs,
         urgent=urgent,
     )

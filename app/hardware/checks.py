@@ -37,7 +37,7 @@ class Check:
         label: Its name.
         text: The value.
         hint: The fix, one line each; commands begin with two spaces and are never wrapped.
-        problem: Short sentence for the summary; "" takes the text.
+        problem: Short sentence for the summary, if the text is too long for it.
         slowdown: Measured factor by which this slows a pair down.
     """
 
@@ -45,7 +45,7 @@ class Check:
     label: str
     text: str
     hint: tuple[str, ...] = ()
-    problem: str = ""
+    problem: str | None = None
     slowdown: float | None = None
 
     @property
@@ -162,7 +162,7 @@ def _memory(machine: Machine) -> Check:
 
 
 def _has_driver(gpu: Gpu) -> bool:
-    return gpu.driver not in ("", "nouveau")
+    return gpu.driver not in (None, "nouveau")
 
 
 def _gpu(gpu: Gpu, facts: Facts) -> Check:

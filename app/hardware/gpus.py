@@ -24,10 +24,10 @@ class Gpu:
         vendor: "nvidia", "amd", "intel" or "apple".
         name: Its vendor's name, or its PCI number.
         total_bytes: VRAM; None if unknown or shared with the CPU.
-        driver: The driver, with its version if known; "" without one.
+        driver: The driver, with its version if known.
         toolkit: Installed versions of the vendor's toolkit, newest first, such as "CUDA 12.4".
-        target: Compute capability such as "8.9"; "" if unknown.
-        api: Newest CUDA version that the driver supports; "" if unknown.
+        target: Compute capability such as "8.9", if known.
+        api: Newest CUDA version that the driver supports, if known.
         integrated: It shares RAM with the CPU.
     """
 
@@ -35,10 +35,10 @@ class Gpu:
     name: str
     total_bytes: int | None
     free_bytes: int | None
-    driver: str
-    toolkit: str
-    target: str = ""
-    api: str = ""
+    driver: str | None
+    toolkit: str | None
+    target: str | None = None
+    api: str | None = None
     integrated: bool = False
 
 
@@ -79,10 +79,10 @@ def _nvidia_gpus(system: System) -> list[Gpu]:
         system.troubles.append("nvidia-smi did not list its GPUs in a known form.")
         return []
     toolkit = _cuda_toolkits(system)
-    return [_nvidia_gpu(row, toolkit, api.group(1) if api else "") for row in rows]
+    return [_nvidia_gpu(row, toolkit, api.group(1) if api else None) for row in rows]
 
 
-def _nvidia_gpu(row: list[str], toolkit: str, api: str) -> Gpu:
+def _nvidia_gpu(row: list[str], toolkit: str | None, api: str | None) -> Gpu:
     name, total, free, driver, target = row
     total_mib, free_mib = parse_bytes(total), parse_bytes(free)
     return Gpu(
@@ -90,16 +90,16 @@ def _nvidia_gpu(row: list[str], toolkit: str, api: str) -> Gpu:
         name=one_line(name),
         total_bytes=total_mib * _MIB if total_mib is not None else None,
         free_bytes=free_mib * _MIB if free_mib is not None else None,
-        driver=one_line(driver),
+        driver=one_line(driver) or None,
         toolkit=toolkit,
-        target=target if re.fullmatch(r"[0-9]+\.[0-9]+", target) else "",
+        target=target if re.fullmatch(r"[0-9]+\.[0-9]+", target) else None,
         api=api,
         # GPUs that share RAM answer "[N/A]" or "[Not Supported]".
         integrated=total_mib is None,
     )
 
 
-def _cuda_toolkits(system: System) -> str:
+def _cuda_toolkits(system: System) -> str | None:
     """Return the installed CUDA toolkits or runtime libraries: "CUDA 13, 12.4"."""
     names = (*system.names("/usr/local"), *system.names(_WINDOWS_TOOLKITS))
     found = {version for name in names for version in re.findall(r"^(?:cuda-|v)([0-9]+\.[0-9]+)$", name)}
@@ -108,7 +108,7 @@ def _cuda_toolkits(system: System) -> str:
         runtime, cublas = (set(re.findall(rf"{name}\.so\.([0-9]+)", libraries)) for name in ("libcudart", "libcublas"))
         found |= (runtime & cublas) - {version.split(".")[0] for version in found}
     versions = sorted(found, key=version_key, reverse=True)
-    return f"CUDA {', '.join(versions)}" if versions else ""
+    return f"CUDA {', '.join(versions)}" if versions else None
 
 
 # Linux
@@ -146,21 +146,21 @@ def _linux_gpu(system: System, address: str, vendor_id: str) -> Gpu:
         name=f"{maker} {name}",
         total_bytes=total,
         free_bytes=max(0, total - used) if total is not None and used is not None else None,
-        driver=driver.group(1) if driver else "",
-        toolkit=f"ROCm {rocm.group()}" if rocm else "",
+        driver=driver.group(1) if driver else None,
+        toolkit=f"ROCm {rocm.group()}" if rocm else None,
         integrated=address == _INTEL_INTEGRATED
         if vendor == "intel"
         else total is not None and total <= _LARGEST_CARVE_OUT,
     )
 
 
-def _pci_name(system: System, vendor: str, device: str) -> str:
-    """Return a name from the distribution's list of PCI numbers; "" if it is not there."""
+def _pci_name(system: System, vendor: str, device: str) -> str | None:
+    """Return a name from the distribution's list of PCI numbers, if it is there."""
     text = next(filter(None, map(system.read, _PCI_NAMES)), "")
     _, _, devices = text.partition(f"\n{vendor}  ")
     # The lines of a vendor start with a tab.
     found = re.match(rf"[^\n]*(?:\n[\t#][^\n]*)*?\n\t{re.escape(device)}  ([^\n]+)", devices)
-    return one_line(found.group(1)) if found else ""
+    return one_line(found.group(1)) if found else None
 
 
 # macOS
@@ -169,7 +169,7 @@ def _pci_name(system: System, vendor: str, device: str) -> str:
 def _apple_gpu(system: System) -> Gpu:
     limit = parse_bytes(system.sysctl("iogpu.wired_limit_mb"))
     name = one_line(system.sysctl("machdep.cpu.brand_string")) or "Apple GPU"
-    return Gpu("apple", name, limit * _MIB if limit else None, None, "Metal", "", integrated=True)
+    return Gpu("apple", name, limit * _MIB if limit else None, None, "Metal", None, integrated=True)
 
 
 # Windows
@@ -202,5 +202,5 @@ def _windows_gpu(row: dict[str, Any]) -> Gpu | None:
     vendor, maker = known
     name = one_line(str(row.get("Name") or "")) or f"{maker} GPU"
     # NVIDIA's driver comes with nvidia-smi; without it the version says nothing about CUDA.
-    driver = "" if vendor == "nvidia" else one_line(str(row.get("DriverVersion") or ""))
-    return Gpu(vendor, name, None, None, driver, "", integrated=bool(_INTEGRATED_NAMES.search(name)))
+    driver = None if vendor == "nvidia" else one_line(str(row.get("DriverVersion") or "")) or None
+    return Gpu(vendor, name, None, None, driver, None, integrated=bool(_INTEGRATED_NAMES.search(name)))

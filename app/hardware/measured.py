@@ -57,15 +57,15 @@ class Measured:
         return self.draft_ns / self.plain_ns
 
     @property
-    def off(self) -> str:
-        """Why the drafter is off; "" if it is on or absent."""
+    def off(self) -> str | None:
+        """Why the drafter is off; None if it is on or absent."""
         if self.drafter is None:
-            return ""
-        return drafter_off(self.costs, self.drafter) or (self.drafter.turned_off(RETRIED) if self.has_lost else "")
+            return None
+        return drafter_off(self.costs, self.drafter) or (self.drafter.turned_off(RETRIED) if self.has_lost else None)
 
     @property
-    def drafting(self) -> str:
-        """Speedup, or why there is none, as a clause; "" if unknown."""
+    def drafting(self) -> str | None:
+        """Speedup, or why there is none, as a clause; None if unknown."""
         return pair_drafting(self.speedup, self.off)
 
     def batch_ns(self, width: int) -> float:

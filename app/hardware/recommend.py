@@ -48,13 +48,13 @@ class PairSpeed:
 
     Attributes:
         tokens_per_second: Speed while no other program was busy.
-        drafting: Its speedup, or why there is none, as a clause; "" if unknown.
-        text: Range of the speeds seen, as text; "" for the one speed.
+        drafting: Its speedup, or why there is none, as a clause, if known.
+        text: Range of the speeds seen, if it is more than the one speed.
     """
 
     tokens_per_second: float
-    drafting: str = ""
-    text: str = ""
+    drafting: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Proposal:
         need_bytes: Memory for both models with the context of the settings.
         reason: Why, as a short clause.
         speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
-        measured: The speed as it was measured, as text; "" for an estimate.
+        measured: The speed as it was measured, as text; None for an estimate.
         slow: Slower than people read.
         layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
         larger_have_no_disk: For the first proposal: larger pairs only lack disk space.
@@ -100,7 +100,7 @@ class Proposal:
     need_bytes: int = 0
     reason: str = ""
     speed: float | None = None
-    measured: str = ""
+    measured: str | None = None
     slow: bool = False
     layers_in_ram: int = 0
     larger_have_no_disk: bool = False
@@ -154,7 +154,7 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
     fit = Fit.TIGHT if spare < (1 - _TIGHT_FIT_SHARE) * free else Fit.FITS
     speed, slow = _speed(pair, capacity, memory, moved)
     known = capacity.measured.get(pair.name)
-    measured = (known.text or rate(known.tokens_per_second)) if known is not None else ""
+    measured = (known.text or rate(known.tokens_per_second)) if known is not None else None
     found = Proposal(pair, fit, need, "", speed, measured, slow, moved)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
     if moved:

@@ -121,7 +121,7 @@ class HeadContext(Context):
         self._shares_memory = facts is not None and facts.shares_memory
         self._last = 0
         """Position of the last token of the text, for layers that share the target's memory."""
-        self.row_shift, self.at_once = (0, True) if kind is Source.DFLASH else (1, False)
+        self.row_shift, self.at_once = (0, True) if kind.is_block else (1, False)
         self.longest = facts.longest if facts is not None else MAX_DRAFT
         self._first = facts.first_drafted if facts is not None else 0
         self._n_candidates = facts.n_candidates if facts is not None else 0
@@ -139,13 +139,13 @@ class HeadContext(Context):
         self._width = width = int(native.llama_model_n_embd_out(model.handle))
         size = native.llama_model_n_embd_out if kind is Source.MTP else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
-        self._head_batch = _HeadBatch(self.n_batch, width if kind is not Source.DFLASH else self._row_width)
+        self._head_batch = _HeadBatch(self.n_batch, self._row_width if kind.is_block else width)
         self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
         for layer in self._layers:
             self._functions["set_layer_input"](target._open(), layer, True)
         masked = model.header.architecture in _OUTPUT_ROWS_ONLY if kind is Source.MTP else not self._n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
-        if kind is Source.DFLASH:
+        if kind.is_block:
             native.llama_set_causal_attn(self._handle, facts is not None and facts.is_causal)
 
     def _native_params(self, params: ContextParams) -> Any:

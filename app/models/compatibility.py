@@ -237,13 +237,13 @@ def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> t
     Returns:
         Whether to load the draft file, whether to load MTP layers, and a notice if the wanted kind is missing, else "".
     """
-    if wanted in ("ngram", "none"):
+    if wanted in (Source.NGRAM, "none"):
         return False, False, ""
     if draft is not None and wanted in ("auto", kind_of(draft)):
         return True, False, ""
-    if wanted in ("auto", "mtp"):
+    if wanted in ("auto", Source.MTP):
         problem = mtp_problem(target)
-        if not target.n_mtp_layers and wanted == "mtp":
+        if not target.n_mtp_layers and wanted == Source.MTP:
             problem = f"{target.name} has no MTP layer."
         notice = f"Running without this draft. {problem}" if problem else ""
         return False, not problem and target.n_mtp_layers > 0, notice

@@ -39,13 +39,13 @@ class FileCheck:
     Attributes:
         pairs: Names of the pairs that use it.
         state: One of `STATES`.
-        detail: What is different, as a sentence; "" if nothing is.
+        detail: What is different, as a sentence, if anything is.
     """
 
     source: HubModel
     pairs: tuple[str, ...]
     state: str
-    detail: str = ""
+    detail: str | None = None
 
 
 def sources_of(pairs: Iterable[Pair]) -> dict[HubModel, list[str]]:
@@ -75,7 +75,7 @@ def check_files(sources: Mapping[HubModel, Sequence[str]], stop: threading.Event
             pool.shutdown(cancel_futures=True)
 
 
-def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str]:
+def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str | None]:
     try:
         listed = interruptible_lookup(partial(repository, source.repo, source.revision), watcher, LOOKUP_S)
     except UnreachableError:
@@ -103,7 +103,7 @@ def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str]:
         return NEWER, f"The repository holds another {now.file} now."
     if listed.name.lower() != source.repo.lower():
         return RENAMED, f"The repository is {listed.name} now."
-    return UNCHANGED, ""
+    return UNCHANGED, None
 
 
 def _is_model(file: RemoteFile) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from app.core.errors import UsageError
 from app.core.printable import printable
+from app.engine.sources import Source
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
 from app.settings.table import BY_NAME, SETTINGS, nearest
@@ -163,7 +164,7 @@ def automatic(settings: Resolved) -> AutoDraft:
     """Return the parameters of automatic drafting in any mode."""
     source, match = settings["draft.source"], settings["draft.ngram_min_match"]
     assert isinstance(match, int)
-    is_ngram = settings["draft.type"] == "ngram"
+    is_ngram = settings["draft.type"] == Source.NGRAM
     return AutoDraft(source != "ngram" and not is_ngram, source != "model" or is_ngram, match)
 
 

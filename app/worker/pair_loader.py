@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.errors import UsageError
+from app.engine.sources import Source
 from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
@@ -53,7 +54,7 @@ def pair_loader(
     """Return what loads a pair with these settings. Raises UsageError if they contradict each other or the pair."""
     PairParams.of(settings)
     # N-grams have no probabilities for p_min to judge.
-    has_draft = settings["draft.type"] != "ngram" and (pair.draft is not None or has_mtp_layers(pair, files))
+    has_draft = settings["draft.type"] != Source.NGRAM and (pair.draft is not None or has_mtp_layers(pair, files))
     if isinstance(drafting(settings), DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
             hint = "Add ⟨draft⟩ FILE, or use ⟨draft.mode=auto⟩ for n-grams."

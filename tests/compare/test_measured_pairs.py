@@ -27,10 +27,10 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (pair_drafting(Speedup(1.64), ""), "Here: speedup about 1.6×."),
-        (pair_drafting(Speedup(1.02), ""), "Here: no speedup."),
+        (pair_drafting(Speedup(1.64), None), "Here: speedup about 1.6×."),
+        (pair_drafting(Speedup(1.02), None), "Here: no speedup."),
         (pair_drafting(Speedup(1.02), RETRIED), f"Here: {RETRIED}."),
-        (pair_drafting(None, ""), ""),
+        (pair_drafting(None, None), ""),
     ],
 )
 def test_a_room_shows_what_was_measured_of_a_pair(known: str, said: str) -> None:
@@ -63,7 +63,7 @@ def test_a_speed_is_the_quiet_one_and_its_range_reaches_down_to_the_latest_answe
 
 
 def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:
-    assert (seen(memory()).tokens_per_second, seen(memory()).drafting) == (1e8, "")
+    assert (seen(memory()).tokens_per_second, seen(memory()).drafting) == (1e8, None)
     assert seen(memory(judged=500, gain=0.375)).speedup == Speedup(1.6)
     certain = seen(memory(judged=500, gain=1.0)).speedup
     assert certain is not None

@@ -22,12 +22,12 @@ INDEX = "https://abetlen.github.io/llama-cpp-python/whl/"
 PIN = "llama-cpp-python==0.3.36"
 RTX = Gpu("nvidia", "RTX 4090", 24 * GIB, 23 * GIB, "550.54.15", "CUDA 12.4", target="8.9", api="12.4")
 RADEON = Gpu("amd", "RX 7900 XTX", 24 * GIB, 23 * GIB, "amdgpu", "ROCm 7.2.0", target="gfx1100")
-ARC = Gpu("intel", "Arc A770", None, None, "xe", "")
-IRIS = Gpu("intel", "Iris Xe", None, None, "i915", "", integrated=True)
+ARC = Gpu("intel", "Arc A770", None, None, "xe", None)
+IRIS = Gpu("intel", "Iris Xe", None, None, "i915", None, integrated=True)
 BUILD = fake_build()
 CUDA_12 = ("nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12", "nvidia-cuda-nvrtc-cu12")
 CUDA_13 = ("'nvidia-cuda-runtime==13.*'", "'nvidia-cublas==13.*'", "'nvidia-cuda-nvrtc==13.*'")
-APPLE = Gpu("apple", "Apple M2", None, None, "Metal 3", "", integrated=True)
+APPLE = Gpu("apple", "Apple M2", None, None, "Metal 3", None, integrated=True)
 
 
 def device(kind: Kind, backend: str, description: str) -> Device:
@@ -130,21 +130,21 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
     ("here", "command", "other", "told"),
     [
         # Without the toolkit Vulkan works at once.
-        (machine(replace(RTX, toolkit="")), ready_made("vulkan"), ready_made("cu124", *CUDA_12), "With CUDA instead"),
+        (machine(replace(RTX, toolkit=None)), ready_made("vulkan"), ready_made("cu124", *CUDA_12), "With CUDA instead"),
         (
-            machine(replace(RTX, toolkit="", api="13.0"), vulkan=False),
+            machine(replace(RTX, toolkit=None, api="13.0"), vulkan=False),
             ready_made("cu130", *CUDA_13),
             source("-DGGML_CUDA=on"),
             "",
         ),
         (
-            replace(machine(replace(RTX, toolkit="")), wsl=True),
+            replace(machine(replace(RTX, toolkit=None)), wsl=True),
             ready_made("cu124", *CUDA_12),
             source("-DGGML_CUDA=on"),
             "",
         ),
         (
-            machine(replace(RTX, toolkit="", api="11.8"), vulkan=False),
+            machine(replace(RTX, toolkit=None, api="11.8"), vulkan=False),
             ready_made("cu118"),
             source("-DGGML_CUDA=on"),
             "It needs the libraries of the CUDA 11 toolkit. Install that first.",
@@ -155,12 +155,12 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
             "",
             "Building it takes minutes and needs a C++ compiler and the CUDA toolkit.",
         ),
-        (machine(replace(RTX, api="")), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
+        (machine(replace(RTX, api=None)), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
         (machine(RADEON), ready_made("rocm72"), ready_made("vulkan"), "only for gfx908"),
-        (machine(replace(RADEON, toolkit="")), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
+        (machine(replace(RADEON, toolkit=None)), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
         (machine(replace(RADEON, toolkit="ROCm 6.2.0")), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
         (
-            machine(replace(RADEON, toolkit=""), system="windows"),
+            machine(replace(RADEON, toolkit=None), system="windows"),
             ready_made("vulkan"),
             ready_made("hip-radeon"),
             "only for gfx1030",
@@ -172,13 +172,13 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
 def test_the_build_for_a_gpu(here: Machine, command: str, other: str, told: str) -> None:
     given = advised(here)
 
-    assert (given.command, given.other, given.urgent) == (command, other, True)
-    assert told in " ".join((*given.notes, given.other_needs))
+    assert (given.command, given.other or "", given.urgent) == (command, other, True)
+    assert told in " ".join((*given.notes, given.other_needs or ""))
 
 
-@pytest.mark.parametrize("driver", ["", "nouveau"])
+@pytest.mark.parametrize("driver", [None, "nouveau"])
 def test_a_gpu_without_its_driver_and_a_translated_python_get_no_build(driver: str) -> None:
-    assert not is_advised(machine(replace(RTX, api="", driver=driver)), BUILD)
+    assert not is_advised(machine(replace(RTX, api=None, driver=driver)), BUILD)
     assert not is_advised(replace(MAC, translated=True), BUILD)
 
 
@@ -253,7 +253,7 @@ def test_a_build_for_any_cpu_is_replaced_by_one_for_this() -> None:
 def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
     old = replace(machine(), features=("SSE3",))
 
-    assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), "")
+    assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), None)
     assert advised(replace(old, gpus=(ARC,))).command == source("-DGGML_VULKAN=on")
     assert advised(replace(old, gpus=(RTX,))).command == source("-DGGML_CUDA=on")
     assert advised(replace(old, features=()), None).command == ready_made("cpu"), "where it is not known"
@@ -288,7 +288,7 @@ def test_a_mac_whose_metal_finds_no_device_needs_no_other_build() -> None:
 
 # A build that cannot be loaded
 
-NO_TOOLKIT = replace(RTX, toolkit="")
+NO_TOOLKIT = replace(RTX, toolkit=None)
 CUDA_CRASH = LoadFailure("", None, ("cuda",), can_compile=True)
 NO_LOADER = LoadFailure("", "Install the loader.", ("vulkan",))
 
@@ -314,7 +314,7 @@ def test_the_advised_build_does_not_fail_as_the_installed_one(
 ) -> None:
     given = advised(machine(gpu), None, failure=failure)
 
-    assert (given.command, given.other) == (command, other)
+    assert (given.command, given.other or "") == (command, other)
 
 
 def test_libraries_of_cuda_are_not_advised_without_a_gpu_of_nvidia() -> None:

@@ -25,7 +25,7 @@ from app.hardware.devices import Device
 from app.hardware.gpus import Gpu
 from tests.cli.doctor_facts import ADVICE, CPU, CUDA0, FACTS, GIB, RTX, SECTIONS, TERMINAL, fake_build, line, with_gpu
 
-IRIS = Gpu("intel", "Iris", None, None, "i915", "", integrated=True)
+IRIS = Gpu("intel", "Iris", None, None, "i915", None, integrated=True)
 COMMANDS = ("It lacks CUDA.", "Install the toolkit.", "  pip install cuda-build", "Or build it:", "  pip build")
 
 
@@ -71,7 +71,7 @@ def test_a_used_gpu_is_ok() -> None:
 @pytest.mark.parametrize(
     ("facts", "label", "state", "problem"),
     [
-        (with_gpu(replace(RTX, driver="")), "GPU", "warning", "your RTX 4090 has no driver that llama.cpp can use"),
+        (with_gpu(replace(RTX, driver=None)), "GPU", "warning", "your RTX 4090 has no driver that llama.cpp can use"),
         (
             with_gpu(replace(RTX, driver="nouveau")),
             "GPU",
@@ -97,7 +97,7 @@ def test_a_used_gpu_is_ok() -> None:
 def test_a_problem_and_its_sentence(facts: Facts, label: str, state: str, problem: str) -> None:
     (found,) = [check for check in checks(facts) if check.label == label]
 
-    assert (found.state, found.problem) == (state, problem)
+    assert (found.state, found.problem or "") == (state, problem)
 
 
 def test_a_library_that_does_not_load_is_a_problem() -> None:
@@ -184,4 +184,4 @@ def test_unicode_needs_an_encoding_and_a_terminal(encoding: str, term: str, expe
 def test_a_poor_terminal_is_a_warning(poor: Terminal, problem: str) -> None:
     found = line(environment_section(replace(FACTS, terminal=poor)), "terminal")
 
-    assert (found.state, found.problem) == ("warning" if problem else "ok", problem)
+    assert (found.state, found.problem or "") == ("warning" if problem else "ok", problem)

@@ -56,7 +56,7 @@ def test_without_nvidia_smi_the_bus_shows(module: str) -> None:
     files = pci("0000:01:00.0", "10de", "2684", module) | {"/usr/share/misc/pci.ids": PCI_IDS}
 
     assert [(gpu.name, gpu.driver) for gpu in gpus(FakeSystem(files=files))] == [
-        ("NVIDIA AD102 [GeForce RTX 4090]", module)
+        ("NVIDIA AD102 [GeForce RTX 4090]", module or None)
     ]
 
 
@@ -104,7 +104,7 @@ def test_garbage_from_the_kernel_changes_nothing() -> None:
 
     (gpu,) = gpus(FakeSystem(files=files))
 
-    assert (gpu.name, gpu.total_bytes, gpu.free_bytes, gpu.toolkit) == ("AMD GPU 1002:744c", None, None, "")
+    assert (gpu.name, gpu.total_bytes, gpu.free_bytes, gpu.toolkit) == ("AMD GPU 1002:744c", None, None, None)
 
 
 def test_integrated_gpus_on_linux() -> None:
@@ -135,7 +135,7 @@ def test_apple_silicon_is_one_integrated_gpu() -> None:
     tools = {"sysctl -in machdep.cpu.brand_string": "Apple M4\n", "sysctl -in iogpu.wired_limit_mb": "28672\n"}
 
     assert gpus(FakeSystem("darwin", "arm64", tools=tools)) == (
-        Gpu("apple", "Apple M4", 28 * GIB, None, "Metal", "", integrated=True),
+        Gpu("apple", "Apple M4", 28 * GIB, None, "Metal", None, integrated=True),
     )
     assert gpus(FakeSystem("darwin", "arm64"))[0].name == "Apple GPU"
     assert gpus(FakeSystem("darwin", "x86_64")) == ()
@@ -157,7 +157,7 @@ def test_nvidia_smi_counts_before_windows() -> None:
     found = gpus(FakeSystem("windows", tools={SMI: SMI_TABLE, SMI_CSV: RTX, CIM: cim}))
     assert [(g.vendor, g.driver) for g in found] == [("nvidia", "550.54.15"), ("amd", "32.0.1")]
     without = gpus(FakeSystem("windows", tools={CIM: cim}))
-    assert [(g.vendor, g.driver) for g in without] == [("nvidia", ""), ("amd", "32.0.1")]
+    assert [(g.vendor, g.driver) for g in without] == [("nvidia", None), ("amd", "32.0.1")]
 
 
 @pytest.mark.parametrize("answer", ["", "{", "null", "[1]", "{}", '[{"Name": 3, "PNPDeviceID": 4}]'])

@@ -55,7 +55,7 @@ def test_a_machine_and_its_advice(file: Path) -> None:
         assert [x.text for x in checks if x.label == "memory"] == [expected["memory"]]
 
     found = facts.advice
-    told = (found.backend, found.command, found.other, list(found.notes)) if found is not None else ("", "", "", [])
+    told = (found.backend, found.command, found.other or "", [*found.notes]) if found is not None else ("", "", "", [])
     assert told == (expected["backend"], expected["command"], expected["other"], expected["notes"])
     hints = [hint for check in (*checks, *llama_section(facts).lines) for hint in check.hint]
     assert hints.count(f"  {expected['command']}") == (1 if expected["command"] else 0)

@@ -8,8 +8,7 @@ import pytest
 from app.core.errors import DecodeError
 from app.engine.types import Guidance, SamplingParams
 from app.llama.context import Context
-from app.llama.sampler import SamplerChain
-from app.llama.shortlist import shortlist
+from app.llama.sampler import SamplerChain, shortlist
 
 SIZES = (50, 2_560, 49_152, 151_936, 151_999)
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.core import atomic
 from app.core.fixes import fix
 from app.engine.auto.cost_profile import CostProfile
+from app.engine.sources import Source
 from app.hardware.cpu import processor_kind
 from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, Rooms, plan
@@ -62,7 +63,7 @@ def candidate_placements(found: Fitting) -> list[Layer]:
     if target.can_quantize_cache and target.kv_type in WIDE_KV and params.settings["model.flash_attn"] != "off":
         placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
-    if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == "model":
+    if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) is Source.MODEL:
         placements.append({"draft.device": (MAIN,)})
     layers = range(target.n_layers, 0, -1)
     for placement in placements[:]:

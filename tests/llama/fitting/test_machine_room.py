@@ -147,7 +147,7 @@ def test_the_line_of_an_integrated_gpu_names_the_ram_that_is_free(here: Here) ->
 @pytest.mark.parametrize("name", ["NVIDIA RTX 4090", "AMD Radeon RX 7900 XTX"])
 def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here, name: str) -> None:
     dear = Gpu(name.split()[0].lower(), name, 24 * GB, 23 * GB, "driver", "")
-    here.gpus = (Gpu("amd", "AMD Radeon 780M", None, None, "amdgpu", "", integrated=True), dear)
+    here.gpus = (Gpu("amd", "AMD Radeon 780M", None, None, "amdgpu", None, integrated=True), dear)
     inside = Device("Vulkan0", "igpu", "Vulkan", 16 * GB, "AMD Radeon 780M (RADV)", 16 * GB)
     here.devices = (inside,)
 
