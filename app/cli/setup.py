@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered
 from app.cli.fixes import error_in_flags
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.streams import cancel_on_interrupt
 from app.compare.measured_pairs import measured_capacity
-from app.conversations.message import Message, Role
 from app.core.errors import (
     INTERRUPTED,
     AppError,
@@ -26,8 +23,6 @@ from app.core.errors import (
 from app.core.printable import printable
 from app.core.shell import command, quoted
 from app.core.units import gigabytes
-from app.engine.interfaces import Controls
-from app.engine.types import SamplingParams
 from app.hardware.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.llama.fitting.machine_room import machine_capacity
 from app.models.catalog import Pair
@@ -36,8 +31,6 @@ from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_of, size_
 from app.models.registry import SetUp
 from app.models.setup import Prepared
 from app.models.setup_task import SetupTask
-from app.settings.layers import drafting
-from app.worker.events import Finished, Notice
 from app.worker.known_pairs import (
     DEFAULT_PAIR,
     catalog,
@@ -49,13 +42,8 @@ from app.worker.known_pairs import (
     registry,
     settings_of,
 )
-from app.worker.measuring import measure, needs_measuring
+from app.worker.loading import trial
 from app.worker.pair_loader import pair_loader
-from app.worker.request import AnswerRequest
-from app.worker.responder import answer
-
-_TRIAL_PROMPT = "Say in one sentence what you can help with."
-_TRIAL_TOKENS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +270,8 @@ def _install(prepared: Prepared, options: _Options, status: ProgressLine) -> tup
         if tries:
             status.show("Loading, measuring and trying the pair")
             try:
-                line = trial(pair, task.is_cancelled)
+                loader = pair_loader(settings_of(pair.pair, pair).resolved(), pair.pair, pair)
+                line = trial(loader, task.is_cancelled)
             except AppError as failure:
                 error = error_in_flags(failure)
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
@@ -330,29 +319,3 @@ def _as_json(pair: SetUp) -> dict[str, object]:
         "size": sum(model.size for model in pair.models),
         "default": registry().read().default == pair.pair.name,
     }
-
-
-def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
-    """Load and measure a pair as the chat would, and let it answer once; return its speed and notices."""
-    from app.llama.cancel import CancelFlag
-    from app.worker.loading import load
-
-    loader = pair_loader(settings_of(pair.pair, pair).resolved(), pair.pair, pair)
-    messages = (Message(Role.USER, _TRIAL_PROMPT),)
-    mode = drafting(loader.settings)
-    request = AnswerRequest(messages, SamplingParams(temperature=0), mode, max_tokens=_TRIAL_TOKENS)
-    loaded = load(loader, CancelFlag(), lambda what, share: not cancelled())
-    notices = list(loaded.notices)
-    try:
-        measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, mode) else ()
-        for event in chain(measured, answer(loaded, 0, request, Controls(cancelled))):
-            if isinstance(event, Notice):
-                notices.append(event.text)
-            if isinstance(event, Finished):
-                if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
-                    fix = "Choose another quantization or another model."
-                    raise PairError("The pair loads but its answer is empty.", fix)
-                return ". ".join(part.rstrip(".") for part in (event.numbers.pace, *notices))
-    finally:
-        loaded.close()
-    raise AssertionError

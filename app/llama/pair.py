@@ -46,10 +46,9 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.draft_kinds import head_facts
-from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots
 from app.models.model_names import file_type
-from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
+from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo, rounding
 from app.models.pair_summary import without_draft
 
 MEASURING_NS = 4_000_000_000

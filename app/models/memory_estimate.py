@@ -8,7 +8,7 @@ own figures for Qwen2.5, Llama and Gemma at contexts of 2,048 to 32,768 tokens, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_CONTEXT = 8192
 """Tokens, unless asked otherwise or the model was trained for fewer."""
 CELLS = 256
-"""llama.cpp rounds the cells of a KV cache up to a multiple of it."""
+"""llama.cpp rounds the cells of a KV cache up to a multiple of this."""
 N_SNAPSHOTS = 7
 """Earlier recurrent states to keep, and so the longest draft.
 
@@ -53,13 +53,6 @@ def round_up(n_ctx: int) -> int:
 def longest_trained(n_ctx_train: int) -> int:
     """Return the longest context for a model by its training context; 0 means unknown."""
     return round_up(min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT))
-
-
-def rounding(n_ctx: int) -> str:
-    """Return a note about a context that is rounded up; "" if it is not."""
-    if n_ctx == round_up(n_ctx):
-        return ""
-    return f"Context rounded up from {n_ctx:,} to {round_up(n_ctx):,} tokens (a multiple of {CELLS})."
 
 
 def n_saved_states(state: int) -> int:
@@ -164,7 +157,9 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
         return need
     in_ram, embedding, output, copy = 0, 0, 0, 0
     blocks, experts = [0] * need.n_layers, [0] * need.n_layers
-    sizes = dict(_tensor_bytes(path))
+    sizes: dict[str, int] = {}
+    for file in parts_here(path):
+        sizes.update(read_header(file, tensors=True, vocabulary=False).tensor_bytes(file.stat().st_size))
     for name, n_bytes in sizes.items():
         # The first matching pattern decides.
         device = next((device for pattern, device in places if pattern.search(name)), None)
@@ -193,12 +188,6 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
         experts=tuple(experts) if copy else (),
         expert_copy=copy,
     )
-
-
-def _tensor_bytes(path: Path) -> Iterator[tuple[str, int]]:
-    for file in parts_here(path):
-        header = read_header(file, tensors=True, vocabulary=False)
-        yield from header.tensor_bytes(file.stat().st_size)
 
 
 def estimate_memory(

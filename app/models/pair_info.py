@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, Drafting, DraftParams
-from app.models.memory_estimate import longest_trained, round_up
+from app.models.memory_estimate import CELLS, longest_trained, round_up
 from app.settings.layers import ThinkingSupport
 
 _CTX_MULTIPLE = 1024
@@ -145,6 +145,13 @@ def context_remark(pair: PairInfo, n_ctx: int) -> str:
     """Return a note about a context of `n_ctx` tokens that is too long; "" without one."""
     limit = context_limit(pair)
     return f"At most {limit.n_ctx:,} tokens: {limit.reason}." if round_up(n_ctx) > limit.n_ctx else ""
+
+
+def rounding(n_ctx: int) -> str:
+    """Return a note about a context that is rounded up; "" for none."""
+    if n_ctx == round_up(n_ctx):
+        return ""
+    return f"Context rounded up from {n_ctx:,} to {round_up(n_ctx):,} tokens (a multiple of {CELLS})."
 
 
 def context_line(pair: PairInfo) -> str:

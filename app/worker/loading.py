@@ -8,11 +8,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from app.conversations.message import Message, Role
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
 from app.core.paths import memory_dir
+from app.engine.interfaces import Controls
+from app.engine.types import SamplingParams
 from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import fast_devices
@@ -36,10 +40,14 @@ from app.models.source import ModelSource
 from app.settings.layers import drafting
 from app.settings.placement import DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
+from app.worker.events import Finished, Notice
 from app.worker.known_pairs import FILES, ChosenPair, about_catalog, known_pairs, local_file
-from app.worker.request import LoadedPair
+from app.worker.measuring import measure, needs_measuring
+from app.worker.request import AnswerRequest, LoadedPair
 
 T = TypeVar("T")
+_TRIAL_PROMPT = "Say in one sentence what you can help with."
+_TRIAL_TOKENS = 48
 
 
 def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> LoadedPair:
@@ -188,3 +196,28 @@ def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
             notices = (*params.notices, without_draft(error))
             return plan(_with_draft_type(replace(params, draft=None, notices=notices), drafts=True))
         raise
+
+
+def trial(chosen: ChosenPair, cancelled: Callable[[], bool]) -> str:
+    """Load and measure a pair as the chat would, and let it answer once; return its speed and notices."""
+    # Only a trial answers; the imports take long.
+    from app.worker.responder import answer
+
+    mode = drafting(chosen.settings)
+    messages = (Message(Role.USER, _TRIAL_PROMPT),)
+    request = AnswerRequest(messages, SamplingParams(temperature=0), mode, max_tokens=_TRIAL_TOKENS)
+    loaded = load(chosen, CancelFlag(), lambda what, share: not cancelled())
+    notices = list(loaded.notices)
+    try:
+        measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, mode) else ()
+        for event in chain(measured, answer(loaded, 0, request, Controls(cancelled))):
+            if isinstance(event, Notice):
+                notices.append(event.text)
+            if isinstance(event, Finished):
+                if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
+                    fix = "Choose another quantization or another model."
+                    raise PairError("The pair loads but its answer is empty.", fix)
+                return ". ".join(part.rstrip(".") for part in (event.numbers.pace, *notices))
+    finally:
+        loaded.close()
+    raise AssertionError

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from app.models.gguf import read_header
-from app.models.memory_estimate import compute_bytes, estimate_memory, overlap_bytes, round_up, rounding, with_tensors
+from app.models.memory_estimate import compute_bytes, estimate_memory, overlap_bytes, round_up, with_tensors
 from app.models.model_facts import GraphWidths, read_facts
+from app.models.pair_info import rounding
 from app.settings.placement import KV_TYPES
 from tests.llama.tiny_heads import write_dense_mtp, write_target
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.models.memory_estimate import rounding
-from app.models.pair_info import PairInfo, context_line, context_remark
+from app.models.pair_info import PairInfo, context_line, context_remark, rounding
 from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import NO_SWITCH, Layer, Origin, Resolved
