@@ -116,8 +116,6 @@ def read_plan(
 
 
 class _Benchmark:
-    """Run, report and save one benchmark."""
-
     def __init__(
         self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, output: _Output
     ) -> None:

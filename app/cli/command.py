@@ -193,7 +193,6 @@ def parse(root: Command, argv: Sequence[str]) -> Call:
 
 
 def _fix(error: click.UsageError) -> str:
-    """Return the command that helps after wrong usage."""
     path = error.ctx.command_path if error.ctx is not None else "tandem"
     if isinstance(error, click.NoSuchCommand) and path == "tandem":
         if error.command_name.lower().endswith(".gguf"):

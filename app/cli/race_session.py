@@ -211,6 +211,5 @@ def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDra
 
 
 def _values(settings: SamplingParams | Thinking) -> str:
-    """Return all set values by name."""
     values = ((name, value) for name, value in asdict(settings).items() if value is not None)
     return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in values)

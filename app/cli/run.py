@@ -164,7 +164,6 @@ class Listener:
         self._status.say(printable(text))
 
     def _notice(self, text: str) -> None:
-        """Print a notice in its own line."""
         self._notices.append(in_flags(text))
         if sys.stderr.isatty():
             self._printer.break_line()
@@ -182,7 +181,6 @@ class Listener:
 
 
 def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guidance:
-    """Return the grammar or the JSON schema that a flag names."""
     if schema_file is not None and grammar_file is not None:
         raise UsageError("--json-schema and --grammar exclude each other.")
     if schema_file is not None:
@@ -236,7 +234,6 @@ def with_files(
 
 
 def _read_prompt(text: str | None, file: Path | None) -> str:
-    """Return the prompt from the argument, a file, or stdin."""
     if text is None and file is None and not sys.stdin.isatty():
         file = STDIN
     if (text is None) == (file is None):

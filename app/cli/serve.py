@@ -80,7 +80,6 @@ def serve(
 
 
 def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> PairInfo:
-    """Load the pair; show the progress and the notices."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     requests.listen_before(events.put)
     status.show(LOADING)

@@ -58,8 +58,6 @@ _FLAG_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
 
 
 class _Value(click.ParamType[Value]):
-    """The value of a setting."""
-
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.name = setting.key

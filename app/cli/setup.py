@@ -156,7 +156,6 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
 
 
 def _proposed(status: ProgressLine, *, yes: bool) -> Pair | None:
-    """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
     (machine, capacity), known, free = measured_capacity(context_of()), catalog(), cache.free_bytes()
     proposals = propose(

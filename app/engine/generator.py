@@ -287,7 +287,6 @@ class Generator:
         return tokens, n_accepted
 
     def _inspect(self, tokens: Sequence[int], draft: Draft, n_accepted: int, n_top: int) -> Inspection:
-        """Return the target's probabilities."""
         target, at = self._target, n_accepted
         mismatch = at < len(draft) and at < len(tokens)
         return Inspection(

@@ -213,7 +213,6 @@ class HiddenDrafter(DraftSource):
         return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < shift else rows
 
     def _read_to(self, end: int) -> None:
-        """Read the tokens before `end`."""
         start = self._n_read
         if start < end:
             self._head.read(start, self._tokens[start:end], self._rows_of(start, end), 0)

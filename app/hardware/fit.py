@@ -198,7 +198,6 @@ def _placements(
 def _draft_placements(
     draft: ModelMemory | None, devices: Rooms, draft_rooms: Rooms, request: PlacementRequest
 ) -> Sequence[Placed | None]:
-    """Return the places for the draft of a target on these devices; None without a draft."""
     if draft is None:
         return (None,)
     if draft.follows_target:

@@ -91,8 +91,6 @@ def call_grammar(
 
 
 class _Builder(LarkRules):
-    """Collect the rules of calls."""
-
     def __init__(self, form: CallFormat, controls: Mapping[str, int], ends: frozenset[int], *, must_call: bool) -> None:
         super().__init__(controls, ends, splits_json=not form.trigger)
         self._form, self._must_call = form, must_call

@@ -56,13 +56,11 @@ class LarkRules:
         return f"<[{','.join(f'{run[0]}-{run[-1]}' for run in runs)}]>" if runs else ""
 
     def _rule(self, *symbols: str, options: str = "") -> str:
-        """Add a rule; return its new name."""
         name = f"rule-{len(self._rules)}"
         self._rules.append(f"{name}{options}: {' '.join(symbols)}")
         return name
 
     def _terminal(self, right: str, owner: str) -> str:
-        """Add a terminal; return its new name."""
         name = f"TEXT-{len(self._rules)}"
         self._rules.append(f"{name}: {checked_rule(right, owner)}")
         return name

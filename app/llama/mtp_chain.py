@@ -104,6 +104,5 @@ class MtpChain(HeadContext):
         self._n_read[head] = end
 
     def _drop_read(self) -> None:
-        """Drop the tokens that every head has read."""
         n = min(self._n_read) - (self._end - len(self._tokens))
         self._tokens, self._token_rows = self._tokens[n:], self._token_rows[n:]

@@ -410,7 +410,6 @@ class NativePair:
 
 
 def _cache_bytes(mib: int | None) -> int:
-    """Return the memory for saved states."""
     return mib << 20 if mib is not None else min(_MOST_CACHE, int(_CACHE_SHARE * psutil.virtual_memory().available))
 
 

@@ -209,7 +209,6 @@ def _n_shortlisted(params: SamplingParams) -> int:
 
 
 def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
-    """Return the grammar of an answer, if any."""
     if guidance.calls:
         return Matcher(model, guidance.calls, lax=guidance.lax)
     if guidance.schema is not None:

@@ -259,8 +259,6 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
 
 
 class _Collector:
-    """Collect the text of emitted tokens."""
-
     def __init__(self, piece: Callable[[int], bytes], stream: TextStream, request: AnswerRequest, clock: Clock) -> None:
         self._piece = piece
         self._clock = clock
