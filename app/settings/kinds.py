@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.core.printable import printable
+from app.core.printable import escape_unprintable, printable
 from app.core.regular_file import with_line_feeds
 from app.settings.placement import CPU, split_override
 
@@ -22,11 +23,6 @@ _LONGEST_OVERRIDE = 500
 _ONLY_PYTHON = re.compile(r"\(\?(?![:=!])|\\[AZ]|[*+?}]\+")
 """Groups with flags or names, look-behind, \\A, \\Z and possessive repeats, which C++ refuses."""
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
-_ESCAPE_SEQUENCE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r"}
-_ESCAPE_BY_CHARACTER = {"\\": "\\\\", "|": "\\|"} | {
-    character: f"\\{letter}" for letter, character in _ESCAPED_CHARACTERS.items()
-}
 _SWITCH_WORDS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -186,12 +182,9 @@ class Text(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Texts(Kind):
-    """Several texts, kept exactly.
+    """Several texts, kept exactly; typed as one text, or as a list in JSON, which can escape line ends."""
 
-    Typed as one text with bars between; \\n, \\| and \\u001b escape line ends, bars and control characters.
-    """
-
-    allowed = f"at most {_MAX_ITEMS} texts, separated by |"
+    allowed = f'a text, or a list of at most {_MAX_ITEMS} such as ["END", "\\n\\n"]'
 
     def read(self, raw: object) -> Value:
         items = [raw] if isinstance(raw, str) else raw
@@ -200,13 +193,18 @@ class Texts(Kind):
         return tuple(filter(None, map(_text, items)))
 
     def parse(self, text: str) -> Value:
-        # A bar separates unless a backslash stands before it.
-        parts = re.findall(r"(?:[^\\|]|\\.|\\$)+", text, re.DOTALL)
-        return self.read([_ESCAPE_SEQUENCE.sub(_unescaped, part) for part in parts])
+        try:
+            items = json.loads(text)
+        except (ValueError, RecursionError):
+            # A text such as [INST] is no list.
+            items = text
+        return self.read(items if isinstance(items, list) else text)
 
     def show(self, value: Value) -> str:
         assert isinstance(value, tuple)
-        return "|".join("".join(map(_escaped, str(item))) for item in value)
+        alone = str(value[0]) if len(value) == 1 else ""
+        is_plain = alone.isprintable() and printable(alone) == alone and self.parse(alone) == value
+        return alone if is_plain else escape_unprintable(json.dumps(value, ensure_ascii=False))
 
     def write(self, value: Value) -> object:
         assert isinstance(value, tuple)
@@ -325,14 +323,3 @@ def _text(raw: object) -> str:
     # JSON may hold half a surrogate pair; the encoder raises a ValueError for it.
     raw.encode()
     return raw
-
-
-def _unescaped(escaped: re.Match[str]) -> str:
-    code, letter = escaped.groups()
-    return chr(int(code, 16)) if code else _ESCAPED_CHARACTERS.get(letter, letter)
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPE_BY_CHARACTER:
-        return _ESCAPE_BY_CHARACTER[character]
-    return character if printable(character) == character else f"\\u{ord(character):04x}"

@@ -236,10 +236,21 @@ def test_the_built_in_presets_are_settings_that_are_taken() -> None:
     assert sampling(Resolved({Origin.PRESET: BUILT_IN["precise"]})).is_greedy
 
 
-def test_texts_are_parted_at_bars_and_may_be_none() -> None:
+def test_several_texts_are_typed_as_a_list_in_json() -> None:
     assert Text().parse("") is None
-    assert Texts().parse(r"a\|b|\n\n|c\\") == ("a|b", "\n\n", "c\\")
     assert Texts().parse("") == ()
+    assert Texts().parse(r'["a|b", "\n\n", "c"]') == ("a|b", "\n\n", "c")
+    assert [Texts().parse(text) for text in ("a|b", "[INST]", r"\n", "[" * 10_000)] == [
+        ("a|b",),
+        ("[INST]",),
+        (r"\n",),
+        ("[" * 10_000,),
+    ]
+    shown = {(): "", ("END",): "END", ("[1]",): '["[1]"]', ("a", "b"): '["a", "b"]'}
+    assert {texts: Texts().show(texts) for texts in shown} == shown
+    for wrong in ('["\\u0000"]', '["\\ud800"]', "[1]"):
+        with pytest.raises(ValueError, match=r"\x00|surrogates|1"):
+            Texts().parse(wrong)
 
 
 @given(stops=st.lists(ANYTHING, max_size=16))
@@ -254,15 +265,7 @@ def test_stop_texts_are_shown_printable_and_kept_exactly(stops: list[str]) -> No
 def test_values_cannot_steer_the_terminal() -> None:
     steers = "a\x1b]0;owned\x07\u202eb"
     assert Text().read(f"{steers}\r\nc\td") == "a]0;ownedb\nc\td"
-    assert Texts().show((steers, "\u2028", "\r\n\t")) == r"a\u001b]0;owned\u0007\u202eb|\u2028|\r\n\t"
-
-
-def test_a_backslash_before_what_is_no_number_of_a_character_only_keeps_it() -> None:
-    assert Texts().parse(r"\u20|\\u2028|\use") == ("u20", r"\u2028", "use")
-    with pytest.raises(ValueError, match=r"\x00"):
-        Texts().parse(r"\u0000")
-    with pytest.raises(ValueError, match="surrogates"):
-        Texts().parse(r"\ud800")
+    assert Texts().show((steers, "\u2028")) == r'["a\u001b]0;owned\u0007\u202eb", "\u2028"]'
 
 
 def test_the_type_of_draft_decides_what_drafts() -> None:
