@@ -101,7 +101,7 @@ class Setting:
 
     @property
     def dest(self) -> str:
-        """Its name in argparse."""
+        """Its name among the options of a command."""
         return self.flags[0].lstrip("-").replace("-", "_") if self.flags else ""
 
     @property
