@@ -92,12 +92,11 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
         return INTERRUPTED
 
 
-def _busy_warning() -> str:
-    """Return a warning if other programs use the CPU, or ""."""
+def _busy_warning() -> str | None:
     n = len(usable_processors())
     found = busy_cpus(n)
     if found is None or not (text := busy_text("Other programs take", found, n)):
-        return ""
+        return None
     slower = "generation" if is_cpu_only_build() else "work on the CPU"
     return f"{text}, so {slower} is slower; close them and rerun for reliable numbers."
 
@@ -152,8 +151,8 @@ class RaceStatus:
         self._repeat = repeat
         self._side = ""
 
-    def line(self, event: Event) -> str:
-        """Return the progress line after an event; "" leaves it as it is."""
+    def line(self, event: Event) -> str | None:
+        """Return the progress line after an event; None leaves it as it is."""
         match event:
             case JobProgressed(what=RunBegan(side, number)):
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
@@ -164,7 +163,7 @@ class RaceStatus:
                 return f"{self._side}: {event.line()}"
             case Step():
                 return f"{self._side}: {AnswerNumbers.of(event.stats, event.drafting).pace}"
-        return ""
+        return None
 
 
 def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> list[str]:

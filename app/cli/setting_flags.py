@@ -167,9 +167,9 @@ def flags_of(layer: Layer) -> list[str]:
     return words
 
 
-def given_flag(names: Sequence[str], given: Given) -> str:
-    """Return the flag of the first of these settings that was given, or ""."""
-    return next((_flag(name) for name in names if BY_NAME[name].dest in given), "")
+def given_flag(names: Sequence[str], given: Given) -> str | None:
+    """Return the flag of the first of these settings that was given, if any."""
+    return next((_flag(name) for name in names if BY_NAME[name].dest in given), None)
 
 
 def _flag(name: str) -> str:

@@ -283,13 +283,12 @@ def _install(prepared: Prepared, options: _Options, status: ProgressLine) -> tup
     return pair, line
 
 
-def _too_big(prepared: Prepared) -> str:
-    """Return why a pair does not fit into this machine, or ""."""
+def _too_big(prepared: Prepared) -> str | None:
     _, capacity = machine_capacity(with_speed=False)
     capacity = replace(capacity, n_ctx=context_of())
     found = weigh(prepared.sized, capacity)
     if found.fit is not Fit.TOO_BIG:
-        return ""
+        return None
     return f"It does not fit here: it {found.reason}. To see pairs that fit: tandem setup"
 
 

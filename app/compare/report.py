@@ -66,8 +66,8 @@ class Comparison:
         return [start(self.rounds), *filter(None, [busy_programs(self.rounds)])]
 
 
-def busy_programs(rounds: Iterable[Round]) -> str:
-    """Return a warning if other programs took much CPU time or changed the thread count, or ""."""
+def busy_programs(rounds: Iterable[Round]) -> str | None:
+    """Return a warning if other programs took much CPU time or changed the thread count."""
     runs = [run for round_ in rounds for run in round_.values()]
     threads = {n for run in runs for n in run.threads}
     if len(threads) > 1:
@@ -78,7 +78,7 @@ def busy_programs(rounds: Iterable[Round]) -> str:
     wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
     if taken < _BUSY_CPU_SHARE * n:
-        return ""
+        return None
     cores = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
     return f"Other programs used {cores}; close them and rerun for reliable numbers."
 

@@ -127,10 +127,10 @@ class ThinkingSupport:
     effort: bool = True
     effort_on: bool = True
 
-    def no_effort(self, enabled: bool | None) -> str:
-        """Return why a model ignores the effort with this request to think; "" if it does not."""
+    def no_effort(self, enabled: bool | None) -> str | None:
+        """Return why a model ignores the effort with this request to think; None if it does not."""
         if self.effort_on if enabled else self.effort:
-            return ""
+            return None
         return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT
 
 

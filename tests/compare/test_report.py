@@ -84,14 +84,14 @@ def test_busy_programs_are_reported(
     monkeypatch.setattr("app.compare.report.usable_processors", lambda: frozenset({0, 1}))
     half = replace(made("plain", 10), wall_s=wall_s / 2, others_s=others_s / 2)
     found = busy_programs([{"plain": half}, {"plain": half}])
-    assert warning in found
+    assert warning in (found or "")
     assert bool(found) == bool(warning)
 
 
 def test_a_changed_thread_count_is_reported() -> None:
     before, after = replace(made("plain", 10), threads=(2,)), replace(made("automatic", 10), threads=(1,))
-    assert busy_programs([{"plain": before}]) == ""
-    assert "CPU threads varied from 1 to 2" in busy_programs([{"plain": before, "automatic": after}])
+    assert busy_programs([{"plain": before}]) is None
+    assert "CPU threads varied from 1 to 2" in (busy_programs([{"plain": before, "automatic": after}]) or "")
 
 
 def test_the_prompt_time_is_that_of_both_models() -> None:

@@ -106,9 +106,9 @@ def gain_at(acceptance: float, costs: CostModel, n_max: int) -> float:
     return 1.0 - 1.0 / max(1.0, best_length(costs, 0, n_max, costs.draft_ns(0), acceptance)[0])
 
 
-def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
-    """Return why no draft of the draft model can gain enough to be tried, as a clause; "" if one can."""
+def impossibility(costs: CostModel, n_past: int, n_max: int) -> str | None:
+    """Return why no draft of the draft model can gain enough to be tried, as a clause; None if one can."""
     speedup, n, step_cost = best_length(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
     if speedup > WORTHWHILE:
-        return ""
+        return None
     return f"a step with {counted(n, 'drafted token')} costs {step_cost:.1f}× one token here, so drafting cannot help"

@@ -75,7 +75,7 @@ class AutomaticDrafting:
         self._all_predicted = False
         self._attempt = Attempt()
         self._has_failed = False
-        self._impossible = ""
+        self._impossible: str | None = None
         self._reason: Reason | None = None
 
     @property
