@@ -38,13 +38,16 @@ Progress = Callable[[str, float], bool]
 """Called with "target" or "draft" and the share loaded; False cancels."""
 
 
-def checked_draft(params: PairParams, on_progress: Progress, notices: list[str]) -> tuple[ModelFile | None, PairParams]:
-    """Check the draft of a pair before the pair is loaded, and place draft layers that share tensors with the target.
+def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) -> tuple[ModelFile | None, PairParams]:
+    """Try the files of a pair before they are loaded, and place draft layers that share tensors with the target.
 
     In place of a refused draft, the MTP layers of the target draft, if it has any.
 
     Returns:
         The draft's file, and the parameters with the draft that is to be loaded.
+
+    Raises:
+        DamagedFileError: llama.cpp does not survive the target.
     """
     file: ModelFile | None = None
     if params.draft is not None:
@@ -57,6 +60,7 @@ def checked_draft(params: PairParams, on_progress: Progress, notices: list[str])
             notices.append(instead if has_layers else without_draft(error))
             model = replace(params.model, load_mtp=has_layers or params.model.load_mtp)
             params = replace(params, draft=None, model=model)
+    try_file(params.target, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
     if params.model.load_mtp:
         try:
             _try_layers(params.target, params, on_progress, "target")

@@ -32,10 +32,9 @@ from app.llama import stored_measurements
 from app.llama.call_grammar import call_guidance
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
-from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
-from app.llama.draft_slot import DraftSlot, Progress, checked_draft, checked_file
+from app.llama.draft_slot import DraftSlot, Progress, checked_file, checked_pair
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
@@ -119,8 +118,7 @@ class NativePair:
             raise ModelFileError(
                 facts.as_target(target_file.path.name), "Name its target with ⟨target⟩, and this file with ⟨draft⟩."
             )
-        draft_file, params = checked_draft(params, on_progress, self.notices)
-        try_file(target_file.path, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
+        draft_file, params = checked_pair(params, on_progress, self.notices)
         add_servers(params.rpc)
         with ExitStack() as stack:
             self.model = Model(target_file, params.model, partial(on_progress, "target"))

@@ -13,7 +13,7 @@ from app.core.errors import UsageError
 from app.core.units import counted
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.hardware.cpu import default_threads
-from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
+from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, ContextShape, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
 from app.settings.kinds import Overrides, Value
 from app.settings.layers import DEFAULTS, Layer, Resolved
@@ -136,6 +136,12 @@ class ContextParams:
     def swa_full(self) -> bool:
         """Return whether layers with a sliding window keep the whole context, not their window and one batch."""
         return self.settings["model.swa_full"] != "off"
+
+    @property
+    def shape(self) -> ContextShape:
+        """Return what the memory of the context depends on."""
+        sizes = self.n_ctx, self.kv_type, self.n_outputs, self.n_snapshots, self.n_batch
+        return ContextShape(*sizes, flash_attention=self.flash_attention != "off", swa_full=self.swa_full)
 
 
 @dataclass(frozen=True, slots=True)

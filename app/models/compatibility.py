@@ -15,6 +15,7 @@ from app.models.catalog import Pair, WorkingMemory
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
+    ContextShape,
     ModelMemory,
     draft_memory,
     estimate_memory,
@@ -135,9 +136,9 @@ class PairCheck:
 
     def _memory(self, n_ctx: int) -> tuple[ModelMemory, ...]:
         if self.draft is None and self.draft_kind is None:
-            return (estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH),)
-        target = estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
-        return target, draft_memory(self.target, self.draft, n_ctx)
+            return (estimate_memory(self.target, ContextShape(n_ctx, n_outputs=MAX_BATCH)),)
+        shape = ContextShape(n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
+        return estimate_memory(self.target, shape), draft_memory(self.target, self.draft, ContextShape(n_ctx))
 
     @property
     def overhead(self) -> WorkingMemory:

@@ -190,20 +190,11 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
     )
 
 
-def estimate_memory(
-    facts: ModelFacts,
-    n_ctx: int,
-    *,
-    kv_type: str = "f16",
-    n_outputs: int = 1,
-    n_snapshots: int = 0,
-    n_batch: int = 512,
-    flash_attention: bool = True,
-    swa_full: bool = True,
-) -> ModelMemory:
-    """Estimate the memory of a model with a context of `n_ctx` tokens.
+@dataclass(frozen=True, slots=True)
+class ContextShape:
+    """What the memory of a context depends on, beside its model.
 
-    Args:
+    Attributes:
         kv_type: A key of `KV_TYPES`.
         n_outputs: Rows of logits in one batch.
         n_snapshots: Earlier recurrent states to keep, where llama.cpp can.
@@ -211,9 +202,22 @@ def estimate_memory(
         flash_attention: False stores every head's scores over the whole cache.
         swa_full: False keeps the sliding window and one batch in its layers, and copies of the window in RAM.
     """
+
+    n_ctx: int
+    kv_type: str = "f16"
+    n_outputs: int = 1
+    n_snapshots: int = 0
+    n_batch: int = 512
+    flash_attention: bool = True
+    swa_full: bool = True
+
+
+def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
+    """Estimate the memory of a model with a context."""
+    n_ctx, kv_type, swa_full = shape.n_ctx, shape.kv_type, shape.swa_full
     per_token = facts.kv_bytes_per_token * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
     cells, window = round_up(n_ctx), facts.window
-    outside = max(0, cells - round_up(window + n_batch)) if window else 0
+    outside = max(0, cells - round_up(window + shape.n_batch)) if window else 0
     gain, state = int(per_token * facts.window_share * outside), facts.state_bytes
     if not swa_full and gain:
         state = int(per_token * facts.window_share * window)
@@ -224,9 +228,9 @@ def estimate_memory(
         weights=weights,
         kv=int(per_token * cells) - (0 if swa_full else gain),
         window_gain=gain if swa_full else 0,
-        compute=compute_bytes(graph, n_ctx, n_outputs, n_batch=n_batch, flash_attention=flash_attention),
-        overlap=overlap_bytes(graph, n_ctx, n_batch=n_batch, flash_attention=flash_attention),
-        host=_logits_bytes(graph, n_outputs),
+        compute=compute_bytes(graph, shape),
+        overlap=overlap_bytes(graph, shape),
+        host=_logits_bytes(graph, shape.n_outputs),
         n_layers=facts.n_layers,
         n_ctx=n_ctx,
         kv_type=kv_type,
@@ -235,22 +239,14 @@ def estimate_memory(
         output=output // facts.n_parameters if facts.n_parameters else 0,
         vocabulary=_TOKEN_BYTES * graph.vocabulary,
         states=facts.state_bytes,
-        snapshots=facts.state_bytes * n_snapshots * facts.keeps_snapshots,
+        snapshots=facts.state_bytes * shape.n_snapshots * facts.keeps_snapshots,
         saved=n_saved_states(state) * state,
         can_quantize_cache=facts.can_quantize_cache,
     )
 
 
 def draft_memory(
-    target: ModelFacts,
-    draft: ModelFacts | None,
-    n_ctx: int,
-    *,
-    kv_type: str = "f16",
-    n_batch: int = 512,
-    flash_attention: bool = True,
-    swa_full: bool = True,
-    overrides: Sequence[str] = (),
+    target: ModelFacts, draft: ModelFacts | None, shape: ContextShape, overrides: Sequence[str] = ()
 ) -> ModelMemory:
     """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
@@ -258,15 +254,13 @@ def draft_memory(
     `overrides` are those of the target.
     """
     # Several MTP layers always keep the whole context.
-    swa_full = swa_full or (draft or target).n_mtp_layers > 1
-    made = estimate_memory(
-        draft or target, n_ctx, kv_type=kv_type, n_batch=n_batch, flash_attention=flash_attention, swa_full=swa_full
-    )
+    shape = replace(shape, swa_full=shape.swa_full or (draft or target).n_mtp_layers > 1)
+    made = estimate_memory(draft or target, shape)
     head = draft.head if draft is not None else None
     if draft is not None and head is None:
         return made
     n_rows = len(head.target_layers) or 1 if head is not None else 1
-    host = made.host + 2 * _F32 * n_batch * n_rows * target.graph.embedding
+    host = made.host + 2 * _F32 * shape.n_batch * n_rows * target.graph.embedding
     layers = draft or target
     kv = made.kv
     if head is None or head.kind is Source.MTP:
@@ -295,32 +289,27 @@ def draft_memory(
     )
 
 
-def compute_bytes(
-    graph: GraphWidths, n_ctx: int, n_outputs: int = 1, *, n_batch: int = 512, flash_attention: bool = True
-) -> int:
-    """Estimate llama.cpp's compute buffer for a batch; see `estimate_memory`."""
-    n_batch = min(n_batch, n_ctx)
-    cells = round_up(n_ctx)
-    values = n_batch * _F32
-    masks = _mask_bytes(graph, n_ctx, n_batch, flash_attention=flash_attention)
+def compute_bytes(graph: GraphWidths, shape: ContextShape) -> int:
+    """Estimate llama.cpp's compute buffer for a batch."""
+    masks, values = _mask_bytes(graph, shape), min(shape.n_batch, shape.n_ctx) * _F32
     feed_forward = values * (3 * graph.feed_forward + 4 * graph.embedding) + masks
-    logits = _logits_bytes(graph, n_outputs) + values * 2 * graph.embedding
+    logits = _logits_bytes(graph, shape.n_outputs) + values * 2 * graph.embedding
     attention = 0
-    if not flash_attention:
-        scores = values * graph.heads * cells
+    if not shape.flash_attention:
+        scores = values * graph.heads * round_up(shape.n_ctx)
         attention = scores + values * (3 * graph.query + 2 * graph.embedding + graph.key_value) + masks
     return max(feed_forward, attention, logits)
 
 
-def overlap_bytes(graph: GraphWidths, n_ctx: int, *, n_batch: int = 512, flash_attention: bool = True) -> int:
+def overlap_bytes(graph: GraphWidths, shape: ContextShape) -> int:
     """Estimate what the compute buffer grows by if batches overlap: copies of the hidden rows and of the masks."""
-    n_batch = min(n_batch, n_ctx)
-    masks = _mask_bytes(graph, n_ctx, n_batch, flash_attention=flash_attention)
-    return _BATCH_COPIES * n_batch * _F32 * graph.embedding + (_BATCH_COPIES - 1) * masks
+    rows = min(shape.n_batch, shape.n_ctx) * _F32 * graph.embedding
+    return _BATCH_COPIES * rows + (_BATCH_COPIES - 1) * _mask_bytes(graph, shape)
 
 
-def _mask_bytes(graph: GraphWidths, n_ctx: int, n_batch: int, *, flash_attention: bool) -> int:
-    return graph.masks * n_batch * round_up(n_ctx) * (_F16 if flash_attention else _F32)
+def _mask_bytes(graph: GraphWidths, shape: ContextShape) -> int:
+    cells = min(shape.n_batch, shape.n_ctx) * round_up(shape.n_ctx)
+    return graph.masks * cells * (_F16 if shape.flash_attention else _F32)
 
 
 def _logits_bytes(graph: GraphWidths, n_outputs: int) -> int:

@@ -13,7 +13,7 @@ from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Fit, Proposal
 from app.llama.fitting.machine_room import memory_rooms
 from app.models.catalog import Pair
-from app.models.memory_estimate import ModelMemory, estimate_memory
+from app.models.memory_estimate import ContextShape, ModelMemory, estimate_memory
 from app.models.source import DemoModel
 from tests.shapes import facts_of_shape
 
@@ -286,7 +286,7 @@ def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
 
 def mixture(n_ctx: int = 8192) -> ModelMemory:
     """Qwen3-30B-A3B in Q4_K_M; half of the layers have larger tensors."""
-    made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), n_ctx)
+    made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), ContextShape(n_ctx))
     return replace(made, experts=(398 * MB, 340 * MB) * 24, expert_copy=165 * MB, output=255 * MB)
 
 
@@ -307,7 +307,7 @@ def by_layer(target: ModelMemory, found: Plan) -> dict[str, float]:
 
 @pytest.mark.parametrize(("gigabytes", "expected"), [(8, 37), (12, 26), (16, 14), (24, 0)])
 def test_a_mixture_leaves_the_experts_of_as_few_layers_as_possible_in_ram(gigabytes: int, expected: int) -> None:
-    target, draft = mixture(), estimate_memory(facts_of_shape("Qwen3-0.6B", 400 * MB), 8192)
+    target, draft = mixture(), estimate_memory(facts_of_shape("Qwen3-0.6B", 400 * MB), ContextShape(8192))
     rooms = (card(gigabytes=gigabytes * 1.024**3 - 0.4), main(32))
     found = plan(target, draft, rooms)
 
@@ -329,7 +329,7 @@ def test_a_mixture_leaves_the_experts_of_as_few_layers_as_possible_in_ram(gigaby
 
 @pytest.mark.parametrize(("gigabytes", "fits"), [(8, False), (12, False), (16, False), (24, True)])
 def test_a_dense_model_keeps_its_layers_together(gigabytes: int, fits: bool) -> None:
-    target = estimate_memory(facts_of_shape("Qwen3-32B", 19_762_149_024), 8192)
+    target = estimate_memory(facts_of_shape("Qwen3-32B", 19_762_149_024), ContextShape(8192))
     rooms = (card(gigabytes=gigabytes * 1.024**3 - 0.4), main(64))
     found = plan(target, None, rooms)
 

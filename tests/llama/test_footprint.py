@@ -11,7 +11,7 @@ from app.llama.fitting.pair_memory import needs
 from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams, PairParams
-from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory
+from app.models.memory_estimate import ContextShape, ModelMemory, draft_memory, estimate_memory
 from app.models.model_facts import read_facts
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import Size, write_dense_mtp, write_mtp
@@ -65,14 +65,14 @@ def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_p
 def test_recurrent_and_mtp_layers_take_no_kv_cache(write: Callable[[Path, Size], Path], tmp_path: Path) -> None:
     path = write(tmp_path / "model.gguf", Size(n_heads=8, head=64, n_repeats=2))
     facts = read_facts(path)
-    need = estimate_memory(facts, 1024)
+    need = estimate_memory(facts, ContextShape(1024))
     exact = measure(need, path, ModelParams(), params(path, n_ctx=1024).target_context(1024))
 
     assert exact is not need
     # Less the estimated states, which would be wrong by 3% of it for one layer more.
     assert need.kv == pytest.approx(exact.kv, rel=0.01)
     # Keys and values of 512 numbers in 16 bits for each token.
-    assert draft_memory(facts, None, 1024).kv == 2 * MIB
+    assert draft_memory(facts, None, ContextShape(1024)).kv == 2 * MIB
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])

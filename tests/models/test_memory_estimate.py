@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from app.models.gguf import read_header
-from app.models.memory_estimate import compute_bytes, estimate_memory, overlap_bytes, round_up, with_tensors
+from app.models.memory_estimate import (
+    ContextShape,
+    compute_bytes,
+    estimate_memory,
+    overlap_bytes,
+    round_up,
+    with_tensors,
+)
 from app.models.model_facts import GraphWidths, read_facts
 from app.models.pair_info import rounding
 from app.settings.placement import KV_TYPES
@@ -34,7 +41,7 @@ def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load
 
     weights = model["file_bytes"] - model["header_bytes"]
     kv = model["kv_bytes_per_token"] * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
-    compute = compute_bytes(graph, n_ctx, n_outputs, flash_attention=flash != "off")
+    compute = compute_bytes(graph, ContextShape(n_ctx, n_outputs=n_outputs, flash_attention=flash != "off"))
     compute += 4 * n_outputs * graph.vocabulary
 
     assert kv == recorded[1]
@@ -42,7 +49,9 @@ def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load
 
 
 def test_scores_are_written_down_without_flash_attention() -> None:
-    grown = compute_bytes(SMOL, 8192, flash_attention=False) - compute_bytes(SMOL, 2048, flash_attention=False)
+    grown = compute_bytes(SMOL, ContextShape(8192, flash_attention=False)) - compute_bytes(
+        SMOL, ContextShape(2048, flash_attention=False)
+    )
 
     # For each of 9 heads and once for the mask: a float for every token of the batch and every cell.
     assert grown == 10 * 512 * 4 * (8192 - 2048)
@@ -53,7 +62,7 @@ def test_scores_are_written_down_without_flash_attention() -> None:
 )
 def test_batches_overlap_on_several_devices(embedding: int, n_ctx: int, recorded: float) -> None:
     # Recorded on two Vulkan devices: MiB of a compute buffer beside that of one device.
-    found = overlap_bytes(replace(SMOL, embedding=embedding), n_ctx)
+    found = overlap_bytes(replace(SMOL, embedding=embedding), ContextShape(n_ctx))
 
     assert found / (1 << 20) == pytest.approx(recorded, rel=0.01)
 
@@ -69,13 +78,13 @@ def test_a_context_that_becomes_longer_is_reported() -> None:
 
 
 def test_a_short_context_has_short_batches() -> None:
-    assert compute_bytes(SMOL, 64) < compute_bytes(SMOL, 512) / 7
+    assert compute_bytes(SMOL, ContextShape(64)) < compute_bytes(SMOL, ContextShape(512)) / 7
 
 
 def test_the_token_embedding_stays_in_ram_and_is_copied_where_it_is_the_output_too(tmp_path: Path) -> None:
     tied, untied = write_target(tmp_path / "tied.gguf"), write_dense_mtp(tmp_path / "untied.gguf")
     for path, is_tied in ((tied, True), (untied, False)):
-        need = with_tensors(estimate_memory(read_facts(path), 512), path)
+        need = with_tensors(estimate_memory(read_facts(path), ContextShape(512)), path)
         header = read_header(path, tensors=True)
         sizes = dict(header.tensor_bytes(path.stat().st_size))
 
@@ -88,7 +97,7 @@ def test_the_token_embedding_stays_in_ram_and_is_copied_where_it_is_the_output_t
 
 def test_mtp_layers_that_are_not_loaded_take_no_memory(tmp_path: Path) -> None:
     path = write_dense_mtp(tmp_path / "model.gguf")
-    need = estimate_memory(read_facts(path), 512)
+    need = estimate_memory(read_facts(path), ContextShape(512))
     whole, trunk = (with_tensors(need, path, n_unused=n) for n in (0, 1))
 
     assert trunk.blocks == (*whole.blocks[:-1], 0)

@@ -41,29 +41,10 @@ def estimates(
 ) -> tuple[ModelMemory, ModelMemory | None]:
     """Estimate the memory of target and draft with their context, before any tensor is placed by itself."""
     context = params.target_context(facts.n_ctx_train)
-    target = estimate_memory(
-        facts,
-        context.n_ctx,
-        kv_type=context.kv_type,
-        n_outputs=context.n_outputs,
-        n_snapshots=context.n_snapshots,
-        n_batch=context.n_batch,
-        flash_attention=context.flash_attention != "off",
-        swa_full=context.swa_full,
-    )
-    draft: ModelMemory | None = None
+    target, draft = estimate_memory(facts, context.shape), None
     if params.draft is not None or params.model.load_mtp:
-        own = params.draft_context(context.n_ctx)
-        draft = draft_memory(
-            facts,
-            draft_facts,
-            own.n_ctx,
-            kv_type=own.kv_type,
-            n_batch=own.n_batch,
-            flash_attention=own.flash_attention != "off",
-            swa_full=own.swa_full,
-            overrides=params.model.overrides,
-        )
+        own = params.draft_context(context.n_ctx).shape
+        draft = draft_memory(facts, draft_facts, own, params.model.overrides)
     return target, draft
 
 
