@@ -85,18 +85,18 @@ def print_path() -> int:
     return 0
 
 
-def _split(text: str) -> tuple[str, str]:
-    """Split "presets.NAME.setting" into preset and setting; the preset is "" without that prefix."""
+def _split(text: str) -> tuple[str | None, str]:
+    """Split "presets.NAME.setting" into preset, if there is one, and setting."""
     if not text.startswith(f"{PRESETS}."):
-        return "", text
+        return None, text
     preset, _, name = text.removeprefix(f"{PRESETS}.").partition(".")
     if not preset:
         raise UsageError(f'"{printable(text)}" names no preset.', "For example: presets.brief.temp")
     return preset, name
 
 
-def _named(text: str) -> tuple[str, Setting]:
-    """Return the preset, or "", and the setting that a name means."""
+def _named(text: str) -> tuple[str | None, Setting]:
+    """Return the preset, if there is one, and the setting that a name means."""
     preset, name = _split(text)
     if preset and not is_preset_name(preset):
         raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Use letters, digits and dashes.")
@@ -108,7 +108,7 @@ def _named(text: str) -> tuple[str, Setting]:
     return preset, setting
 
 
-def _changed(file: SettingsFile, preset: str, setting: Setting | None) -> int:
+def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) -> int:
     """Print whether a changed setting has no effect in the drafting mode; return the exit code."""
     mode = LiveSettings(file).resolved()["draft.mode"]
     if preset or setting is None:

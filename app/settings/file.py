@@ -36,14 +36,14 @@ class Content:
         presets: Named partial settings.
         keys: Keys by the ids of their bindings.
         problems: Entries that are ignored.
-        unreadable: Why the whole file is ignored; "" if it is not.
+        unreadable: Why the whole file is ignored, if it is.
     """
 
     values: Layer = field(default_factory=dict)
     presets: Mapping[str, Layer] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    unreadable: str = ""
+    unreadable: str | None = None
 
 
 class SettingsFile:
@@ -73,13 +73,13 @@ class SettingsFile:
         """Prefix a problem with the path of the file."""
         return f"{self.path}: {problem.text}"
 
-    def set(self, name: str, value: Value, preset: str = "") -> None:
+    def set(self, name: str, value: Value, preset: str | None = None) -> None:
         """Store a setting, in a preset if one is named."""
         with self._changed_table() as table:
             _remove_former(table, name, preset)
             put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
-    def unset(self, name: str, preset: str = "") -> bool:
+    def unset(self, name: str, preset: str | None = None) -> bool:
         """Remove a setting, also an unknown one; return whether it was there."""
         with self._changed_table() as table:
             return _remove_former(table, name, preset) | _remove(table, _path(name, preset))
@@ -133,11 +133,11 @@ class SettingsFile:
         atomic.write(path, after.encode())
 
 
-def _path(name: str, preset: str) -> list[str]:
+def _path(name: str, preset: str | None) -> list[str]:
     return [*([PRESETS, preset] if preset else []), *name.split(".")]
 
 
-def _remove_former(table: Table, name: str, preset: str) -> bool:
+def _remove_former(table: Table, name: str, preset: str | None) -> bool:
     """Remove a setting under its earlier names; return whether it was there."""
     return any(_remove(table, _path(former, preset)) for former, now in FORMER.items() if now == name)
 
