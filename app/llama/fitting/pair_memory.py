@@ -41,11 +41,11 @@ def estimates(
 ) -> tuple[ModelMemory, ModelMemory | None]:
     """Estimate the memory of target and draft with their context, before any tensor is placed by itself."""
     context = params.target_context(facts.n_ctx_train)
-    target, draft = estimate_memory(facts, context.shape), None
-    if params.draft is not None or params.model.load_mtp:
-        own = params.draft_context(context.n_ctx).shape
-        draft = draft_memory(facts, draft_facts, own, params.model.overrides)
-    return target, draft
+    target = estimate_memory(facts, context.shape)
+    if params.draft is None and not params.model.load_mtp:
+        return target, None
+    own = params.draft_context(context.n_ctx).shape
+    return target, draft_memory(facts, draft_facts, own, params.model.overrides)
 
 
 def measured_needs(
