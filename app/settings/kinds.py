@@ -184,7 +184,7 @@ class Text(Kind):
 class Texts(Kind):
     """Several texts, kept exactly; typed as one text, or as a list in JSON, which can escape line ends."""
 
-    allowed = f'a text, or a list of at most {_MAX_ITEMS} such as ["END", "\\n\\n"]'
+    allowed = f'a text, or at most {_MAX_ITEMS} texts in a list such as ["END", "\\n\\n"]'
 
     def read(self, raw: object) -> Value:
         items = [raw] if isinstance(raw, str) else raw
