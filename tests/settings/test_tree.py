@@ -114,7 +114,7 @@ def test_a_setting_that_may_be_given_several_times() -> None:
         ("sampling.seed", -1, "a whole number between 0 and 4,294,967,294, or random"),
         ("answer.system", "x" * (LONGEST_TEXT + 1), "a text of at most 32,000 characters"),
         ("answer.system", "\ud800", "a text of at most"),
-        ("answer.stop", [["x"]], "at most 16 texts"),
+        ("answer.stop", [["x"]], "a text, or at most 16 texts"),
         ("model.gpu_layers", "many", "a whole number between 0 and 9,999, or auto"),
         ("model.device", ["CUDA0", ""], "names of devices"),
         ("model.tensor_split", [1, -1], "numbers that are not negative"),
