@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from app.core.printable import escape_unprintable, printable
@@ -193,17 +194,17 @@ class Texts(Kind):
         return tuple(filter(None, map(_text, items)))
 
     def parse(self, text: str) -> Value:
-        try:
-            items = json.loads(text)
-        except (ValueError, RecursionError):
+        items: object = text
+        if text.startswith("["):
             # A text such as [INST] is no list.
-            items = text
-        return self.read(items if isinstance(items, list) else text)
+            with suppress(ValueError, RecursionError):
+                items = json.loads(text)
+        return self.read(items)
 
     def show(self, value: Value) -> str:
         assert isinstance(value, tuple)
-        alone = str(value[0]) if len(value) == 1 else ""
-        is_plain = alone.isprintable() and printable(alone) == alone and self.parse(alone) == value
+        alone = "".join(map(str, value))
+        is_plain = len(value) < 2 and alone.isprintable() and printable(alone) == alone and "[" not in alone[:1]
         return alone if is_plain else escape_unprintable(json.dumps(value, ensure_ascii=False))
 
     def write(self, value: Value) -> object:
