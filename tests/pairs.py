@@ -65,7 +65,7 @@ class FakePair(_Base):
     n_threads: int = 1
     model: Letters  # type: ignore[assignment]
     prompts: LetterPrompts  # type: ignore[assignment]
-    drafter: ModelDrafter | None  # type: ignore[assignment]
+    drafter: ModelDrafter | None
 
     def __init__(
         self,

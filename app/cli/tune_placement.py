@@ -91,8 +91,8 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
             tuned_placement.save_placement(tuned_placement.placement_file(asked), best.placement, automatic.rooms)
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
-    found = {"acceptance": acceptance, "placements": list(map(_as_json, rows))}
-    found |= {"best": best.name if best is not None else None}
+    name = best.name if best is not None else None
+    found = {"acceptance": acceptance, "placements": list(map(_as_json, rows)), "best": name}
     print_result(found, _lines(rows, best, acceptance), as_json=as_json)
     return code or int(best is None)
 

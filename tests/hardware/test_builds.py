@@ -116,8 +116,8 @@ def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
     given = advised(machine(replace(RTX, api=driver, toolkit="CUDA 12.4, 11.8"), system="windows"))
 
     assert given.command == ready_made(name)
-    assert given.other.startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
-    assert "Visual Studio" in given.other_needs
+    assert str(given.other).startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
+    assert "Visual Studio" in str(given.other_needs)
     (note,) = given.notes
     assert "PowerShell" in note
     assert "after closing Tandem" in note

@@ -135,7 +135,7 @@ def test_a_folder_needs_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
 
     (tmp_path / "a").write_text("")
     monkeypatch.undo()
-    assert folder_check("cache", tmp_path / "a" / "b").problem.startswith("cannot write ")
+    assert str(folder_check("cache", tmp_path / "a" / "b").problem).startswith("cannot write ")
 
 
 # Terminals
