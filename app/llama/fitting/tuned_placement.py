@@ -63,7 +63,7 @@ def candidate_placements(found: Fitting) -> list[Layer]:
     if target.can_quantize_cache and target.kv_type in WIDE_KV and params.settings["model.flash_attn"] != "off":
         placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
-    if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) is Source.MODEL:
+    if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == Source.MODEL:
         placements.append({"draft.device": (MAIN,)})
     layers = range(target.n_layers, 0, -1)
     for placement in placements[:]:
