@@ -75,7 +75,7 @@ def _line(summary: Summary) -> str:
 
 
 def _exported(store: Store, which: str | None, form: str, *, everything: bool) -> tuple[str, str, str]:
-    """Return a description, the text and a note ("" for none) of the chosen conversations."""
+    """Return a description and the text of the chosen conversations, and a note, which may be empty."""
     known = store.summaries()
     if not known:
         raise AppError("There are no conversations yet.", "tandem opens the chat.")

@@ -49,7 +49,7 @@ def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ..
 
 
 def _drafts(event: Finished) -> str:
-    """Return speedup, acceptance and tokens per step; "" if nothing was drafted."""
+    """Return speedup, acceptance and tokens per step, or an empty text if nothing was drafted."""
     numbers = event.numbers
     if numbers.per_step is None:
         return ""
@@ -58,7 +58,7 @@ def _drafts(event: Finished) -> str:
 
 
 def _undrafted(event: Finished) -> str:
-    """Return why there are no drafts or no speedup; "" if nothing needs an explanation."""
+    """Return why there are no drafts or no speedup, or an empty text if nothing needs an explanation."""
     status = event.drafting
     if event.stats.draft_n:
         unknown = status is not None and status.reason == NEVER_MEASURED

@@ -138,8 +138,8 @@ def benchmark(
 ) -> Iterator[RaceProgress | RoundEnded]:
     """Race round by round over every prompt; the first prompt also warms up.
 
-    Rounds go over the whole suite, so that one that is stopped early has all kinds of text. `results` receives every
-    finished round, also if an error is raised.
+    Rounds go over the whole suite, so that a benchmark that is stopped early has all kinds of text. `results` receives
+    every finished round, also if an error is raised.
     """
     n_runs = 0
     for number in range(1, plan.repeat + 1):

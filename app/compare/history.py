@@ -18,7 +18,7 @@ from app.core import atomic
 _FILE_FORMAT = 1
 
 Speeds = Mapping[str, Mapping[str, Spread]]
-"""Tokens per second by kind of text ("" for a single prompt) and side."""
+"""Tokens per second by kind of text and side; the kind of a single prompt is empty."""
 
 
 def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> bool:

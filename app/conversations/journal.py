@@ -26,7 +26,7 @@ class Journal:
     or `retry` after the end.
 
     Args:
-        node: The message as it was before; one that is continued has an ended state.
+        node: The message as it was before; a continued message has an ended state.
         leaf: The leaf of the branch that was active, to return to if nothing of a new answer is kept.
 
     Attributes:

@@ -133,7 +133,7 @@ class Store:
             return insert(db, "conversations", created=now, updated=now, settings=dump(settings))
 
     def rename(self, conversation: int, title: str) -> str:
-        """Set a title, or with "" the one made from the first prompt; returns it."""
+        """Set a title and return it; an empty title restores the title made from the first prompt."""
         chosen = one_line(storable(title))
         made = "" if chosen else title_of(self.load(conversation).tree.first_prompt)
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
@@ -187,14 +187,14 @@ class Store:
         self._change(conversation, "draft = ?", storable(text))
 
     def save_pending_input(self, text: str) -> None:
-        """Store the unsent prompt of an empty conversation; "" removes it."""
+        """Store the unsent prompt of an empty conversation; an empty prompt removes it."""
         with self.database.write() as db:
             db.execute("DELETE FROM unsent")
             if text:
                 insert(db, "unsent", writer="", text=storable(text), updated=self._now())
 
     def take_pending_input(self) -> str:
-        """Return the last unsent prompt of an earlier run; "" without any.
+        """Return the last unsent prompt of an earlier run, or an empty text.
 
         While another Tandem runs the prompt may be in its input line.
         """
@@ -202,7 +202,7 @@ class Store:
         return str(rows[0][0]) if rows else ""
 
     def unsent_title(self) -> str:
-        """Return the title of the last conversation if it has an unsent prompt, else ""."""
+        """Return the title of the last conversation if it has an unsent prompt, otherwise an empty text."""
         rows = self._rows(
             "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
         )

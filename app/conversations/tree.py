@@ -79,7 +79,7 @@ class Node:
 
     @property
     def model(self) -> str:
-        """Name of the target model that wrote an answer; "" if unknown."""
+        """Name of the target model that wrote an answer, or an empty text if unknown."""
         name = self.stats.get("target") if self.role is Role.ASSISTANT else None
         return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
@@ -147,7 +147,7 @@ class Tree:
 
     @property
     def first_prompt(self) -> str:
-        """The first prompt of the active branch, which gives the title; "" without one."""
+        """The first prompt of the active branch, which gives the title, or an empty text."""
         return next((node.text for node in self.path if node.role is Role.USER), "")
 
     def switched(self, node_id: int) -> Tree:

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 
 
 class AppError(Exception):
-    """A failure that the user reads: a sentence about what failed, and the fix as a hint; "" without one."""
+    """A failure that the user reads: a sentence about what failed, and a hint with the fix, which may be empty."""
 
     exit_code = 1
 

@@ -37,11 +37,11 @@ _QUIET_LOAD_PER_CPU = 0.15
 _BUSY_CPU_SHARE = 0.3
 """Share of all CPUs; every system uses less in the background."""
 Read = Callable[[str], str]
-"""Return the text of a file; "" if it cannot be read."""
+"""Return the text of a file, or an empty text if it cannot be read."""
 
 
 def read_file(path: str) -> str:
-    """Return the text of a file; "" if it cannot be read."""
+    """Return the text of a file, or an empty text if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -78,7 +78,7 @@ def _linux_kind() -> str:
 
 @cache
 def sysctl(name: str) -> str:
-    """Return a value of macOS; "" if it is unknown or the tool fails."""
+    """Return a value of macOS, or an empty text if it is unknown or the tool fails."""
     import subprocess
 
     from app.core.program import limited_run
@@ -157,7 +157,7 @@ class OthersUse:
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str:
-    """Format the CPU use of other programs; "" if it is low."""
+    """Format the CPU use of other programs; low use has an empty text."""
     if cpus < _BUSY_CPU_SHARE * processors:
         return ""
     return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"

@@ -76,7 +76,7 @@ class Capacity:
     measured: Mapping[str, PairSpeed] = field(default_factory=dict)
 
     def drafting(self, pair: Pair) -> str:
-        """Return the measured drafting of a pair as a sentence; "" without a draft or measurement."""
+        """Return the measured drafting of a pair as a sentence, or an empty text without a draft or measurement."""
         known = self.measured.get(pair.name) if pair.draft is not None else None
         return f"Here: {known.drafting}." if known is not None and known.drafting else ""
 
@@ -116,7 +116,7 @@ class Proposal:
 
     @property
     def pace(self) -> str:
-        """The expected speed as text; "" if unknown, or too fast to matter."""
+        """The expected speed as text; empty if unknown, or too fast to matter."""
         if self.measured:
             return self.measured
         if self.speed is None or self.speed >= _FAST_TOK_PER_S:
@@ -207,7 +207,7 @@ def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
 
 
 def why(proposals: Sequence[Proposal]) -> str:
-    """Return why the first proposal is the first, as a sentence; "" without any."""
+    """Return why the first proposal is the first, as a sentence; it is empty if nothing is proposed."""
     if not proposals:
         return ""
     best = proposals[0]

@@ -39,7 +39,7 @@ class System:
         self.troubles: list[str] = []
 
     def read(self, path: str) -> str:
-        """Return the text of a file; "" if it cannot be read."""
+        """Return the text of a file, or an empty text if it cannot be read."""
         return read_file(path)
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class System:
             return ()
 
     def run(self, *argv: str) -> str:
-        """Return the output of a tool; "" if it is missing or fails, which `troubles` tells."""
+        """Return the output of a tool, or an empty text if it is missing or fails, which `troubles` tells."""
         program = find_program(argv[0], _TOOL_FOLDERS)
         if program is None:
             return ""
@@ -68,7 +68,7 @@ class System:
         return ""
 
     def sysctl(self, name: str) -> str:
-        """Return a value of macOS; "" if it is unknown."""
+        """Return a value of macOS, or an empty text if it is unknown."""
         return self.run("sysctl", "-in", name).strip()
 
     def glibc(self) -> str:

@@ -163,7 +163,7 @@ def _each(kind: str) -> Iterator[int]:
 
 
 def library_text(name: str, *arguments: Any) -> str:
-    """Return the text that a function of the library returns; "" for none."""
+    """Return the text that a function of the library returns; a null pointer is an empty text."""
     raw = library_call(name, *arguments)
     return one_line(raw.decode("utf-8", errors="replace")) if raw else ""
 

@@ -141,7 +141,7 @@ def lark_fault(lark: str) -> str:
 
 
 def takes(lark: str, text: str) -> bool:
-    """Return whether a client's grammar takes a whole text; one that is refused takes any."""
+    """Return whether a client's grammar takes a whole text; a refused grammar takes any text."""
     if lark_fault(lark):
         return True
     matcher, data = _new_matcher(_byte_tokenizer(), lark), list(text.encode())

@@ -55,7 +55,7 @@ def file_type(name: str) -> str:
 
 
 def quantization(name: str) -> str:
-    """Return the quantization in a file name, in upper case; "" without one."""
+    """Return the quantization in a file name, in upper case, or an empty text."""
     found = _QUANTIZATION_NAME.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION_NAME.findall(name)
     return found[-1].upper() if found else ""
 

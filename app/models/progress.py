@@ -37,7 +37,7 @@ class Watcher:
         """Count bytes that were here already; negative when they turn out to be wrong."""
 
     def waiting(self, reason: str, seconds: float) -> None:
-        """Show why no bytes arrive and for how long; "" when they do again."""
+        """Show why no bytes arrive and for how long; an empty reason means that they arrive again."""
 
 
 class HeaderWatcher(Watcher):
@@ -150,7 +150,7 @@ class Meter:
 
 
 def speed(bytes_per_s: float) -> str:
-    """Format a download's speed; "" while it has none."""
+    """Format a download's speed, which has an empty text before it is known."""
     if bytes_per_s < 1000:
         return ""
     return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"

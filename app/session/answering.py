@@ -215,7 +215,7 @@ class Answering:
         return True
 
     def go_on(self, summary: str) -> None:
-        """Ask for the answer again, with a summary in place of earlier messages; "" leaves them out."""
+        """Ask for the answer again, with a summary in place of earlier messages; an empty summary leaves them out."""
         prompt = self._active.answered.turn.prompt
         assert prompt is not None
         assert self.n_kept is not None
@@ -240,7 +240,7 @@ class Answering:
             self._titled = number
 
     def take_title(self, title: str) -> None:
-        """Set the title that the job has written; "" if it failed."""
+        """Set the title that the job has written; the title of a failed job is empty."""
         self.title_job = None
         if title and self._titled is not None:
             self._library.name(self._titled, title)

@@ -174,7 +174,7 @@ class Library:
         return self.do(lambda store: store.search(query)) or ()
 
     def rename(self, conversation: int, title: str) -> str:
-        """Set the title, or with "" the one made from the first prompt; return it."""
+        """Set the title and return it; an empty title restores the title made from the first prompt."""
         return self.do(lambda store: store.rename(conversation, title)) or ""
 
     def name(self, conversation: int, title: str) -> None:

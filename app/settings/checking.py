@@ -115,7 +115,7 @@ def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
 
 
 def in_one_line(values: Mapping[str, Value]) -> str:
-    """Return the values of settings in one line; "" without any."""
+    """Return the values of settings in one line."""
     return ", ".join(f"{BY_NAME[name].key} {BY_NAME[name].kind.show(value)}" for name, value in values.items())
 
 

@@ -103,5 +103,5 @@ class SubScreen(BaseScreen[_T]):
         return ()
 
     def stop_work(self) -> str:
-        """Stop the work of this screen; return its name, or "" if nothing runs."""
+        """Stop the work of this screen and return its name, which is empty if nothing runs."""
         return ""

@@ -28,7 +28,7 @@ _SLOWED_FACTOR = 1.5
 _IMPLAUSIBLE, _SURE = 0.75, 3
 """A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
 _FLAT_COST = 1.5
-"""If the largest batch costs fewer single tokens, the single-token time was probably inflated; measure again."""
+"""Measure again if the largest batch costs fewer single tokens: the single-token time was probably inflated."""
 _WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5

@@ -147,7 +147,7 @@ class JsonReader:
         return bool(self._closers) and self._place is _Place.NEXT
 
     def _close(self, letter: str = "") -> str:
-        """Return the brackets up to a closing one that is next, or all."""
+        """Return the brackets up to the closing bracket that is next, or all brackets."""
         out, self._place = "", _Place.NEXT
         while self._closers:
             out += (closed := self._closers.pop())

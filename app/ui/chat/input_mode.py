@@ -58,7 +58,7 @@ class InputMode:
 
     @property
     def _edited(self) -> str:
-        """Return what a message was changed into; "" if nothing was changed."""
+        """Return what a message was changed into, or an empty text if nothing was changed."""
         mode, text = self._mode, self._view.prompt.whole
         changed = mode is not None and mode.message_view is not None and text.strip() != mode.original.strip()
         return text if changed else ""

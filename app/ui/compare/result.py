@@ -60,7 +60,7 @@ class Result(VerticalScroll, can_focus=False):
         yield Static(id="found")
 
     def show_activity(self, text: str) -> None:
-        """Show the current activity; "" for none."""
+        """Show the current activity; an empty text shows none."""
         self.activity.update(Content(printable(text)))
         self.activity.display = bool(text)
 

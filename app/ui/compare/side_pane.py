@@ -38,7 +38,7 @@ _END_NOTES = {
 _PART_BREAK = "\n\n"
 """Text between reasoning and answer."""
 Figures = tuple[str, ...]
-"""Speed, acceptance, tokens, TTFT and tokens per step, as texts; "" if not measured."""
+"""Speed, acceptance, tokens, TTFT and tokens per step, as texts; values that were not measured are empty."""
 
 
 def running_figures(stats: GenerationStats) -> Figures:

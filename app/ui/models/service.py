@@ -35,7 +35,7 @@ class PairService:
     def __init__(self, environment: PairEnvironment) -> None:
         self._environment = environment
         self._machine = ""
-        """This machine in one line; "" until it is known."""
+        """This machine in one line; empty until it is known."""
         self._capacity: Capacity | None = None
         self._cached: Set[HubModel] = frozenset()
         """Models that are on this machine."""

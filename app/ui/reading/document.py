@@ -59,7 +59,7 @@ def _place(node: SyntaxTreeNode) -> tuple[int, int]:
 
 
 def _list_of(item: SyntaxTreeNode) -> str:
-    """Return the kind of the list that an item belongs to; "" for other blocks."""
+    """Return the kind of the list that an item belongs to; other blocks have an empty kind."""
     return f"{item.parent.type}{item.markup}" if item.type == "list_item" and item.parent is not None else ""
 
 

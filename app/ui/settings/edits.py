@@ -161,7 +161,7 @@ def _contents(preset: Layer) -> str:
 
 
 def next_value(view: SettingView, by: int) -> str:
-    """Return the next value as it is typed; "" if there is none."""
+    """Return the next value as it is typed, or an empty text if there is none."""
     kind = view.setting.kind
     if view.options:
         now = kind.show(view.value)

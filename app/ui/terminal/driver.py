@@ -36,7 +36,7 @@ class InputParser(XTermParser):
         self._rest = ""
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield the events of what was read; "" ends the input."""
+        """Yield the events of what was read; an empty text ends the input."""
         if not data:
             yield from super().feed(data)
         while data:

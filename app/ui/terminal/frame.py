@@ -223,7 +223,7 @@ class FrameUpdate(CompositorUpdate):
         return self.frame.changes(self.pieces, console, synchronized=self.synchronized)
 
     def text(self, console: Console, cursor: Offset) -> str:
-        """Return what to write, with the cursor where it belongs; "" if nothing has changed."""
+        """Return what to write, with the cursor where it belongs, or an empty text if nothing has changed."""
         written = self.render_segments(console)
         if not written and cursor == self.frame.cursor:
             return ""

@@ -250,7 +250,7 @@ class AnswerMessage(MessageView):
         self._draw_remark()
 
     def note(self, text: str) -> None:
-        """Show a line below the answer; "" removes it."""
+        """Show a line below the answer; an empty text removes it."""
         self._note = text
         self._draw_remark()
 

@@ -46,12 +46,12 @@ class Hint(Static):
         self._put("")
 
     def keep(self, text: str) -> None:
-        """Show a line whenever there is no message; "" ends that."""
+        """Show a line whenever there is no message; an empty text ends that."""
         self._persistent = text
         self._draw()
 
     def about(self, text: str) -> None:
-        """Show a line about a message of the conversation; "" removes it."""
+        """Show a line about a message of the conversation; an empty text removes it."""
         self._about = text
         if text and self.has_class("-asks"):
             self.forget()
