@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,18 +13,22 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from app.llama.child import SafeFiles
 from app.llama.installed import files_identity
 from app.llama.start_check import STARTED
 
 # Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.
 # `pytest --hypothesis-profile hunt` tries more of them.
 _PATIENT = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
-settings.register_profile("repeatable", _PATIENT, derandomize=True)
+settings.register_profile("repeatable", _PATIENT, derandomize=True, max_examples=40)
 settings.register_profile("hunt", _PATIENT, max_examples=3000)
 settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script starts background jobs with SIGINT ignored, and the tested programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Bytecode is written, whatever the environment says: workers and child processes would compile everything again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Threads of several processes that spin while they wait for each other are many times slower than one thread each.
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")
@@ -65,6 +70,18 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, str(home))
         patch.setenv("XDG_CACHE_HOME", str(run / "cache"))
         yield home
+
+
+@pytest.fixture
+def trial_loads() -> None:
+    """Let a test load unknown model files in a child process first, as the program does."""
+
+
+@pytest.fixture(autouse=True)
+def trusted_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load model files without a trial, which costs a child process for each file of a pair; see `trial_loads`."""
+    if "trial_loads" not in request.fixturenames:
+        monkeypatch.setattr(SafeFiles, "survived", lambda *_: True)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,10 @@ from app.models.catalog import Catalog, shipped_file
 from app.models.registry import Registry
 from app.settings.file import SettingsFile
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX"),
+    pytest.mark.usefixtures("trial_loads"),
+]
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,

@@ -121,6 +121,7 @@ NativePair(params, CancelFlag(), lambda *_: True)
     assert heads.kv == pytest.approx(3 * MIB / 8)
 
 
+@pytest.mark.usefixtures("trial_loads")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -139,6 +140,7 @@ def test_damaged_layers_cost_the_drafts_but_not_the_answer(tmp_path: Path, chang
     pair.close()
 
 
+@pytest.mark.usefixtures("trial_loads")
 @pytest.mark.parametrize("n", [6, 200, 2**31 - 1])
 def test_more_mtp_layers_than_layers_are_an_error(tmp_path: Path, n: int) -> None:
     with pytest.raises(AppError, match="target"):

@@ -25,7 +25,7 @@ from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dflash, write_target
 from tests.llama.tiny_model import write_aborting_model, write_model
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("trial_loads")]
 KEPT = "survived.json"
 
 
