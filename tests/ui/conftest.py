@@ -20,6 +20,7 @@ from tests.ui.pictures import SnapCompare
 SVGImageExtension.file_extension = "svg"
 Programs = Callable[[], Sequence[Sequence[str]]]
 _PASSES = 20
+_MOST_TURNS = 1_000_000
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,6 +59,8 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FASTEST_S", "SLOWEST_S", "HEAVY_S"):
         monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.05)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
+    # A full collection after each answer would be most of a short test.
+    monkeypatch.setattr("app.ui.chat.renderer.COLLECT_DELAY_S", 3600.0)
 
 
 @pytest.fixture(autouse=True)
@@ -74,21 +77,51 @@ def near(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def patient_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a pause last until all messages are handled, including those that other messages sent.
+def settled_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a pause last until the event loop has nothing left to run, however busy the machine is.
 
-    Textual's own pause ends once the process uses little CPU time, which also happens if it gets none.
+    Textual's own pause sends a message to every widget and ends once the process uses little CPU time.
     """
-    pause = Pilot.pause
 
-    async def until_handled(self: Pilot[Any], delay: float | None = None) -> None:
-        await pause(self, delay)
-        for _ in range(_PASSES if delay is None else 0):
-            if not any(node.message_queue_size for node in (self.app, *self.app._registry) if node.is_running):
-                return
-            await pause(self, 0)
+    async def wait_for_screen(self: Pilot[Any], timeout: float = 0) -> bool:
+        await settle(self.app)
+        return True
 
-    monkeypatch.setattr(Pilot, "pause", until_handled)
+    async def pause(self: Pilot[Any], delay: float | None = None) -> None:
+        await settle(self.app)
+        if delay is not None:
+            await asyncio.sleep(delay)
+            await settle(self.app)
+
+    async def idle(min_sleep: float = 0, max_sleep: float = 0) -> None:
+        await until_idle()
+
+    monkeypatch.setattr(Pilot, "_wait_for_screen", wait_for_screen)
+    monkeypatch.setattr(Pilot, "pause", pause)
+    monkeypatch.setattr("textual.app.wait_for_idle", idle)
+
+
+async def until_idle() -> None:
+    """Let the event loop run until it only waits for timers, threads and the terminal."""
+    await asyncio.sleep(0)
+    for _ in range(_MOST_TURNS):
+        if not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the program is never idle")
+
+
+async def settle(app: App[Any]) -> None:
+    """Handle all messages and draw what they changed, without Textual's waits for the next frame and the next size."""
+    for _ in range(_PASSES):
+        await until_idle()
+        if not app.is_running or not app.screen_stack:
+            return
+        if app._resize_timer is not None:
+            app._check_resize()
+        app.screen._on_timer_update()
+        if not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+            return
 
 
 @pytest.fixture

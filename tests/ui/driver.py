@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,9 +32,11 @@ WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 NOW = 1_700_000_000.0
 """The time at which pictures are taken; see `even_clock`."""
-_PAUSES = 200
+_PATIENCE_S = 60.0
 _EQUAL_FRAMES = 3
 """After this many equal frames, with all messages handled in between, the screen stands still."""
+_FRAME_S = 0.03
+"""Pause between two frames; all of them together take longer than the pace of `quick_pace`."""
 FULL = ContextOverflowError(
     "With this prompt the conversation has 272 tokens and the context holds 256.",
     "Start a new conversation, or ask for a longer context (--ctx).",
@@ -54,12 +57,12 @@ class Driver:
         self.pilot = pilot
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition; fail after a bounded number of pauses."""
-        for _ in range(_PAUSES):
+        """Handle all messages, then wait for a condition; fail after a minute."""
+        end = time.monotonic() + _PATIENCE_S
+        await self.pilot.pause()
+        while not condition():
+            assert time.monotonic() < end, f"never came true; the screen shows:\n{self.text}"
             await self.pilot.pause(0.01)
-            if condition():
-                return
-        raise AssertionError(f"never came true; the screen shows:\n{self.text}")
 
     async def had_turn(self) -> None:
         """Wait until the app, its screen and the focused widget have handled all queued messages."""
@@ -76,8 +79,9 @@ class Driver:
     async def stands_still(self) -> None:
         """Wait until nothing on the screen changes any more."""
         shown, equal = None, 0
-        for _ in range(_PAUSES):
-            await self.pilot.pause(0.01)
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            await self.pilot.pause(_FRAME_S)
             screen = self.pilot.app.screen
             now = screen, screen._compositor.render_strips(screen.size)
             equal = equal + 1 if now == shown else 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,25 +19,15 @@ from app.ui.chat.screen import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
+from tests.ui.driver import Driver
 from tests.ui.fakes import tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 from tests.worker.fake_process import MODULE, FakeLoader
 
-_LOOKS = 3000
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so; another process takes its time."""
-    for _ in range(_LOOKS):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came true")
-
 
 @asynccontextmanager
-async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[..., Awaitable[None]]]]:
-    """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
+async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Driver]]:
+    """The chat in the middle of an answer whose fifth call does not return, and its driver."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
         engine = IsolatedEngine([emit], python_command("-m", MODULE))
@@ -49,20 +38,21 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)
-        await until(lambda: screen.session.phase is Phase.READY)
-        await pilot.press("h", "i", "enter")
-        await until(mark.exists)
+        driver = Driver(pilot)
+        await driver.until(lambda: screen.session.phase is Phase.READY)
+        await driver.press("h", "i", "enter")
+        await driver.until(mark.exists)
         try:
-            yield screen, pilot.press
+            yield screen, driver
         finally:
             app.engine.close(0.0)
 
 
 async def test_esc_ends_the_answer_of_a_hanging_process_and_keeps_its_text(tmp_path: Path) -> None:
-    async with hanging_chat(tmp_path / "mark") as (screen, press):
+    async with hanging_chat(tmp_path / "mark") as (screen, driver):
         assert screen.session.phase is Phase.ANSWERING
-        await press("escape")
-        await until(lambda: screen.session.phase is Phase.READY)
+        await driver.press("escape")
+        await driver.until(lambda: screen.session.phase is Phase.READY)
 
         (answer,) = screen.query(AnswerMessage)
         assert "stopped" in str(answer.remark.render())
@@ -72,12 +62,12 @@ async def test_esc_ends_the_answer_of_a_hanging_process_and_keeps_its_text(tmp_p
 
 
 async def test_the_next_prompt_is_answered_by_a_new_process(tmp_path: Path) -> None:
-    async with hanging_chat(tmp_path / "mark") as (screen, press):
-        await press("escape")
-        await until(lambda: screen.session.phase is Phase.READY)
-        await press("h", "i", "enter")
+    async with hanging_chat(tmp_path / "mark") as (screen, driver):
+        await driver.press("escape")
+        await driver.until(lambda: screen.session.phase is Phase.READY)
+        await driver.press("h", "i", "enter")
 
-        await until(lambda: len(screen.query(AnswerMessage).last().text) > 8)
+        await driver.until(lambda: len(screen.query(AnswerMessage).last().text) > 8)
 
 
 _ROOT = Path(__file__).parents[2]
@@ -85,6 +75,7 @@ _PROGRAM = """
 import os, sys
 import app.ui.app
 from app.ui.terminal.driver import TerminalWriter, install_driver
+from tests.ui.driver import Driver
 from tests.ui.fakes import fake_app
 
 held = TerminalWriter.write
