@@ -135,12 +135,6 @@ async def test_a_wrong_command_is_given_back() -> None:
         assert chat.engine.requests == []
 
 
-async def test_a_space_in_front_sends_text() -> None:
-    async with open_chat() as chat:
-        await chat.exchange(" /new", "ok")
-        assert [m.content for m in chat.engine.requests[0].messages] == ["/new"]
-
-
 async def test_stop_works_while_an_answer_is_written() -> None:
     async with open_chat() as chat:
         await chat.send("go")

@@ -42,14 +42,12 @@ async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> No
         await chat.until(lambda: _WHO not in chat.text)
 
 
-@pytest.mark.parametrize(
-    ("size", "last"), [((40, 24), "f1   all keys"), ((40, 13), "and come sooner"), ((40, 8), "one pass")]
-)
-async def test_a_small_window_shows_the_beginning_of_the_welcome_text(size: tuple[int, int], last: str) -> None:
+async def test_a_small_window_shows_the_beginning_of_the_welcome_text() -> None:
     async with open_chat(size=(40, 30)) as chat:
         await chat.shows(_WHO)
-        await chat.pilot.resize_terminal(*size)
-        await chat.until(lambda: chat.said[0].startswith(_WHO) and chat.said[-1].startswith(last))
+        for rows, last in ((24, "f1   all keys"), (13, "and come sooner"), (8, "one pass")):
+            await chat.pilot.resize_terminal(40, rows)
+            await chat.until(lambda: chat.said[0].startswith(_WHO) and chat.said[-1].startswith(last))  # noqa: B023
 
 
 async def test_the_welcome_text_names_the_users_own_keys() -> None:
@@ -71,8 +69,8 @@ async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
         await chat.press("enter", shows="The verify steps of the next answer appear here")
 
 
-@pytest.mark.parametrize("theme", ["textual-light"])
-async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_for(theme: str) -> None:
+async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_for() -> None:
+    theme = "textual-light"
     async with open_chat(size=(60, 14)) as chat:
         app = chat.pilot.app
         assert isinstance(app, TandemApp)

@@ -111,7 +111,7 @@ _SCREENS = (
     palette,
 )
 
-_RESIZES = -(-2_000 // len(_SCREENS)) if settings.get_current_profile_name() == "hunt" else 8
+_RESIZES = -(-2_000 // len(_SCREENS)) if settings.get_current_profile_name() == "hunt" else 6
 
 
 def fill(file: Path) -> None:

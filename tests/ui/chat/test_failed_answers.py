@@ -19,20 +19,14 @@ from tests.ui.driver import (
 )
 
 
-@pytest.mark.parametrize(
-    ("reason", "told"),
-    [
-        (FinishReason.CANCELLED, "No new text: stopped."),
-        (FinishReason.STOP, "No new text: the model generated no text."),
-    ],
-)
-async def test_a_regeneration_without_text_leaves_no_branch(file: Path, reason: FinishReason, told: str) -> None:
+async def test_a_regeneration_without_text_leaves_no_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
-        await chat.next_request("ctrl+r")
-        await chat.answer("", reason)
-        await chat.shows(told)
-        assert chat.said == ["You", "one", "Answer", "first"]
+        for reason, told in ((FinishReason.CANCELLED, "stopped."), (FinishReason.STOP, "the model generated no text.")):
+            await chat.next_request("ctrl+r")
+            await chat.answer("", reason)
+            await chat.shows(f"No new text: {told}")
+            assert chat.said == ["You", "one", "Answer", "first"]
         before = chat.said
     await is_shown_again(file, before)
 

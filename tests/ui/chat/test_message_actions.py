@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from textual.geometry import Offset
 
 from app.conversations.message import Message, Prefill, Role
@@ -14,7 +13,6 @@ from app.engine.types import FinishReason
 from tests.ui.driver import (
     everything,
     kept_chat,
-    open_chat,
     texts,
 )
 
@@ -114,19 +112,6 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         assert texts(file) == ["one", "first"]
 
 
-async def test_an_edited_answer_is_a_branch_without_a_request(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.press("ctrl+up", "e")
-        assert chat.prompt == "first"
-        await chat.enter(" and last", "first and last")
-        assert len(chat.engine.requests) == 1
-        assert "Answer   ◂ 2 / 2 ▸" in chat.text
-        assert texts(file) == ["one", "first and last"]
-        await chat.exchange("two", "second")
-        assert chat.asked == ["one", "first and last", "two"]
-
-
 async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
@@ -200,20 +185,10 @@ async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
         assert not chat.screen.controller.input_mode.is_active
 
 
-async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
-    async with open_chat() as chat:
-        await chat.press("ctrl+e", shows="There is no prompt to edit.")
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await chat.press("ctrl+e", shows="An answer is being written; esc stops it.")
-        assert not chat.screen.controller.input_mode.is_active
-
-
-@pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.LENGTH])
-async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason: FinishReason) -> None:
+async def test_an_answer_that_ended_early_continues_in_place(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")
-        await chat.answer("one, two, ", reason)
+        await chat.answer("one, two, ", FinishReason.LENGTH)
         await chat.shows("ctrl+g continues")
         await chat.next_request("ctrl+g")
         request = chat.engine.requests[-1]

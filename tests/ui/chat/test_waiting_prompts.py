@@ -93,18 +93,13 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         assert chat.engine.cancelled == 0
 
 
-@pytest.mark.parametrize(
-    ("keys", "text"),
-    [
-        (["escape"], "No answer is being written."),
-        (["ctrl+r"], "There is no prompt to answer."),
-        (["ctrl+t"], "No answer here has reasoning."),
-        (["ctrl+up"], "There is no message to choose yet."),
-    ],
-)
-async def test_a_key_that_does_nothing_says_why(keys: list[str], text: str) -> None:
+async def test_a_key_that_does_nothing_says_why() -> None:
     async with open_chat() as chat:
-        await chat.press(*keys, shows=text)
+        await chat.press("escape", shows="No answer is being written.")
+        await chat.press("ctrl+r", shows="There is no prompt to answer.")
+        await chat.press("ctrl+t", shows="No answer here has reasoning.")
+        await chat.press("ctrl+up", shows="There is no message to choose yet.")
+        await chat.press("ctrl+e", shows="There is no prompt to edit.")
 
 
 async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one() -> None:

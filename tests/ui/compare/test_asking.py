@@ -157,19 +157,6 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         await chat.shows("Second.")
 
 
-async def test_a_comparison_can_continue_after_a_failure() -> None:
-    async with open_comparison() as compare:
-        compare.begins(PLAIN)
-        compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
-        await compare.chat.shows("The target failed.")
-        assert "Try a smaller one." in compare.chat.text
-        await compare.chat.pilot.press("r")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        assert "The target failed." not in compare.chat.text
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0× faster")
-
-
 async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.session.library import Library
 from app.ui.composer.completion import PastPrompts
-from tests.ui.driver import kept_chat, open_chat
+from tests.ui.driver import open_chat
 
 
 def store_with(*prompts: str) -> Store:
@@ -55,13 +53,6 @@ def test_a_store_that_opens_later_is_asked_again() -> None:
     assert past.newest() == (("from before", "from before"),)
 
 
-def test_deleted_conversations_are_forgotten() -> None:
-    store = store_with("one", "two")
-    store.delete(store.summaries()[0].id)
-    assert store.prompts(10) == ("one",)
-    assert store_with("one", "two", "three").prompts(2) == ("three", "two")
-
-
 async def test_up_leads_to_earlier_sessions() -> None:
     async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
         await chat.until(lambda: chat.screen.session.library.is_open)
@@ -88,16 +79,3 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.pilot.press("escape")
         assert chat.prompt == "sort a list\nin Rust"
         await chat.until(lambda: "SORT in Python" not in chat.text)
-
-
-async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.type("half written")
-        await chat.pilot.press("ctrl+s")
-        await chat.until(lambda: chat.screen.view.prompt.menu.is_open)
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: not chat.answers)
-        assert [message for message, _ in chat.screen.view.prompt.past.newest()] == ["one"]
-        await chat.screen.controller.open_conversation(1)
-        await chat.until(lambda: chat.prompt == "half written")

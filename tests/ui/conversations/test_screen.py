@@ -89,24 +89,6 @@ async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pyte
         store.close()
 
 
-async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    asked = store.add(number, Role.USER, "count", parent=None)
-    store.answer(number, asked.id).add("one two")
-    store.close()
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.list_conversations()
-        await chat.pilot.press("enter")
-        await chat.in_front()
-        await chat.shows("cut before its end")
-        assert "one two" in chat.text
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: chat.engine.requests)
-        assert [m.content for m in chat.engine.requests[0].messages] == ["count"]
-        await chat.until(lambda: "one two" not in chat.text)
-
-
 async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
@@ -117,17 +99,6 @@ async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
         assert row.summary.title == "rivers"
         await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: screen.conversations.row and screen.conversations.row.summary.title == "mountains")
-
-
-async def test_deleting_the_open_one_begins_again(file: Path) -> None:
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.exchange("one", "first")
-        await chat.list_conversations()
-        await chat.pilot.press("ctrl+x", "escape")
-        await chat.in_front()
-        await chat.until(lambda: chat.answers == [])
-        await chat.exchange("two", "second")
-        assert texts(file, 2) == ["two", "second"]
 
 
 async def test_pinned_ones_stand_first(file: Path) -> None:

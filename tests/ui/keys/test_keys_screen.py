@@ -147,28 +147,26 @@ async def test_text_enter_and_the_next_text_at_once_send_the_first() -> None:
         assert chat.engine.requests[0].messages[-1].content == "one"
 
 
-@pytest.mark.parametrize(
-    ("sequence", "text", "cursor"),
-    [
-        ("\x1bb", "one two", (0, 4)),
-        ("\x1bb\x1bb\x1bf", "one two", (0, 3)),
-        ("\x1bb\x1bd", "one ", (0, 4)),
-        ("\x1b\x7f", "one ", (0, 4)),
-        ("\x1b\r", "one two\n", (1, 0)),
-    ],
-    ids=["word left", "word right", "delete word right", "delete word left", "new line"],
-)
-async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer(
-    sequence: str, text: str, cursor: tuple[int, int]
-) -> None:
+ALT_KEYS = {
+    "\x1bb": ("one two", (0, 4)),
+    "\x1bb\x1bb\x1bf": ("one two", (0, 3)),
+    "\x1bb\x1bd": ("one ", (0, 4)),
+    "\x1b\x7f": ("one ", (0, 4)),
+    "\x1b\r": ("one two\n", (1, 0)),
+}
+"""The text and the cursor after keys with alt: word left, word right, delete word right and left, new line."""
+
+
+async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer() -> None:
     async with open_chat() as chat:
         await chat.send("Hello")
-        await chat.type("one two")
-        parser = InputParser()
-        for event in [*parser.feed(sequence), *parser.feed("")]:
-            chat.pilot.app.post_message(event)
         prompt = chat.screen.query_one(PromptInput)
-        await chat.until(lambda: (chat.prompt, prompt.cursor_location) == (text, cursor))
+        for sequence, expected in ALT_KEYS.items():
+            prompt.clear()
+            await chat.type("one two")
+            for event in [*(parser := InputParser()).feed(sequence), *parser.feed("")]:
+                chat.pilot.app.post_message(event)
+            await chat.until(lambda: (chat.prompt, prompt.cursor_location) == expected)  # noqa: B023
         assert not chat.engine.cancelled
 
 

@@ -68,20 +68,14 @@ async def test_words_search_hugging_face_and_a_choice_becomes_the_target() -> No
         await window.until(lambda: window.pairs.arguments("check_sources") == [["b/Qwen-GGUF", ""]])
 
 
-async def test_a_search_without_a_connection_says_so() -> None:
+async def test_a_search_without_a_connection_or_results_says_so() -> None:
     async with open_setup() as window:
         window.pairs.refuses = OFFLINE
         await window.press("ctrl+a")
         await window.until(lambda: window.is_adding)
         window.type("qwen", "enter")
         await window.shows("huggingface.co cannot be found. This machine seems to be offline.")
-
-
-async def test_a_search_without_results_says_so() -> None:
-    async with open_setup() as window:
-        await window.press("ctrl+a")
-        await window.until(lambda: window.is_adding)
-        window.type("qwen", "enter")
+        window.type("", "enter")
         await window.shows("No repository with GGUF files has these words in its name.")
 
 

@@ -81,28 +81,6 @@ async def test_another_pair_stops_the_answer_and_continues_the_conversation() ->
         assert list(window.engine.requests[1].messages) == said
 
 
-async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -> None:
-    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
-        await window.press("escape")
-        await window.until(lambda: window.in_chat)
-        await window.chat.send("one")
-        window.engine.says("first")
-        window.engine.finishes()
-        await window.chat.ready()
-        await window.press("f6")
-        await window.until(lambda: not window.in_chat)
-        await window.press("enter")
-        await window.until(lambda: window.engine.loads == 2)
-        window.engine.fails_to_load(AppError("There is not enough memory.", "Choose a smaller pair."))
-        await window.shows("There is not enough memory.")
-        assert "first" in window.text
-        await window.chat.type("two")
-        await window.press("enter", shows="No pair is loaded; f6 chooses one.")
-        assert window.chat.prompt == "two"
-        window.chat.screen.view.hint.forget()
-        await window.press("f2", shows="No pair is loaded; f6 chooses one.")
-
-
 async def test_the_pair_chosen_last_is_loaded() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         for loads in (2, 3):

@@ -183,8 +183,8 @@ async def test_a_broken_catalog_is_shown_with_the_pairs() -> None:
         assert "demo" in window.text
 
 
-@pytest.mark.parametrize("markup", ["[red]not red[/red]", "[@click=app.quit]x[/]", "[/nonsense]"])
-async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
+async def test_untrusted_texts_are_shown_as_text() -> None:
+    markup = "[red]x[@click=app.quit]x[/][/nonsense]"
     evil = f"{markup}\x1b]0;owned\x07\u202e"
     card = replace(
         CODER,

@@ -115,8 +115,7 @@ def test_adding(snap_compare: SnapCompare, size: tuple[int, int], theme: str) ->
     assert picture(snap_compare, adding, size, theme)
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(("size", "theme"), zip(SIZES, (*THEMES, THEMES[0]), strict=True), ids=str)
 def test_first_run(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
     assert picture(snap_compare, recommended, size, theme)
 

@@ -67,13 +67,13 @@ def letters(texts: list[str]) -> Counter[str]:
 
 @pytest.mark.parametrize("name", ALL)
 @given(places=PLACES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8)
 def test_any_pieces_give_the_same_rows_as_the_whole(name: str, places: list[int]) -> None:
     assert styled(rows("", *cut(ALL[name], places))) == styled(rows(ALL[name]))
 
 
 @given(words=NONSENSE, places=PLACES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 def test_the_rows_of_nonsense_do_not_depend_on_its_pieces(words: list[str], places: list[int]) -> None:
     text = "".join(words)
     whole = rows(text)
@@ -84,7 +84,7 @@ def test_the_rows_of_nonsense_do_not_depend_on_its_pieces(words: list[str], plac
 
 
 @given(words=st.lists(st.sampled_from(["word ", "two\n", "\n", "- ", "> ", "```\n", "1. ", "    "]), max_size=80))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40)
 def test_no_text_is_lost_where_long_blocks_are_cut(words: list[str]) -> None:
     text = "".join(words)
     with pytest.MonkeyPatch.context() as patch:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from app.conversations.store import Store
 from app.ui.actions import ACTIONS
 from app.ui.conversations.picker import ConversationsScreen
@@ -36,18 +34,16 @@ async def test_every_action_is_listed_with_its_key() -> None:
         assert all(entry.keys for entry in palette.listed.rows)
 
 
-@pytest.mark.parametrize(
-    ("query", "prompt"), [("import", "/import "), ("title", "/rename Hello"), ("system", "/system ")]
-)
-async def test_a_command_is_completed_in_the_input_line_which_keeps_its_text(query: str, prompt: str) -> None:
+async def test_a_command_is_completed_in_the_input_line_which_keeps_its_text() -> None:
     async with open_chat(store=Store) as chat:
         await chat.exchange("Hello", "Hi")
         await chat.type("Name three")
-        await open_palette(chat, query)
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.prompt == prompt)
-        await chat.pilot.press("space", "backspace", *["escape"] * (1 + chat.screen.view.prompt.menu.is_open))
-        await chat.until(lambda: chat.prompt == "Name three")
+        for query, prompt in (("import", "/import "), ("title", "/rename Hello"), ("system", "/system ")):
+            await open_palette(chat, query)
+            await chat.pilot.press("enter")
+            await chat.until(lambda: chat.prompt == prompt)  # noqa: B023
+            await chat.pilot.press("space", "backspace", *["escape"] * (1 + chat.screen.view.prompt.menu.is_open))
+            await chat.until(lambda: chat.prompt == "Name three")
 
 
 async def test_a_setting_is_found_and_opened() -> None:

@@ -67,23 +67,21 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
         assert not chat.screen.query(TokenView)
 
 
-@pytest.mark.parametrize(
-    ("size", "legend"),
-    [
-        ((80, 24), "teal = draft model, underlined teal = n-gram, amber = target"),
-        ((70, 24), "teal draft, underlined n-gram, amber target"),
-        ((48, 24), "draft, n-gram, target"),
-        ((30, 24), ""),
-    ],
-)
-async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -> None:
-    async with open_chat(size=size) as chat:
+async def test_the_legend_names_every_look() -> None:
+    async with open_chat() as chat:
         await chat.press("f3", shows="f3 closes")
-        title = next(row for row in chat.rows if "f3 closes" in row)
-        assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
-        if legend.startswith("teal ="):
-            chat.engine.emit(Loaded(replace(PAIR, draft_kind=Source.MTP)))
-            await chat.press("f3", "f3", shows="teal = MTP layer, underlined teal")
+        for columns, legend in (
+            (80, "teal = draft model, underlined teal = n-gram, amber = target"),
+            (70, "teal draft, underlined n-gram, amber target"),
+            (48, "draft, n-gram, target"),
+            (30, ""),
+        ):
+            await chat.pilot.resize_terminal(columns, 24)
+            title = next(row for row in chat.rows if "f3 closes" in row)
+            assert title.strip("─ ").removesuffix("f3 closes").strip() == legend
+        await chat.pilot.resize_terminal(80, 24)
+        chat.engine.emit(Loaded(replace(PAIR, draft_kind=Source.MTP)))
+        await chat.press("f3", "f3", shows="teal = MTP layer, underlined teal")
 
 
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
