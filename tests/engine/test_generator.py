@@ -27,7 +27,7 @@ class TestLossless:
         n_min=st.integers(0, 3),
         max_tokens=st.integers(1, 30),
     )
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40)
     def test_any_pattern_of_acceptance(self, agree: list[bool], n_max: int, n_min: int, max_tokens: int) -> None:
         target = mixing(3)
 

@@ -112,7 +112,7 @@ def test_every_beginning_of_a_header_is_incomplete(length: int) -> None:
     incomplete(VALID[:length])
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_changed_bytes_are_read_or_refused_and_nothing_else(changes: list[tuple[int, int]]) -> None:
     data = bytearray(VALID)

@@ -76,7 +76,7 @@ def through_toml(setting: Setting, value: Value) -> Value:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_file_flag_and_field_give_the_same_value(setting: Setting, data: st.DataObject) -> None:
     value = data.draw(values(setting))

@@ -142,7 +142,7 @@ def _ends(events: Sequence[Event]) -> list[int | None]:
 
 
 @given(st.lists(st.sampled_from(MOVES), max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 def test_everything_ends_once(moves: list[str]) -> None:
     life = Life()
     for move in moves:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from random import Random
 
@@ -37,11 +38,18 @@ TINY = Trace("tiny", "code", (1, 2, 3), (4, 5, 6, 7, 8), (4, 0, 2, 1), ((0.9,) *
 LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
 
 
-def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str, float]:
+@cache
+def auto_costs(name: str, order: int = 0) -> dict[str, float]:
     """Return the cost of every answer; the statistics start fresh and are kept from answer to answer."""
-    make = automatic(measured(curve), model=model)
+    make = automatic(measured(curves()[name]))
     ordered = [*traces()[order:], *traces()[:order]]
-    return {trace.name: replay(trace, curve, make).cost for trace in ordered}
+    return {trace.name: replay(trace, curves()[name], make).cost for trace in ordered}
+
+
+@cache
+def fixed_costs(name: str) -> dict[str, float]:
+    """Return the cost of every answer with the best fixed setting for it."""
+    return {trace.name: best_fixed([trace], curves()[name])[1] for trace in traces()}
 
 
 class TestReplay:
@@ -77,28 +85,22 @@ class TestReplay:
     @pytest.mark.parametrize("name", GAINING)
     def test_no_strategy_costs_less_than_the_lowest_cost(self, name: str) -> None:
         curve = curves()[name]
-        automatic = auto_costs(curve)
         for trace in traces():
-            assert automatic[trace.name] >= lowest_cost(trace, curve, ngram=True) - 1e-6
-            assert best_fixed([trace], curve)[1] >= lowest_cost(trace, curve) - 1e-6
+            assert auto_costs(name)[trace.name] >= lowest_cost(trace, curve, ngram=True) - 1e-6
+            assert fixed_costs(name)[trace.name] >= lowest_cost(trace, curve) - 1e-6
 
 
 @pytest.mark.parametrize("name", GAINING)
 class TestGainingMachines:
     def test_it_beats_the_best_fixed_setting_of_each_prompt(self, name: str) -> None:
-        curve = curves()[name]
-        best = sum(best_fixed([trace], curve)[1] for trace in traces())
-
-        assert best / sum(auto_costs(curve).values()) >= 1.0
+        assert sum(fixed_costs(name).values()) / sum(auto_costs(name).values()) >= 1.0
 
     @pytest.mark.parametrize("order", [0, 6])
     def test_the_draft_model_alone_comes_close_in_any_order(self, name: str, order: int) -> None:
         curve = curves()[name]
         make = automatic(measured(curve), ngram=False)
         ordered = [*traces()[order:], *traces()[:order]]
-        best = sum(best_fixed([trace], curve)[1] for trace in traces())
-
-        assert best / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
+        assert sum(fixed_costs(name).values()) / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
 
     def test_on_other_texts_it_beats_the_best_fixed_setting(self, name: str) -> None:
         curve = curves()[name]
@@ -122,19 +124,16 @@ def test_a_draft_model_that_recovers_is_noticed_from_drafts_that_are_not_submitt
 
 
 @pytest.mark.parametrize("name", HOPELESS)
-@pytest.mark.parametrize("order", [0, 3, 6])
+@pytest.mark.parametrize("order", [0, 6])
 def test_impossible_drafting_costs_less_than_one_percent(name: str, order: int) -> None:
-    curve = curves()[name]
-    costs = auto_costs(curve, order=order)
-
+    costs = auto_costs(name, order)
     for trace in traces():
-        assert baseline_cost(trace, curve) / costs[trace.name] >= 0.99
+        assert baseline_cost(trace, curves()[name]) / costs[trace.name] >= 0.99
 
 
-@pytest.mark.parametrize("order", [0, 3, 6])
+@pytest.mark.parametrize("order", [0, 6])
 def test_n_grams_win_where_the_draft_model_cannot_and_no_text_loses(order: int) -> None:
-    curve = curves()["cpu_q4_0_reading"]
-    costs = auto_costs(curve, order=order)
+    curve, costs = curves()["cpu_q4_0_reading"], auto_costs("cpu_q4_0_reading", order)
 
     assert all(baseline_cost(trace, curve) / costs[trace.name] >= 0.98 for trace in traces())
     assert sum(baseline_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
@@ -318,8 +317,8 @@ class TestStalls:
         make = automatic(measured(self.CURVE))
         return replay(trace, self.CURVE, make, lambda: 20.0 if next(step) in stalled else 1.0).cost
 
-    @pytest.mark.parametrize("length", [1, 4, 16])
-    @pytest.mark.parametrize("start", range(0, 60, 6))
+    @pytest.mark.parametrize("length", [1, 16])
+    @pytest.mark.parametrize("start", range(0, 60, 12))
     def test_drafting_continues_after_the_stall(self, start: int, length: int) -> None:
         code = next(trace for trace in traces() if trace.kind == "code")
         undisturbed = self.cost(code, range(0))
