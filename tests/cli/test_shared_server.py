@@ -46,7 +46,7 @@ class Chat:
 
     def until(self, kind: type[Event], number: int) -> Event:
         while True:
-            event = self.events.get(timeout=30)
+            event = self.events.get(timeout=60)
             if isinstance(event, kind) and getattr(event, "request", None) == number:
                 return event
 

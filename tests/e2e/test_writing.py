@@ -85,7 +85,7 @@ def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, dem
         shown += os.read(parent, 4096)
     os.close(parent)
     program.send_signal(signal.SIGHUP)
-    assert program.wait(30) in (128 + signal.SIGHUP, -signal.SIGHUP)
+    assert program.wait(60) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
 
 def test_a_file_stands_before_the_prompt(notes: Path) -> None:

@@ -69,7 +69,7 @@ def begin() -> Iterator[Callable[..., Running]]:
 
     yield make
     for one in running:
-        one.engine.close(30)
+        one.engine.close(60)
 
 
 def test_the_flag_decides_where_the_models_run(begin: Callable[..., Running]) -> None:

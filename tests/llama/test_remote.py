@@ -152,7 +152,7 @@ def remote_chat(server: Server) -> Iterator[Begin]:
 
     yield begin
     for chat in made:
-        chat.engine.close(30)
+        chat.engine.close(60)
 
 
 def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> None:

@@ -100,7 +100,7 @@ def serve() -> Iterator[Serve]:
 
         queue.listen_before(on_event)
         queue.engine.load(lambda cancel, progress: pair)
-        assert loaded.wait(30)
+        assert loaded.wait(60)
         listener = bound_socket("127.0.0.1", 0)
         listener.listen(128)
         server = Server(pair, listener.getsockname()[1], queue)
@@ -121,5 +121,5 @@ def serve() -> Iterator[Serve]:
     yield start
     for native, thread, queue in running:
         native.should_exit = True
-        thread.join(30)
+        thread.join(60)
         queue.engine.close()

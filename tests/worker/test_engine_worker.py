@@ -65,7 +65,7 @@ def test_events_come_from_the_workers_own_thread() -> None:
     worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(1))))
     worker.answer(QUESTION)
 
-    assert done.wait(30)
+    assert done.wait(60)
     assert threads == {"engine"}
     assert worker.close(30)
 
@@ -182,7 +182,7 @@ class TestCancel:
             raise Interrupted
 
         harness.worker.load(endless)
-        assert entered.wait(30)
+        assert entered.wait(60)
         harness.worker.cancel()
 
         assert isinstance(harness.until(Failed)[0], LoadProgress)

@@ -29,7 +29,7 @@ def end(harness: Harness) -> None:
     harness.child.kill()
     for thread in threading.enumerate():
         if thread.name == "engine read":
-            thread.join(30)
+            thread.join(60)
 
 
 class TestSameAsTheWorker:
@@ -44,7 +44,7 @@ class TestSameAsTheWorker:
         there = [*harness.until(Finished), *harness.until(Finished)]
         worker.close(30)
 
-        assert [untimed(event) for event in there] == [untimed(here.get(timeout=30)) for _ in there]
+        assert [untimed(event) for event in there] == [untimed(here.get(timeout=60)) for _ in there]
 
     def test_drafting_stays_off_also_in_the_next_process(self, harness: Harness) -> None:
         asked = question("hello", max_tokens=20, drafting=DraftParams(3, 0, 0.0))
@@ -194,8 +194,8 @@ class TestEnd:
         harness.until(LoadProgress if waits_at == "loading" else PromptProgress)
         child = harness.child
 
-        assert harness.engine.close(30)
-        child.wait(30)
+        assert harness.engine.close(60)
+        child.wait(60)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
     @pytest.mark.parametrize("waits_at", [None, "loading"])
@@ -267,6 +267,6 @@ def test_the_messages_of_the_child_are_in_the_log(monkeypatch: pytest.MonkeyPatc
     # It takes no flag and no function.
     harness.engine.load(int)  # type: ignore[arg-type]
     harness.until(Failed)
-    harness.engine.close(30)
+    harness.engine.close(60)
 
     assert "unexpected failure in the engine" in log_file().read_text(encoding="utf-8")
