@@ -57,7 +57,7 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Update the screen without the usual delays."""
     for name in ("FASTEST_S", "SLOWEST_S", "HEAVY_S"):
-        monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.05)
+        monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.01)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
     # A full collection after each answer would be most of a short test.
     monkeypatch.setattr("app.ui.chat.renderer.COLLECT_DELAY_S", 3600.0)
