@@ -74,7 +74,11 @@ _RUN = Command(
         Argument(["prompt"], required=False, nargs=-1, callback=_in_one),
         Option("-f", "--prompt-file", type=STREAM, metavar="FILE", help="read the prompt from a file, - for stdin"),
         Option(
-            "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"
+            "--file",
+            type=STREAM,
+            multiple=True,
+            metavar="FILE",
+            help="put a text, document or picture before the prompt (repeatable)",
         ),
         Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
         Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from app.core.errors import FileChangedError
 from app.core.printable import printable
 from app.core.shell import command
@@ -11,6 +13,9 @@ from app.models.compatibility import PairCheck
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts
 from app.settings.checking import in_one_line
+
+if TYPE_CHECKING:
+    from app.models.hub.choose import RemoteFile
 
 LABEL = 8
 """Columns of a line's label."""
@@ -37,6 +42,11 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
         match = f"the draft is {check.draft_kind.with_article} for this target"
         lines.append(f"Compatible: {'the vocabularies match' if check.draft_kind is Source.MODEL else match}.")
     return [*lines, *more]
+
+
+def projector_lines(projector: RemoteFile | None) -> list[str]:
+    """Return the line about the file that encodes pictures, if there is one."""
+    return [f"vision  {printable(projector.path)}, {gigabytes(projector.size)}"] if projector is not None else []
 
 
 def _model_line(role: str, model: ModelFacts) -> str:

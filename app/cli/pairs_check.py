@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters
+from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters, projector_lines
 from app.cli.fixes import in_flags
 from app.cli.output import ProgressLine, print_result
 from app.cli.streams import cancel_on_interrupt
@@ -89,8 +89,10 @@ def check_models(
         raise current_file_offered(error, target) from error
     check = check_pair(facts, found[1] if found is not None else None)
     check = replace(check, warnings=(*check.warnings, *warnings))
-    more = [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
-    print_result(_check_json(check, ctx), check_lines(check, *more, n_ctx=ctx), as_json=as_json, hang=LABEL)
+    more = projector_lines(model.projector)
+    more += [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
+    found_json = {**_check_json(check, ctx), "projector": model.projector.path if model.projector is not None else None}
+    print_result(found_json, check_lines(check, *more, n_ctx=ctx), as_json=as_json, hang=LABEL)
     return 1 if check.problems else 0
 
 

@@ -116,9 +116,12 @@ def plan_removal(
     pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path], *, everything: bool = False
 ) -> list[Removal]:
     """Return the files of a pair; `everything` also deletes what Tandem has not downloaded itself."""
-    used = {path for other in others for model in other.models for path in model.parts}
+    used = {path for other in others for path in other.parts}
     removals = []
-    for source, model in zip(pair.pair.sources, pair.models, strict=False):
+    # A projector comes from the target's repository.
+    files = [*zip(pair.pair.sources, pair.models, strict=False)]
+    files += [(pair.pair.target, pair.projector)] if pair.projector is not None else []
+    for source, model in files:
         for path in filter(is_file, model.parts):
             kept = "another pair uses it" if path in used else _why_kept(source, everything or path in downloaded)
             note = "Tandem made it, and makes it again when needed" if isinstance(source, DemoModel) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-from app.cli.compatibility_report import LABEL, check_lines, current_file_offered
+from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, projector_lines
 from app.cli.fixes import error_in_flags
 from app.cli.output import LOOKING, ProgressLine, json_for
 from app.cli.streams import cancel_on_interrupt
@@ -210,7 +210,8 @@ def _run(pair: Pair, options: _Options, status: ProgressLine) -> tuple[SetUp, st
     prepared = _prepared(pair, options, status)
     if options.target is not None:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen=options.is_named))
-    lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_of(), problems=False)
+    more = [*projector_lines(prepared.models[0][1].projector), _download_line(prepared)]
+    lines = check_lines(prepared.check, *more, n_ctx=context_of(), problems=False)
     for line in lines:
         status.say(line, LABEL)
     prepared.refuse()

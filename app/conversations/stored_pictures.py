@@ -12,6 +12,8 @@ from app.conversations.database import Database
 from app.conversations.tree import StoredConversation
 from app.core.pictures import Picture, PictureData
 
+_FRESH_S = 3600.0
+"""Seconds for which the time of a stored picture stays: changing it writes the whole picture again."""
 _TEXTS = f"""
     SELECT text FROM messages WHERE text LIKE '%`{PICTURE_LANGUAGE}%'
     UNION ALL SELECT draft FROM conversations UNION ALL SELECT text FROM unsent
@@ -55,8 +57,9 @@ def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now
     for each in pictures:
         kept = each.picture
         db.execute(
-            "INSERT INTO pictures VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(digest) DO UPDATE SET stored = ?5",
-            (kept.digest, kept.media_type, kept.width, kept.height, now, each.data),
+            "INSERT INTO pictures VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
+            "ON CONFLICT(digest) DO UPDATE SET stored = ?5 WHERE stored < ?5 - ?7",
+            (kept.digest, kept.media_type, kept.width, kept.height, now, each.data, _FRESH_S),
         )
 
 

@@ -94,14 +94,6 @@ class PictureLimits:
     ratio: float = 100.0
 
 
-class _DamagedError(ValueError):
-    """The bytes end too early or contradict each other."""
-
-
-class _UnsupportedError(ValueError):
-    """llama.cpp does not decode this kind of the format."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Header:
     width: int
@@ -138,9 +130,9 @@ def read_picture(
     format_ = picture_format(data)
     try:
         header = _HEADERS[format_](data) if format_ in _HEADERS else None
-    except (_DamagedError, struct.error, IndexError):
+    except (ValueError, struct.error, IndexError):
         raise _damaged(shown) from None
-    except _UnsupportedError:
+    except NotImplementedError:
         header = None
     if header is not None:
         _check_size(shown, header.width, header.height, limits)
@@ -200,8 +192,8 @@ def _damaged(shown: str) -> AppError:
 
 
 def _unknown(shown: str, format_: str | None) -> AppError:
-    what = f"is a {format_} picture" if format_ is not None else "is no picture in a known format"
-    return AppError(f"{shown} {what}, which Tandem cannot read." if format_ else f"{shown} {what}.", "Save it as PNG.")
+    what = f"{shown} is a {format_} picture" if format_ is not None else f"{shown} is in a format"
+    return AppError(f"{what} that Tandem cannot read.", "Save it as PNG.")
 
 
 def _notice(shown: str, header: _Header) -> str:
@@ -232,19 +224,20 @@ def _converted(opened: Image) -> tuple[bytes, str, int, int]:
     return file.getvalue(), "image/jpeg" if is_photo else "image/png", image.width, image.height
 
 
-# Headers. Each function raises _DamagedError, struct.error or IndexError for bytes that end too early.
+# Headers. Each function raises ValueError, struct.error or IndexError for damaged bytes, and NotImplementedError for a
+# kind of its format that llama.cpp does not decode.
 
 
 def _png(data: bytes) -> _Header:
     if data[12:16] != b"IHDR":
-        raise _UnsupportedError
+        raise NotImplementedError
     width, height, _, color = struct.unpack_from(">IIBB", data, 16)
     has_alpha, at, kind = color in (4, 6), 8, b""
     while kind != b"IEND":
         length, kind = struct.unpack_from(">I4s", data, at)
         (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
         if zlib.crc32(memoryview(data)[at + 4 : at + 8 + length]) != checksum:
-            raise _DamagedError
+            raise ValueError
         has_alpha = has_alpha or kind == b"tRNS"
         at += 12 + length
     return _Header(width, height, has_alpha)
@@ -254,13 +247,13 @@ def _jpeg(data: bytes) -> _Header:
     at, orientation, size = 2, _UPRIGHT, None
     while True:
         if data[at] != 0xFF:
-            raise _DamagedError
+            raise ValueError
         marker = data[at + 1]
         if marker == 0xFF:
             at += 1
             continue
         if marker == 0xD9:
-            raise _DamagedError
+            raise ValueError
         (length,) = struct.unpack_from(">H", data, at + 2)
         if marker == 0xDA:
             break
@@ -268,13 +261,13 @@ def _jpeg(data: bytes) -> _Header:
             precision, height, width, n_components = struct.unpack_from(">BHHB", data, at + 4)
             # Baseline and progressive with 8 bits; lossless and arithmetic coding are others.
             if marker > 0xC2 or precision != 8 or n_components not in (1, 3, 4):
-                raise _UnsupportedError
+                raise NotImplementedError
             size = width, height
         elif marker == 0xE1 and data.startswith(b"Exif\0\0", at + 4):
             orientation = _orientation(data[at + 10 : at + 2 + length])
         at += 2 + max(2, length)
     if size is None or data.find(b"\xff\xd9", at) < 0:
-        raise _DamagedError
+        raise ValueError
     return _Header(*size, orientation=orientation)
 
 
@@ -296,7 +289,7 @@ def _orientation(exif: bytes) -> int:
 def _gif(data: bytes) -> _Header:
     width, height = struct.unpack_from("<HH", data, 6)
     if not data.rstrip(b"\0").endswith(b";"):
-        raise _DamagedError
+        raise ValueError
     return _Header(width, height)
 
 
@@ -308,9 +301,9 @@ def _bmp(data: bytes) -> _Header:
     else:
         width, height, _, bits, compression = struct.unpack_from("<iiHHI", data, 18)
     if header not in (12, 40, 56, 108, 124) or compression not in (0, 3) or bits not in (1, 4, 8, 16, 24, 32):
-        raise _UnsupportedError
+        raise NotImplementedError
     if width <= 0 or start + (width * bits + 31) // 32 * 4 * abs(height) > len(data):
-        raise _DamagedError
+        raise ValueError
     return _Header(width, abs(height))
 
 

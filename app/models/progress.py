@@ -65,7 +65,7 @@ class FileProgress:
     """One of two downloads.
 
     Attributes:
-        role: "target" or "draft".
+        role: "target", "draft", or "vision" for a projector.
         done: Bytes on disk.
         waiting: Why nothing happens at the moment; "" while it does.
         wait_s: Remaining seconds of the wait.

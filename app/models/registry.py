@@ -5,7 +5,7 @@ The program writes this file; users write their own models.toml.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,17 @@ class SetUp:
     pair: Pair
     target: ModelOnDisk
     draft: ModelOnDisk | None = None
+    projector: ModelOnDisk | None = None
 
     @property
     def models(self) -> tuple[ModelOnDisk, ...]:
         return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    @property
+    def parts(self) -> Iterator[Path]:
+        """All files, with that of the projector."""
+        for model in (*self.models, *((self.projector,) if self.projector is not None else ())):
+            yield from model.parts
 
     def is_of(self, pair: Pair) -> bool:
         """Return whether an entry means these files, however it is written."""
@@ -94,7 +101,7 @@ class Registered:
     def unused(self) -> Mapping[Path, int]:
         """Downloaded files that no pair uses, in bytes."""
         # Two revisions of a repository may have a name each for the same file.
-        parts = (part for one in self.pairs.values() for model in one.models for part in model.parts)
+        parts = (part for one in self.pairs.values() for part in one.parts)
         used = set(map(regular_file.resolved, parts))
         left = sorted(path for path in self.downloaded if regular_file.resolved(path) not in used)
         return {path: path.stat().st_size for path in left if regular_file.is_file(path)}
@@ -191,7 +198,7 @@ def _registered(table: Mapping[str, Any], file: Path) -> Registered:
         name: SetUp(
             read_pair(name, entry["entry"], file),
             _model(entry["target"]),
-            _model(entry["draft"]) if "draft" in entry else None,
+            *(_model(entry[role]) if role in entry else None for role in ("draft", "projector")),
         )
         for name, entry in table.get("pairs", {}).items()
     }
@@ -201,9 +208,9 @@ def _registered(table: Mapping[str, Any], file: Path) -> Registered:
 
 
 def _entry(pair: SetUp) -> dict[str, Any]:
-    models = zip(("target", "draft"), pair.models, strict=False)
+    models = {"target": pair.target, "draft": pair.draft, "projector": pair.projector}
     return {"entry": write_pair(pair.pair)} | {
-        role: {"path": str(model.path), "size": model.size} for role, model in models
+        role: {"path": str(model.path), "size": model.size} for role, model in models.items() if model is not None
     }
 
 

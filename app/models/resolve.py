@@ -52,6 +52,7 @@ class ResolvedModel:
         gated: Its terms must be accepted first.
         beside: Draft layers in the same repository, the preferred first.
         moved_to: New name of the repository, if it has one.
+        projector: File of the same repository that encodes pictures for a target, if it has one.
     """
 
     source: ModelSource
@@ -62,6 +63,17 @@ class ResolvedModel:
     gated: bool = False
     beside: tuple[HubModel, ...] = ()
     moved_to: str | None = None
+    projector: choose.RemoteFile | None = None
+
+    @property
+    def with_projector(self) -> tuple[ResolvedModel, ...]:
+        """The model, and its projector as one."""
+        file = self.projector
+        if file is None or not isinstance(self.source, HubModel):
+            return (self,)
+        here = cache.cached(file.repo, file.commit, file.path, file.size)
+        source = HubModel(file.repo, file=file.path, revision=self.source.revision)
+        return (self, ResolvedModel(source, (file,), here, file.size))
 
     @property
     def name(self) -> str:
@@ -112,7 +124,8 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel
     layers = choose.draft_layers(listed.files)
     beside = tuple(HubModel(source.repo, file=found.name, revision=source.revision) for found in layers)
     moved_to = listed.name if listed.name.lower() != source.repo.lower() else None
-    return ResolvedModel(source, files, path, size, listed.license, listed.gated, beside, moved_to)
+    projector = None if draft else choose.projector_for(files[0].path, listed.files)
+    return ResolvedModel(source, files, path, size, listed.license, listed.gated, beside, moved_to, projector)
 
 
 def current(source: ModelSource, watcher: Watcher) -> ModelSource:

@@ -30,6 +30,7 @@ class Prepared:
 
     Attributes:
         models: Role and files of each model.
+        projector: What encodes pictures for the target, if its repository has that.
         free_bytes: Free space on the disk of the cache.
     """
 
@@ -38,6 +39,12 @@ class Prepared:
     check: PairCheck
     download_bytes: int
     free_bytes: int
+    projector: ResolvedModel | None = None
+
+    @property
+    def files(self) -> tuple[tuple[str, ResolvedModel], ...]:
+        """Role and files of all that is downloaded."""
+        return (*self.models, *((("vision", self.projector),) if self.projector is not None else ()))
 
     @property
     def sized(self) -> Pair:
@@ -108,12 +115,14 @@ class Setup:
         check = check_pair(*facts)
         if finds_draft and check.draft is None and check.draft_name:
             pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
+        _, *projectors = models[0].with_projector
         return Prepared(
             pair=with_facts(replace(pair, license=pair.license or printable(models[0].license)), check),
             models=tuple(zip(("target", "draft"), models, strict=False)),
             check=replace(check, warnings=(*check.warnings, *warnings)),
-            download_bytes=_missing_bytes(models),
+            download_bytes=_missing_bytes([*models, *projectors]),
             free_bytes=cache.free_bytes(),
+            projector=self._undamaged(projectors[0], watch(projectors[0].name), warnings) if projectors else None,
         )
 
     def _found(
@@ -139,20 +148,22 @@ class Setup:
             AppError: As `Prepared.refuse`; a file is not available; the pair cannot be registered.
             Interrupted: Canceled.
         """
-        models = [model for _, model in prepared.models]
+        models = [model for _, model in prepared.files]
         # Since `prepare` the disk may have filled up.
         replace(prepared, download_bytes=_missing_bytes(models), free_bytes=cache.free_bytes()).refuse()
-        missing = [(role, model) for role, model in prepared.models if model.path is None]
+        missing = [(role, model) for role, model in prepared.files if model.path is None]
         watchers = [DownloadWatcher(role, model.size, self._stop) for role, model in missing]
         downloads += watchers
         fetched = {role: self._fetch(model, watcher) for (role, model), watcher in zip(missing, watchers, strict=True)}
         for model in models:
             if isinstance(model.source, HubModel):
                 cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
-        on_disk = [ModelOnDisk(model.path or fetched[role], model.size) for role, model in prepared.models]
+        on_disk = {role: ModelOnDisk(model.path or fetched[role], model.size) for role, model in prepared.files}
         if self._stop.is_set():
             raise Interrupted
-        self._registry.add(SetUp(prepared.pair, *on_disk), default=default)
+        target, draft, projector = (on_disk.get(role) for role in ("target", "draft", "vision"))
+        assert target is not None
+        self._registry.add(SetUp(prepared.pair, target, draft, projector), default=default)
 
     def _fetch(self, model: ResolvedModel, watcher: DownloadWatcher) -> Path:
         paths = []

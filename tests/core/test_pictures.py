@@ -92,10 +92,10 @@ def test_formats_of_llama_cpp_stay_as_they_are(data: bytes, media_type: str) -> 
         (png(4, 404), "100 times"),
         (jpeg_head(40, 30, sof=0xC9), "JPEG picture, which needs the package Pillow"),
         (b"RIFF\x10\0\0\0WEBPVP8 ", "WebP picture, which needs the package Pillow"),
-        (b"\0\0\0\x18ftypheic", "HEIC picture, which Tandem cannot read"),
-        (b"%PDF-1.7", "is no picture"),
-        (b"BMW is a company", "is no picture"),
-        (b"", "is no picture"),
+        (b"\0\0\0\x18ftypheic", "HEIC picture that Tandem cannot read"),
+        (b"%PDF-1.7", "is in a format that Tandem cannot read"),
+        (b"BMW is a company", "is in a format that Tandem cannot read"),
+        (b"", "is in a format that Tandem cannot read"),
     ],
 )
 def test_what_cannot_be_decoded_is_refused_with_a_fix(data: bytes, words: str) -> None:

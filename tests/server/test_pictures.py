@@ -92,10 +92,14 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
         (_chat_part("file:///etc/passwd"), "is no data: URL", "image_url.url"),
         (_chat_part("malformed"), "is no data: URL", "image_url.url"),
         (_chat_part("data:image/png;base64,!!"), "is not base64", "image_url.url"),
-        (_chat_part("data:image/png,plain"), "is no picture in a known format", "image_url.url"),
+        (_chat_part("data:image/png,plain"), "is in a format that Tandem cannot read", "image_url.url"),
         ({"type": "image_url", "image_url": None}, "is no data: URL", "url"),
         (_chat_part("data:image/png;base64," + _base64(CAT[:-9])), "The picture is damaged", "image_url.url"),
-        (_chat_part("data:image/png;base64," + _base64(b"RIFF0000WAVEfmt ")), "is no picture", "image_url.url"),
+        (
+            _chat_part("data:image/png;base64," + _base64(b"RIFF0000WAVEfmt ")),
+            "is in a format that Tandem cannot read",
+            "image_url.url",
+        ),
         ({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}, "read text only", "type"),
     ],
 )

@@ -17,6 +17,9 @@ from app.models.source import DEFAULT_REVISION, HubModel
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
 _DRAFT_HEAD_NAME = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
 """Draft layers that need a target."""
+_PROJECTOR_NAME = re.compile(r"mmproj[^/]*\.gguf$", re.IGNORECASE)
+PROJECTOR_PREFERENCE = ("Q8_0", "F16", "BF16", "F32")
+"""Smallest first; more bits hardly change an answer."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
@@ -112,6 +115,18 @@ def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
             (*DRAFT_PREFERENCE, model.quant).index(model.quant),
         ),
     )
+
+
+def projector_for(model: str, files: Sequence[RemoteFile]) -> RemoteFile | None:
+    """Return the projector for the file of a model: from its folder, else from a folder above it."""
+
+    def rank(file: RemoteFile) -> tuple[int, int]:
+        quant = quantization(file.path)
+        preference = PROJECTOR_PREFERENCE.index(quant) if quant in PROJECTOR_PREFERENCE else len(PROJECTOR_PREFERENCE)
+        return -file.path.count("/"), preference
+
+    found = [file for file in files if _PROJECTOR_NAME.search(file.path)]
+    return min((file for file in found if model.startswith(file.path[: -len(file.name)])), key=rank, default=None)
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:

@@ -238,6 +238,9 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     for (role, files), name in zip(prepared.models, names, strict=True):
         named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
         yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
+    if prepared.projector is not None:
+        here = _ON_DISK * (prepared.projector.path is not None)
+        yield Content(f"{'vision':{_ROLE}}{prepared.projector.name}  {gigabytes(prepared.projector.size)}{here}")
     if check.draft_name and check.draft is None:
         yield Content.styled(f"{'draft':{_ROLE}}{check.draft_name}", "$draft")
     yield Content("")

@@ -93,7 +93,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
         files = setup.transfer.files
         waiting = next((file.waiting for file in files if file.waiting), "")
         details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
-        shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", f"${file.role}") for file in files]
+        shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", _style(file)) for file in files]
         parts = [Content(name), *shares, *(Content(printable(detail)) for detail in details)]
     while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
         parts.pop()
@@ -118,9 +118,13 @@ def _bar_text(file: FileProgress, pace: list[str]) -> Content:
 
 def _bar(file: FileProgress, text: Content, cells: int) -> Content:
     full = int(_share(file) * cells)
-    style = f"${file.role}"
+    style = _style(file)
     bar = Content.assemble(("━" * full, style), ("━" * (cells - full), "$rule"), _GAP * bool(cells))
     return Content.assemble((f"{file.role:{_ROLE}}{_GAP}", style), bar, text)
+
+
+def _style(file: FileProgress) -> str:
+    return f"${file.role}" if file.role in ("target", "draft") else "$quiet"
 
 
 def _share(file: FileProgress) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.errors import HubError
-from app.models.hub.choose import RemoteFile, choose, draft_layers, models_in
+from app.models.hub.choose import RemoteFile, choose, draft_layers, models_in, projector_for
 from app.models.source import HubModel
 
 REPO = "owner/repo"
@@ -122,6 +122,24 @@ def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> 
     with pytest.raises(HubError, match="holds no GGUF model"):
         choose(HubModel(REPO), heads)
     assert models_in([*USUAL, *heads]) == models_in(USUAL)
+
+
+@pytest.mark.parametrize(
+    ("model", "listed", "found"),
+    [
+        ("m-Q4_K_M.gguf", ("mmproj-F32.gguf", "mmproj-BF16.gguf", "mmproj-F16.gguf"), "mmproj-F16.gguf"),
+        ("m-Q4_K_M.gguf", ("mmproj-m-Q8_0.gguf", "mmproj-m-f16.gguf"), "mmproj-m-Q8_0.gguf"),
+        ("m-Q4_K_M.gguf", ("m.mmproj-Q8_0.gguf", "mmproj/other.gguf"), "m.mmproj-Q8_0.gguf"),
+        ("q4/m.gguf", ("mmproj-Q8_0.gguf", "q4/mmproj-F16.gguf", "q8/mmproj-Q8_0.gguf"), "q4/mmproj-F16.gguf"),
+        ("q4/m.gguf", ("mmproj-model.gguf", "q40/mmproj-F16.gguf"), "mmproj-model.gguf"),
+        ("m.gguf", ("q4/mmproj-F16.gguf", "mmproj.txt"), None),
+    ],
+)
+def test_a_projector_is_found_in_the_folder_of_its_target_or_above(
+    model: str, listed: tuple[str, ...], found: str | None
+) -> None:
+    projector = projector_for(model, files(model, *listed))
+    assert (projector.path if projector is not None else None) == found
 
 
 def test_draft_blocks_are_found_beside_their_target() -> None:

@@ -157,6 +157,27 @@ def test_draft_layers_beside_the_target_are_set_up_with_it(
     assert json.loads(capsys.readouterr().out)["models"]["draft"] is None
 
 
+def test_the_projector_of_a_target_comes_and_goes_with_it(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = {"big-Q4_K_M.gguf": tiny(home), "mmproj-F16.gguf": b"GGUF" * 500, "mmproj-F32.gguf": b"GGUF" * 900}
+    hub.add(TARGET, model)
+    assert main(["pairs", "check", TARGET]) == 0
+    assert "vision  mmproj-F16.gguf, 0 MB" in capsys.readouterr().out
+    steps = _steps(home)
+    prepared = steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
+    assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
+    steps.install(prepared, [])
+    found = registry().read().pairs["mine"]
+    assert found.projector is not None
+    assert found.projector.path == found.target.path.with_name("mmproj-F16.gguf")
+    assert registry().read().downloaded == {found.target.path, found.projector.path}
+    assert not registry().read().unused
+    assert steps.prepare(found.pair).download_bytes == 0
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert not list(cache.folder().rglob("*.gguf"))
+
+
 def test_the_draft_layers_of_another_target_are_named_and_left_out(
     hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
