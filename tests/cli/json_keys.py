@@ -28,7 +28,10 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
         *("name", "title", "target", "draft", "family", "good_at", "license", "context", "tested_with"),
         *("published", "fit", "drafting", "download", "files", "on_disk", "licence"),
     ),
-    "pairs check": ("target", "draft", "memory", "context", "compatible", "problems", "warnings", "draft_kind"),
+    "pairs check": (
+        *("target", "draft", "memory", "context", "compatible", "problems", "warnings", "draft_kind"),
+        "projector",
+    ),
     "pairs find": ("model", "parameters", "size", "from", "kind"),
     "pairs add": ("name", "target", "draft", "size", "default"),
     "settings": ("file", "pair", "settings", "presets", "keys", "problems"),
