@@ -199,16 +199,35 @@ _PICTURES = """
     )
 """
 """The pictures that messages and unsent prompts refer to by their digests."""
-_INDEX_TABLES = (
-    "CREATE VIRTUAL TABLE found USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
-)
-_REMOVE_OLD = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
-_ADD_NEW = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
-_INDEX_TRIGGERS = {
-    "found_insert": f"AFTER INSERT ON messages BEGIN {_ADD_NEW} END",
-    "found_delete": f"AFTER DELETE ON messages BEGIN {_REMOVE_OLD} END",
-    "found_update": f"AFTER UPDATE OF text, reasoning ON messages BEGIN {_REMOVE_OLD} {_ADD_NEW} END",
+_REMOVE_OLD = """
+    INSERT INTO found(found, rowid, text, reasoning)
+    SELECT 'delete', old.id, old.text, old.reasoning WHERE old.state <> 'writing';
+"""
+_ADD_NEW = """
+    INSERT INTO found(rowid, text, reasoning)
+    SELECT new.id, new.text, new.reasoning WHERE new.state <> 'writing';
+"""
+# An answer that is being written changes each second, and is indexed when it ends.
+_INDEX = {
+    "found_messages": "CREATE VIEW found_messages AS "
+    "SELECT id, text, reasoning FROM messages WHERE state <> 'writing'",
+    "found": "CREATE VIRTUAL TABLE found USING "
+    "fts5(text, reasoning, content='found_messages', content_rowid='id', tokenize='trigram')",
+    "found_insert": f"CREATE TRIGGER found_insert AFTER INSERT ON messages BEGIN {_ADD_NEW} END",
+    "found_delete": f"CREATE TRIGGER found_delete AFTER DELETE ON messages BEGIN {_REMOVE_OLD} END",
+    "found_update": "CREATE TRIGGER found_update AFTER UPDATE OF text, reasoning, state ON messages "
+    f"BEGIN {_REMOVE_OLD} {_ADD_NEW} END",
 }
+"""The full-text index, the messages in it, and what keeps it up to date."""
+# Earlier versions wrote a running answer in pieces, which the end of the process may have left.
+_JOIN_PIECES = """
+    UPDATE messages SET
+        text = text || (SELECT coalesce(group_concat(text, ''), '') FROM
+            (SELECT text FROM journal WHERE message = messages.id AND NOT reasoning ORDER BY seq)),
+        reasoning = reasoning || (SELECT coalesce(group_concat(text, ''), '') FROM
+            (SELECT text FROM journal WHERE message = messages.id AND reasoning ORDER BY seq))
+    WHERE id IN (SELECT message FROM journal)
+"""
 
 
 def prepare(db: sqlite3.Connection) -> None:
@@ -223,14 +242,17 @@ def prepare(db: sqlite3.Connection) -> None:
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(_PENDING_INPUT)
     db.execute(_PICTURES)
-    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
-    if not names >= {"found", *_INDEX_TRIGGERS}:
+    stored = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE name LIKE 'found%'"))
+    if any(stored.get(name) != sql for name, sql in _INDEX.items()):
         with transaction(db):
             drop_index(db)
-            db.execute(_INDEX_TABLES)
+            for statement in _INDEX.values():
+                db.execute(statement)
             db.execute("INSERT INTO found(found) VALUES ('rebuild')")
-            for name, definition in _INDEX_TRIGGERS.items():
-                db.execute(f"CREATE TRIGGER {name} {definition}")
+    if db.execute("SELECT 1 FROM journal LIMIT 1").fetchone():
+        with transaction(db):
+            db.execute(_JOIN_PIECES)
+            db.execute("DELETE FROM journal")
 
 
 def schema_version(db: sqlite3.Connection) -> int:
@@ -246,6 +268,7 @@ def schema_version(db: sqlite3.Connection) -> int:
 
 def drop_index(db: sqlite3.Connection) -> None:
     """Remove the full-text index and its triggers; `prepare` builds them again."""
-    for name in _INDEX_TRIGGERS:
-        db.execute(f"DROP TRIGGER IF EXISTS {name}")
+    for name in ("insert", "delete", "update"):
+        db.execute(f"DROP TRIGGER IF EXISTS found_{name}")
     db.execute("DROP TABLE IF EXISTS found")
+    db.execute("DROP VIEW IF EXISTS found_messages")

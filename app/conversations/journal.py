@@ -1,11 +1,10 @@
-"""An answer on its way to the disk: pieces are appended each second, and become the message when it ends."""
+"""An answer on its way to the disk: the message is written each second, and whole when it ends."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 from app.conversations.database import ConversationGoneError, Database
@@ -15,7 +14,7 @@ from app.conversations.tree import Document, Node, State
 from app.core.errors import AppError, StoreError
 
 ON_DISK_S = 1.0
-"""Longest wait of a piece in seconds."""
+"""Longest wait of new text in seconds."""
 _NOT_BEGUN = Ending(failure=AppError("Tandem ended before the answer began.", "Send the prompt again."))
 
 
@@ -51,10 +50,8 @@ class Journal:
         self._now = now
         self._text: list[str] = [node.text]
         self._reasoning: list[str] = [node.reasoning]
-        self._pending: list[tuple[bool, str]] = []
-        """Pieces that are not on disk, and whether each is reasoning."""
-        self._pending_since = 0.0
-        self._n_written = 0
+        self._pending_since: float | None = None
+        """When the oldest text came that is not on disk; None if all is."""
         self._final: Node | None = None
         """The whole answer, until it is stored."""
 
@@ -78,14 +75,13 @@ class Journal:
         """Append text."""
         if not text:
             return
-        if not self._pending:
+        if self._pending_since is None:
             self._pending_since = self._clock()
         (self._reasoning if reasoning else self._text).append(text)
-        self._pending.append((reasoning, text))
 
     def save_due(self, next_s: float) -> None:
-        """Write the pieces that cannot wait for the next call, `next_s` seconds from now."""
-        if self._pending and self._clock() - self._pending_since + next_s >= ON_DISK_S:
+        """Write the text that cannot wait for the next call, `next_s` seconds from now."""
+        if self._pending_since is not None and self._clock() - self._pending_since + next_s >= ON_DISK_S:
             self.flush()
 
     def flush(self) -> None:
@@ -110,18 +106,11 @@ class Journal:
         """Write all that is not on disk yet. Raises StoreError."""
         if self._final is not None:
             self._store(self._final)
-        elif self._pending:
-            self._append()
+        elif self._pending_since is not None:
+            with self._database.write() as db:
+                _write(db, self.node)
+            self._pending_since = None
         self.error = None
-
-    def _append(self) -> None:
-        runs = groupby(self._pending, key=lambda piece: piece[0])
-        texts = [(reasoning, storable("".join(text for _, text in run))) for reasoning, run in runs]
-        rows = [(self.start.id, seq, *piece) for seq, piece in enumerate(texts, self._n_written)]
-        with self._database.write() as db:
-            db.executemany("INSERT INTO journal(message, seq, reasoning, text) VALUES (?, ?, ?, ?)", rows)
-        self._n_written += len(rows)
-        self._pending.clear()
 
     def finish(
         self, state: State, *, text: str | None = None, reasoning: str | None = None, stats: Document | None = None
@@ -149,7 +138,7 @@ class Journal:
 
     def _store(self, node: Node) -> None:
         with self._database.write(durable=True) as db:
-            _replace_pieces(db, node)
+            _write(db, node)
             db.execute(
                 "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
                 (self._now(), node.id),
@@ -158,8 +147,7 @@ class Journal:
 
     def _end(self) -> None:
         self.ended = True
-        self._pending.clear()
-        self._final = None
+        self._pending_since = self._final = None
 
 
 def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
@@ -168,30 +156,20 @@ def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
         row = db.execute(f"SELECT {NODE} FROM messages WHERE id = ? AND state = 'writing'", (message,)).fetchone()
         if row is None:
             continue
-        node = replace(with_pieces(db, to_node(row)), state=State.CUT)
+        node = to_node(row)
         if node.text.strip() or node.reasoning.strip():
             # How the part that it continues ended is no longer how it ends.
-            _replace_pieces(db, replace(node, stats=without_ending(node.stats)))
+            _write(db, replace(node, state=State.CUT, stats=without_ending(node.stats)))
         else:
             _remove_empty(db, node)
 
 
-def with_pieces(db: sqlite3.Connection, node: Node) -> Node:
-    """Return a message with the pieces that the journal holds of it."""
-    text, reasoning = [node.text], [node.reasoning]
-    pieces = db.execute("SELECT text, reasoning FROM journal WHERE message = ? ORDER BY seq", (node.id,))
-    for piece, is_reasoning in pieces:
-        (reasoning if is_reasoning else text).append(piece)
-    return replace(node, text="".join(text), reasoning="".join(reasoning))
-
-
-def _replace_pieces(db: sqlite3.Connection, node: Node) -> None:
+def _write(db: sqlite3.Connection, node: Node) -> None:
     change(
         db,
         "UPDATE messages SET text = ?, reasoning = ?, state = ?, stats = ? WHERE id = ?",
         *(storable(node.text), storable(node.reasoning), node.state.value, dump(node.stats), node.id),
     )
-    db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
 
 
 def _remove_empty(db: sqlite3.Connection, node: Node) -> None:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from app.conversations.database import ConversationGoneError, store_errors
-from app.conversations.journal import Journal, recover, with_pieces
+from app.conversations.database import ConversationGoneError
+from app.conversations.journal import Journal, recover
 from app.conversations.message import Role
 from app.conversations.opening import is_unused, open_file, open_memory
 from app.conversations.rows import (
@@ -118,9 +118,6 @@ class Store:
         nodes: dict[int, Node] = {}
         for row in self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)):
             node = to_node(row)
-            if node.state is State.WRITING:
-                with store_errors(self.database.file):
-                    node = with_pieces(self.database.connection, node)
             # A reply to a message that damage has removed begins a branch.
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))

@@ -28,8 +28,9 @@ class Talk:
     def answer(self) -> Journal:
         return self.store.answer(self.conversation, self.asked.id)
 
-    def pieces(self) -> list[tuple[str, int]]:
-        return list(self.store.database.rows("SELECT text, reasoning FROM journal ORDER BY message, seq"))
+    def on_disk(self) -> list[tuple[str, str]]:
+        """The texts and the reasoning of answers that are being written."""
+        return list(self.store.database.rows("SELECT text, reasoning FROM messages WHERE state = 'writing'"))
 
     def last(self) -> Node:
         return self.store.load(self.conversation).tree.path[-1]
@@ -52,36 +53,35 @@ def talk(tmp_path: Path) -> Iterator[Talk]:
     talk.store.close()
 
 
-def test_pieces_are_written_within_a_second(talk: Talk) -> None:
+def test_text_is_written_within_a_second(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("one ")
     talk.clock.now = ON_DISK_S / 2
     journal.add("two ")
     journal.save_due(0.2)
-    assert talk.pieces() == []
+    assert talk.on_disk() == [("", "")]
 
     talk.clock.now = ON_DISK_S - 0.1
     journal.save_due(0.2)
-    assert talk.pieces() == [("one two ", 0)]
+    assert talk.on_disk() == [("one two ", "")]
     journal.add("three")
     journal.save_due(ON_DISK_S)
-    assert talk.pieces() == [("one two ", 0), ("three", 0)]
+    assert talk.on_disk() == [("one two three", "")]
 
 
-def test_finish_joins_the_pieces(talk: Talk) -> None:
+def test_finish_stores_the_whole_answer(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("Hm", reasoning=True)
     journal.add(", well", reasoning=True)
     journal.add("one")
     journal.flush()
-    assert talk.pieces() == [("Hm, well", 1), ("one", 0)]
+    assert talk.on_disk() == [("one", "Hm, well")]
     assert talk.last() == journal.node
     journal.add(" two")
     done = journal.finish(State.STOPPED, stats={"acceptance": 0.5})
 
     assert (done.text, done.reasoning, done.state) == ("one two", "Hm, well", State.STOPPED)
     assert talk.last() == done
-    assert talk.pieces() == []
     assert talk.last().stats == {"acceptance": 0.5}
     assert journal.ended
 
@@ -133,7 +133,7 @@ def test_a_running_answer_of_another_tandem_cannot_be_continued(talk: Talk) -> N
     assert [path.name for path in talk.file.parent.iterdir()] == ["conversations.db"]
 
 
-def test_refused_pieces_are_written_later(talk: Talk) -> None:
+def test_refused_text_is_written_later(talk: Talk) -> None:
     journal = talk.answer()
     talk.store.database.connection.execute("PRAGMA query_only = ON")
     journal.add("one ")
@@ -145,11 +145,11 @@ def test_refused_pieces_are_written_later(talk: Talk) -> None:
     talk.store.database.connection.execute("PRAGMA query_only = OFF")
     journal.add("two")
     journal.save_due(0.2)
-    assert talk.pieces() == []
+    assert talk.on_disk() == [("", "")]
     talk.clock.now += ON_DISK_S
     journal.save_due(0.2)
     assert journal.error is None
-    assert talk.pieces() == [("one two", 0)]
+    assert talk.on_disk() == [("one two", "")]
 
 
 def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> None:
@@ -193,7 +193,7 @@ def test_after_a_kill_an_empty_answer_is_replaced_by_the_earlier_one(talk: Talk)
 
 
 def test_prompts_and_ended_answers_survive_a_power_cut(talk: Talk) -> None:
-    """The commit waits for the disk; pieces and titles do not."""
+    """The commit waits for the disk; the text of a running answer and titles do not."""
     done: list[str] = []
     talk.store.database.connection.set_trace_callback(done.append)
 

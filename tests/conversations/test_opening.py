@@ -88,7 +88,7 @@ def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, mo
         other.execute("ROLLBACK")
         journal.flush()
         assert journal.error is None
-        assert store.database.rows("SELECT text FROM journal") == [("a piece",)]
+        assert store.database.rows("SELECT text FROM messages WHERE state = 'writing'") == [("a piece",)]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
@@ -158,11 +158,11 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
         db.execute("INSERT INTO arriving VALUES (2, 'dead')")
         db.execute("INSERT INTO messages VALUES (1, 1, NULL, 'user', 'said long ago', '', 'complete', 1.0, '{}', '')")
         db.execute("INSERT INTO messages VALUES (2, 1, 1, 'assistant', '', '', 'writing', 1.0, '{}', 'dead')")
-        db.execute("INSERT INTO journal VALUES (2, 0, 0, 'half an answer')")
+        db.execute("INSERT INTO journal VALUES (2, 0, 1, 'hm'), (2, 1, 0, 'half '), (2, 2, 0, 'an answer')")
     with closing(Store(file)) as store:
         assert [hit.conversation for hit in store.search("long ago")] == [1]
         answer = store.load(1).tree.nodes[2]
-        assert (answer.text, answer.state) == ("half an answer", State.CUT)
+        assert (answer.reasoning, answer.text, answer.state) == ("hm", "half an answer", State.CUT)
         assert store.deleted() == ()
         assert [summary.title for summary in store.summaries()] == ["old"]
 

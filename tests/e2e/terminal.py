@@ -112,5 +112,7 @@ def has_stored_text(_: str) -> bool:
     # The program makes the file with the first prompt.
     file = f"file:{conversations_file()}?mode=ro"
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, uri=True)) as database:
-        return bool(database.execute("SELECT count(*) FROM journal").fetchone()[0])
+        return bool(
+            database.execute("SELECT count(*) FROM messages WHERE state = 'writing' AND text <> ''").fetchone()[0]
+        )
     return False
