@@ -209,8 +209,7 @@ _ADD_NEW = """
 """
 # An answer that is being written changes each second, and is indexed when it ends.
 _INDEX = {
-    "found_messages": "CREATE VIEW found_messages AS "
-    "SELECT id, text, reasoning FROM messages WHERE state <> 'writing'",
+    "found_messages": "CREATE VIEW found_messages AS SELECT id, text, reasoning FROM messages WHERE state <> 'writing'",
     "found": "CREATE VIRTUAL TABLE found USING "
     "fts5(text, reasoning, content='found_messages', content_rowid='id', tokenize='trigram')",
     "found_insert": f"CREATE TRIGGER found_insert AFTER INSERT ON messages BEGIN {_ADD_NEW} END",

@@ -13,7 +13,6 @@ from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from app.ui.terminal import copying
-from app.ui.transcript import window
 from tests.ui.driver import NOW, Driver
 from tests.ui.pictures import SnapCompare
 
@@ -67,13 +66,6 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 def uncounted_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count no typed prompt, however slowly a test types; a test of the count sets its own time."""
     monkeypatch.setattr("app.ui.chat.input_mode.COUNT_AFTER_S", 3600.0)
-
-
-@pytest.fixture
-def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep few messages on the screen, so that a short conversation already has a window."""
-    monkeypatch.setattr(window, "CHUNK", 8)
-    monkeypatch.setattr(window, "MOST", 16)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from app.settings.live import LiveSettings
 from app.ui.chat.screen import ChatScreen
 from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
 from app.ui.sidebar.status_line import StatusLine
-from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.answer import AnswerMessage
 from tests.fake_engine import FIXED, FakeEngine
 from tests.ui.fakes import fake_app
 
@@ -211,7 +211,7 @@ class Chat(Driver):
 
     @property
     def answers(self) -> list[AnswerMessage]:
-        return [answer for answer in self.screen.query(AnswerMessage) if answer.display]
+        return self.screen.view.messages.answers
 
     @property
     def status(self) -> str:
@@ -227,8 +227,8 @@ class Chat(Driver):
 
     @property
     def n_messages(self) -> int:
-        """Number of messages in the open conversation, mounted or not."""
-        return sum(item.node is not None for item in self.screen.view.messages.items)
+        """Number of messages in the open conversation."""
+        return len(self.screen.view.messages.messages)
 
     @property
     def asked(self) -> list[str]:
@@ -238,8 +238,8 @@ class Chat(Driver):
     @property
     def chosen(self) -> str:
         """The text of the chosen message, or ""."""
-        message_view = self.screen.view.messages.chosen
-        return message_view.text if message_view is not None else ""
+        chosen = self.screen.view.messages.chosen
+        return chosen.text if chosen is not None else ""
 
     def has_chosen(self, text: str) -> bool:
         return self.chosen == text

@@ -200,7 +200,7 @@ class Monkey:
             self._type("unsent")
             await self.rest()
             assert "unsent" in self.chat.controller.input_mode.pending_text
-            shown = [view.node for view in self.chat.view.messages.message_views if view.node is not None]
+            shown = [message.id for message in self.chat.view.messages.messages if message.id is not None]
             path = [node.id for node in self.chat.session.conversation.tree.path]
             assert shown == path[-len(shown) :]
             self.app.action_help_quit()

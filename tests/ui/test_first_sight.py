@@ -34,11 +34,11 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
 
 async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> None:
     async with open_chat() as chat:
-        await chat.screen.view.messages.notice("Tandem opens with demo from now on.")
+        chat.screen.view.messages.notice("Tandem opens with demo from now on.")
         await chat.shows("Tandem opens with demo from now on.")
         assert _WHO in chat.text
         assert chat.text.index("all keys") < chat.text.index("Tandem opens")
-        await chat.screen.view.messages.fail(AppError("It is broken."))
+        chat.screen.view.messages.fail(AppError("It is broken."))
         await chat.until(lambda: _WHO not in chat.text)
 
 

@@ -22,9 +22,9 @@ from app.ui.event_queue import EventQueue
 from app.ui.key_names import key
 from app.ui.keys import active_key
 from app.ui.models.state import LoadRequest, Tuning
-from app.ui.transcript.fixes import in_keys
-from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.endings import in_keys
+from app.ui.transcript.message import MessageItem
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
@@ -140,37 +140,37 @@ class ChatController:
 
     # Messages
 
-    async def perform(self, message_view: MessageView, requested: str) -> None:
+    async def perform(self, message: MessageItem, requested: str) -> None:
         """Do what a key or a click asks for on a message."""
         view = self.view
         match requested:
             case "choose":
                 # The input line keeps the focus: who clicks an answer may want to type next.
                 view.prompt.focus()
-                view.messages.choose(message_view, focus=False)
+                view.messages.choose(message, focus=False)
             case "leave":
                 view.prompt.focus()
             case "up":
-                await view.messages.step(-1)
+                view.messages.step(-1)
             case "down":
-                if not await view.messages.step(1):
+                if not view.messages.step(1):
                     view.prompt.focus()
             case "edit":
-                self._edit(self._node(message_view), message_view)
+                self._edit(self._node(message), message)
             case "again":
-                node = self._node(message_view)
+                node = self._node(message)
                 self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
             case "go_on":
-                self._resume(message_view)
+                self._resume(message)
             case "delete":
-                self._delete(self._node(message_view))
+                self._delete(self._node(message))
             case "fork":
-                await self.open_conversation(self.session.fork(self._node(message_view).id))
+                await self.open_conversation(self.session.fork(self._node(message).id))
                 view.hint.say("This is a copy; the other conversation stays as it is.")
             case "earlier" | "later":
-                await self._switch(message_view, -1 if requested == "earlier" else 1)
+                await self._switch(message, -1 if requested == "earlier" else 1)
             case _:
-                await self.commands.perform(message_view, requested)
+                self.commands.perform(message, requested)
 
     def _delete(self, node: Node) -> None:
         self.session.refuse_if_busy()
@@ -183,8 +183,8 @@ class ChatController:
         self.session.delete(node.id)
         self.view.prompt.focus()
 
-    def _node(self, message_view: MessageView) -> Node:
-        node = self.session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
+    def _node(self, message: MessageItem) -> Node:
+        node = self.session.conversation.tree.nodes.get(message.id) if message.id is not None else None
         if node is None:
             raise AppError("This message is not part of the conversation.")
         return node
@@ -192,14 +192,14 @@ class ChatController:
     async def action_edit_last(self) -> None:
         path, messages = self.session.conversation.tree.path, self.view.messages
         last = next((node for node in reversed(path) if node.role is Role.USER), None)
-        message_view = await messages.reach(last.id) if last is not None else None
-        if last is None or message_view is None:
+        message = messages.find(last.id) if last is not None else None
+        if last is None or message is None:
             raise AppError("There is no prompt to edit.")
         self.session.refuse_if_busy()
-        messages.choose(message_view)
-        self._edit(last, message_view)
+        messages.choose(message)
+        self._edit(last, message)
 
-    def _edit(self, node: Node, message_view: MessageView) -> None:
+    def _edit(self, node: Node, message: MessageItem) -> None:
         self.session.refuse_if_busy()
         if node.role is Role.SYSTEM:
             raise AppError("The system message of an imported conversation cannot be edited.")
@@ -207,10 +207,10 @@ class ChatController:
         if node.role is Role.USER:
             hint = f"Editing the prompt: {saves} sends it as a new branch."
             ask = partial(self._ask_edited, node)
-            self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
+            self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message, is_prompt=True)
         else:
             hint = f"Editing the answer: {saves} saves it as a new branch."
-            self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
+            self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
         self.session.edit(prompt.id, await message_of(text, self.session))
@@ -231,14 +231,14 @@ class ChatController:
         self._leave_line()
 
     def action_go_on(self) -> None:
-        message_views = self.view.messages.message_views
-        self._resume(message_views[-1] if message_views else None)
+        messages = self.view.messages.messages
+        self._resume(messages[-1] if messages else None)
 
-    def _resume(self, message_view: MessageView | None) -> None:
-        if message_view is None or not message_view.can_go_on:
-            has_text = isinstance(message_view, AnswerMessage) and message_view.text.strip()
+    def _resume(self, message: MessageItem | None) -> None:
+        if message is None or not message.can_go_on:
+            has_text = isinstance(message, AnswerMessage) and message.text.strip()
             raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
-        self.session.resume(self._node(message_view).id)
+        self.session.resume(self._node(message).id)
         self._leave_line()
 
     def _leave_line(self) -> None:
@@ -248,14 +248,14 @@ class ChatController:
             self.input_mode.take_from_line(prompt.text)
         self.view.prompt.focus()
 
-    async def _switch(self, message_view: MessageView, direction: int) -> None:
+    async def _switch(self, message: MessageItem, direction: int) -> None:
         self.session.refuse_if_busy()
-        node, has_focus = self._node(message_view), message_view.has_focus
+        node, has_focus = self._node(message), self.view.messages.has_focus
         siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):
             await self._show_branch(siblings[at])
-            shown = await self.view.messages.reach(siblings[at])
+            shown = self.view.messages.find(siblings[at])
             if shown is not None:
                 self.view.messages.choose(shown, focus=has_focus)
 
@@ -295,7 +295,7 @@ class ChatController:
             if self.session.is_busy:
                 raise AppError("The found message is on another branch; wait for the answer, then open it again.")
             await self._show_branch(message)
-        await self.view.messages.seek(message, any_of(words) if words else None)
+        self.view.messages.seek(message, any_of(words) if words else None)
 
     async def _leave_for(self, conversation: int | None) -> None:
         pending = self.input_mode.pending_text

@@ -26,8 +26,8 @@ from app.ui.commands import COMMANDS
 from app.ui.key_names import key
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.terminal.copying import copy_text
-from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.message import MessageItem
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Suffix of a file name; a title may have other dots."""
@@ -52,25 +52,25 @@ class ConversationCommands:
 
     # Code blocks
 
-    async def perform(self, message_view: MessageView, requested: str) -> None:
+    def perform(self, message: MessageItem, requested: str) -> None:
         """Copy a message or its marked code, or mark another code block."""
         match requested:
             case "copy":
-                marked = message_view.marked_code if isinstance(message_view, AnswerMessage) else 0
+                marked = message.marked_code if isinstance(message, AnswerMessage) else 0
                 if marked:
-                    self._copy_code(message_view.text, marked)
+                    self._copy_code(message.text, marked)
                 else:
-                    copy_text(self._view.app, message_view.text, "the message")
+                    copy_text(self._view.app, message.text, "the message")
             case code if code.startswith("copy_code "):
-                self._copy_code(message_view.text, int(code.partition(" ")[2]))
+                self._copy_code(message.text, int(code.partition(" ")[2]))
             case "next_code" | "previous_code":
-                await self._step_code(1 if requested == "next_code" else -1)
+                self._step_code(1 if requested == "next_code" else -1)
 
-    async def action_choose_code(self) -> None:
-        await self._step_code(-1)
+    def action_choose_code(self) -> None:
+        self._step_code(-1)
 
-    async def _step_code(self, direction: int) -> None:
-        if not await self._view.messages.step_code(direction):
+    def _step_code(self, direction: int) -> None:
+        if not self._view.messages.step_code(direction):
             where = "" if self._view.messages.chosen is None else " below" if direction > 0 else " above"
             raise AppError(f"There is no code block{where}.")
 

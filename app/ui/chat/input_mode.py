@@ -14,7 +14,7 @@ from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import message_of
 from app.ui.key_names import key
-from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.message import MessageItem
 
 STORE_AFTER_S = 1.0
 """Typed text is stored after at most this long."""
@@ -31,7 +31,7 @@ class _Mode:
     typed: str
     original: str
     done: Callable[[str], Awaitable[None]]
-    message_view: MessageView | None
+    message: MessageItem | None
 
 
 class InputMode:
@@ -60,7 +60,7 @@ class InputMode:
     def _edited(self) -> str:
         """Return what a message was changed into, or an empty text if nothing was changed."""
         mode, text = self._mode, self._view.prompt.whole
-        changed = mode is not None and mode.message_view is not None and text.strip() != mode.original.strip()
+        changed = mode is not None and mode.message is not None and text.strip() != mode.original.strip()
         return text if changed else ""
 
     def store_soon(self) -> None:
@@ -99,7 +99,7 @@ class InputMode:
         hint: str,
         text: str,
         done: Callable[[str], Awaitable[None]],
-        message_view: MessageView | None = None,
+        message: MessageItem | None = None,
         *,
         is_prompt: bool = False,
     ) -> None:
@@ -109,17 +109,17 @@ class InputMode:
             hint: Shown meanwhile.
             text: What is to be changed.
             done: Receives the text; raises AppError to leave it in the line.
-            message_view: The message that is edited; None for something else.
+            message: The message that is edited; None for something else.
             is_prompt: Whether the text is a prompt, with files and pastes.
         """
         self._view.hint.forget()
         self.leave()
         view, typed = self._view, self._view.prompt.whole
-        if message_view is not None:
-            message_view.add_class("-changed")
+        if message is not None:
+            view.messages.show_edited(message, True)
         view.prompt.as_it_stands = not is_prompt
         view.prompt.put(text)
-        self._mode = _Mode(typed, view.prompt.whole, done, message_view)
+        self._mode = _Mode(typed, view.prompt.whole, done, message)
         view.prompt.focus()
         view.hint.keep(hint)
         view.screen.refresh_bindings()
@@ -138,8 +138,8 @@ class InputMode:
         if mode is None:
             return
         view = self._view
-        if mode.message_view is not None:
-            mode.message_view.remove_class("-changed")
+        if mode.message is not None:
+            view.messages.show_edited(mode.message, False)
         view.prompt.as_it_stands = False
         view.prompt.put(mode.typed)
         view.hint.keep("")

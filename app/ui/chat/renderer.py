@@ -22,7 +22,8 @@ from app.ui.event_queue import EventBatch, EventQueue
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import FitOption
-from app.ui.transcript.message import AnswerMessage, in_vain
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.endings import in_vain
 from app.worker.events import Event, Finished, Notice
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ class Renderer:
             return
         if batch.segments:
             view.hint.unseen(not view.messages.following)
-            answer.add(batch.segments)
+            view.messages.add(batch.segments)
         view.inspector.add(batch.details)
 
     async def handle(self, event: Event) -> None:
         changes = self._session.handle(event)
         if isinstance(event, Notice):
-            await self._view.messages.notice(event.text)
+            self._view.messages.notice(event.text)
         await self._draw(changes, event)
 
     async def render(self) -> None:
@@ -111,7 +112,7 @@ class Renderer:
     async def _draw_state(self, what: Change) -> None:
         view, now = self._view, self._session
         if Change.LOADING in what:
-            await view.messages.end_failure()
+            await view.end_failure()
             view.header.announce(now.title)
             view.panel.pair = None
             view.status.reading_models()
@@ -126,7 +127,9 @@ class Renderer:
         self._show_status(what, now)
         view.messages.mark(now.conversation.tree, now.pair, self._session.models.get("target", ""))
         follows = bool(what & (Change.ASKED | Change.WAITING | Change.OPENED))
-        await view.messages.show(now.messages, now.conversation.running, replace=Change.OPENED in what, follow=follows)
+        view.messages.show(now.messages, now.conversation.running, replace=Change.OPENED in what, follow=follows)
+        if what & (Change.ASKED | Change.WAITING | Change.OPENED | Change.BRANCH):
+            await view.end_offer()
         if what & (Change.ASKED | Change.WAITING):
             view.hint.unseen(False)
             view.hint.about("")
@@ -135,7 +138,7 @@ class Renderer:
         if Change.BRANCH in what:
             view.hint.forget()
         if now.pair is not None and what & (Change.OPENED | Change.LOADED):
-            await self._name_other_model(now)
+            self._name_other_model(now)
         view.sidebar.update_list()
         self._queue.start()
         view.screen.refresh_bindings()
@@ -178,12 +181,12 @@ class Renderer:
         else:
             view.status.holds(pair.n_ctx)
 
-    async def _name_other_model(self, now: Session) -> None:
+    def _name_other_model(self, now: Session) -> None:
         """Say that another model wrote the conversation that was opened; a draft model changes no answer."""
         loaded = self._session.models["target"]
         models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
         if (used := next(models, loaded)) != loaded:
-            await self._view.messages.notice(f"This conversation was answered by {used}. From now on {loaded} answers.")
+            self._view.messages.notice(f"This conversation was answered by {used}. From now on {loaded} answers.")
 
     def _begin_answer(self, *, is_new: bool) -> None:
         view = self._view
@@ -201,7 +204,7 @@ class Renderer:
         answer, activity = self._view.messages.answer, self._view.status.long_activity
         if answer is not None and self._session.conversation.running is not None and self._noted != (answer, activity):
             self._noted = answer, activity
-            answer.note(activity)
+            self._view.messages.note(answer, activity)
 
     # The end of an answer or of a load
 
@@ -229,7 +232,7 @@ class Renderer:
             self._input_mode.give_back(ended.prompt, unless_typed=True)
         if isinstance(failure, DoesNotFitError) and failure.offers and self._session.phase is Phase.READY:
             # They hold for now; the stored answer says only why it failed.
-            await self._view.messages.offer(tuple(map(self._fix, failure.offers)))
+            await self._view.offer(AppError("What would make it fit:"), tuple(map(self._fix, failure.offers)))
             if can_focus:
                 self._focus_options()
 
@@ -237,9 +240,9 @@ class Renderer:
         if isinstance(error, DoesNotFitError):
             hint = "" if error.offers else f"{key('chat.pairs', 'f6')} chooses another pair."
             options = tuple(map(self._fix, error.offers))
-            await self._view.messages.fail(AppError(error.message, hint), options)
+            await self._view.fail(AppError(error.message, hint), options)
         elif error is not None:
-            await self._view.messages.fail(error)
+            await self._view.fail(error, ())
         if can_focus:
             self._focus_options()
 

@@ -30,7 +30,8 @@ from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
-from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.list import MessageList
+from app.ui.transcript.message import MessageItem
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class ChatScreen(BaseScreen[None]):
         # `is_current` also holds below a screen that is not drawn yet.
         return self.app.screen is self
 
-    async def _warn(self, text: str) -> None:
-        await self.view.messages.notice(text)
+    def _warn(self, text: str) -> None:
+        self.view.messages.notice(text)
         # A long answer has its notices out of sight.
         if self.view.messages.answer is not None:
             self.view.hint.ask(text)
@@ -108,37 +109,37 @@ class ChatScreen(BaseScreen[None]):
     async def _send(self, event: PromptInput.Sent) -> None:
         await self.controller.command(self.controller.send, event.text)
 
-    @on(MessageView.ActionRequested)
-    async def _on_message_action(self, event: MessageView.ActionRequested) -> None:
-        await self.controller.command(self.controller.perform, event.message_view, event.requested)
+    @on(MessageList.ActionRequested)
+    async def _on_message_action(self, event: MessageList.ActionRequested) -> None:
+        await self.controller.command(self.controller.perform, event.message, event.requested)
 
     def action_leave_task(self) -> None:
         if self._clicked is not None:
-            self._clicked.choose(False)
+            self.view.messages.choose(None)
         else:
             self.controller.input_mode.leave()
 
     @property
-    def _clicked(self) -> MessageView | None:
+    def _clicked(self) -> MessageItem | None:
         """The message that a click selected: the input line keeps the focus."""
         chosen = self.view.messages.chosen
         return chosen if self.focused is self.view.prompt else None
 
-    async def action_choose(self) -> None:
+    def action_choose(self) -> None:
         messages = self.view.messages
-        if not messages.message_views:
+        if not messages.messages:
             raise AppError("There is no message to choose yet.")
         if self._clicked is not None:
             messages.choose(self._clicked)
         else:
-            await messages.step(-1)
+            messages.step(-1)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
         if self.shows_tokens:
             self.refresh_bindings()
         if self._clicked is not None and self.view.prompt.text:
-            self._clicked.choose(False)
+            self.view.messages.choose(None)
         self.controller.input_mode.store_soon()
         self._prompt_size.typed()
 
@@ -222,7 +223,7 @@ class ChatScreen(BaseScreen[None]):
     @on(FitOptionList.OptionTaken)
     async def _take_option(self, event: FitOptionList.OptionTaken) -> None:
         self.view.prompt.focus()
-        await self.view.messages.notice(f"Applied: {event.option.offer.what}.")
+        self.view.messages.notice(f"Applied: {event.option.offer.what}.")
         await self.controller.load_pair(event.request)
 
     @on(FitOptionList.Dismissed)
@@ -236,13 +237,13 @@ class ChatScreen(BaseScreen[None]):
         if not self.view.messages.open_thoughts():
             self.view.hint.say("No answer here has reasoning.")
 
-    async def action_toggle_tokens(self) -> None:
+    def action_toggle_tokens(self) -> None:
         self.shows_tokens = not self.shows_tokens
         # Probabilities are computed only while somebody looks.
         self.session.engine.inspect(self.shows_tokens)
         self.view.inspector.open(self.shows_tokens)
         self.refresh_bindings()
-        await self.view.messages.show_tokens(self.shows_tokens)
+        self.view.messages.show_tokens(self.shows_tokens)
         if self.session.phase is not Phase.ANSWERING:
             self.view.mark_step()
 
@@ -252,12 +253,12 @@ class ChatScreen(BaseScreen[None]):
     def action_page(self, direction: int) -> None:
         self.view.messages.page(direction)
 
-    async def action_beginning(self) -> None:
-        await self.view.messages.go_to_beginning()
+    def action_beginning(self) -> None:
+        self.view.messages.go_to_beginning()
 
     @on(Hint.Followed)
-    async def action_follow(self) -> None:
-        await self.view.messages.follow_end()
+    def action_follow(self) -> None:
+        self.view.messages.follow_end()
         self.view.hint.unseen(False)
 
     def _on_scrolled(self) -> None:

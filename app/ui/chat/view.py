@@ -8,12 +8,13 @@ from functools import partial
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.getters import query_one
 from textual.widgets import Static
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
+from app.core.errors import AppError
 from app.core.program import in_background
 from app.session.session import Session
 from app.ui.chat.inspector import Inspector, step_spans
@@ -22,16 +23,16 @@ from app.ui.composer.input import PromptInput
 from app.ui.composer.waiting import WaitingPrompts
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.models.downloads import DownloadLines
+from app.ui.models.fit_options import ErrorNotice
 from app.ui.models.service import PairService
+from app.ui.models.state import FitOption
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import MARK
+from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.list import MessageList
-from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.message_view import MessageView
-from app.ui.transcript.parts import TokenView
-from app.ui.transcript.preview import PicturePreview, half_cells
+from app.ui.transcript.preview import half_cells, preview_room
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -74,6 +75,7 @@ class ChatView(Vertical):
 
     header = query_one(HeaderLine)
     messages = query_one(MessageList)
+    _below_messages = query_one("#failure", VerticalScroll)
     inspector = query_one(Inspector)
     hint = query_one(Hint)
     sidebar = query_one(Sidebar)
@@ -90,6 +92,8 @@ class ChatView(Vertical):
         self._has_panel: bool | None = None
         self._panel_first = True
         """The last one asked for stays where only one has room."""
+        self._failure: AppError | None = None
+        """Why no pair is loaded."""
 
     def compose(self) -> ComposeResult:
         library = self.session.library
@@ -98,6 +102,7 @@ class ChatView(Vertical):
             yield Sidebar(library)
             with Vertical():
                 yield MessageList()
+                yield VerticalScroll(id="failure", can_focus=False)
                 yield Inspector()
                 yield Hint()
             yield ReadoutPanel(self.status)
@@ -126,19 +131,44 @@ class ChatView(Vertical):
         self._has_panel = self._panel_first = not self.panel.display
         self._apply_or_explain("numbers", MIN_FOR_PANEL)
 
+    async def fail(self, error: AppError, options: Sequence[FitOption]) -> None:
+        """Show why no pair could be loaded, in any conversation, until `end_failure`."""
+        self._failure = error
+        self.messages.greets = False
+        await self.offer(error, options)
+
+    async def offer(self, error: AppError, options: Sequence[FitOption]) -> None:
+        """Show options below the messages, until `end_offer`; an earlier offer uses the same keys."""
+        await self._below_messages.remove_children()
+        await self._below_messages.mount(ErrorNotice(error, options))
+        self._below_messages.scroll_end(animate=False)
+
+    async def end_offer(self) -> None:
+        """Remove the options, unless they are about a failure that lasts."""
+        if self._failure is None:
+            await self._below_messages.remove_children()
+
+    async def end_failure(self) -> None:
+        """Remove the options; the failure itself stays among the messages."""
+        failure, self._failure = self._failure, None
+        self.messages.greets = True
+        await self.end_offer()
+        if failure is not None:
+            self.messages.fail(failure)
+
     def show_last_numbers(self, path: Sequence[Node]) -> None:
         """Show the numbers of the last answer of a branch, if the panel is shown."""
         answers = [node.id for node in path if node.role is Role.ASSISTANT]
         if answers and self.panel.display:
             self._show_numbers(answers[-1])
 
-    @on(MessageView.SelectionChanged)
+    @on(MessageList.SelectionChanged)
     def _show_chosen(self) -> None:
         """Show the numbers and the branches of the chosen message; another one may be chosen already."""
         chosen = self.messages.chosen
         about = [chosen.beside] if chosen is not None else []
-        if isinstance(chosen, AnswerMessage) and chosen.node is not None:
-            about.append(self._show_numbers(chosen.node))
+        if isinstance(chosen, AnswerMessage) and chosen.id is not None:
+            about.append(self._show_numbers(chosen.id))
         self.hint.about("\n".join(filter(None, about)))
         self.screen.refresh_bindings()
 
@@ -153,26 +183,27 @@ class ChatView(Vertical):
         self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
 
-    @on(PicturePreview.Requested)
-    async def _preview(self, event: PicturePreview.Requested) -> None:
-        shown = event.preview
-        digest = shown.picture.digest
+    @on(MessageList.PreviewRequested)
+    async def _preview(self, event: MessageList.PreviewRequested) -> None:
+        digest = event.preview.picture.digest
         found = self.session.library.pictures([digest]).get(digest)
         if found is not None:
-            shown.show(found, await wrap_future(in_background(partial(half_cells, found.data, *shown.room), "preview")))
+            make = partial(half_cells, found.data, *preview_room(self.app.size))
+            event.preview.show(found, await wrap_future(in_background(make, "preview")))
+            self.messages.update(event.message)
 
     @on(Inspector.StepSelected)
     def mark_step(self) -> None:
         """Mark the chosen step in the text of the last answer."""
         answer, inspector = self.messages.answer, self.inspector
         if answer is not None and answer.tokens is not None and inspector.index is not None:
-            answer.tokens.mark(*step_spans(answer.tokens.plain, inspector.steps)[inspector.index])
+            self.messages.mark_tokens(*step_spans(answer.tokens.plain, inspector.steps)[inspector.index])
 
-    @on(TokenView.CharacterClicked)
-    def _select_step(self, event: TokenView.CharacterClicked) -> None:
+    @on(MessageList.CharacterClicked)
+    def _select_step(self, event: MessageList.CharacterClicked) -> None:
         answer, inspector = self.messages.answer, self.inspector
-        if answer is not None and answer.tokens is event.view:
-            spans = step_spans(event.view.plain, inspector.steps)
+        if answer is event.answer and answer.tokens is not None:
+            spans = step_spans(answer.tokens.plain, inspector.steps)
             found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
             if found is not None:
                 inspector.select(found)

@@ -21,7 +21,7 @@ from app.core.printable import printable
 from app.engine.drafting_report import rate
 from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
-from app.ui.transcript.message import ErrorNotice
+from app.ui.models.fit_options import ErrorNotice
 from app.worker.request import AnswerRequest
 
 _RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}

@@ -21,9 +21,9 @@ from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
+from app.ui.reading.document import MarkdownDocument
 from app.ui.text import percent
-from app.ui.transcript.parts import ModelMarkdown
-from app.ui.widgets.rows_view import Passage
+from app.ui.widgets.rows_view import Passage, RowsView
 
 _TITLE_COLUMNS = 23
 _FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
@@ -119,6 +119,24 @@ class FollowedText(VerticalScroll, can_focus=False):
             self.scroll_end(animate=False)
 
 
+class ModelMarkdown(RowsView):
+    """Markdown that grows."""
+
+    def __init__(self, classes: str) -> None:
+        super().__init__()
+        self.set_classes(classes)
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the text."""
+        self._document = MarkdownDocument()
+        self.put(0, ())
+
+    def append(self, text: str) -> None:
+        """Show more text."""
+        self.put(*self._document.append(text))
+
+
 class SidePane(Vertical):
     """A side's figures, and its text below.
 
@@ -197,7 +215,6 @@ class SidePane(Vertical):
             return
         same = re.compile(rf"\b{re.escape(word[0])}\b")
         n_before = sum(1 for _ in same.finditer(text, 0, word.start()))
-        part.read_all()
         part.mark_match(same, n_before, f"bold underline {self._color}")
         self._marked = part, same, n_before
         self.body.release_anchor()
@@ -214,7 +231,7 @@ class SidePane(Vertical):
         if self._marked is None:
             return
         part, word, number = self._marked
-        line = part.line_of_match(word, number)
+        line = part.list.line_of_match(word, number)
         if line is not None:
             above = min(1, self.body.size.height - 1)
             self.body.scroll_to(y=part.virtual_region.y + line - above, animate=False, immediate=True)

@@ -15,8 +15,10 @@ from textual.widgets import Static
 
 from app.core.errors import AppError
 from app.core.printable import printable
+from app.ui.key_names import for_chat
 from app.ui.models.state import FitOption, LoadRequest
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.rows_view import Passage
 
 _OPTION_KEYS = "123456789"
 
@@ -63,6 +65,10 @@ class FitOptionList(VerticalGroup, can_focus=True):
             which = {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
             yield Static(f"Press {which} or click to apply; esc returns to the prompt", classes="keys")
 
+    def focus_on_click(self) -> bool:
+        # A line below may go with the focus of another widget, and move the options away from the mouse.
+        return False
+
     def on_key(self, event: events.Key) -> None:
         if event.key in self._by_key:
             _take(self, self._by_key[event.key])
@@ -83,3 +89,19 @@ def _take(widget: Widget, option: FitOption) -> None:
         widget.post_message(FitOptionList.OptionTaken(option, option.apply()))
     except AppError as error:
         widget.post_message(Hint.Requested(error.sentences))
+
+
+class ErrorNotice(VerticalGroup):
+    """An error and its fix, perhaps with options to choose from."""
+
+    def __init__(self, error: AppError, options: Sequence[FitOption] = ()) -> None:
+        super().__init__()
+        self._error = error
+        self._options = options
+
+    def compose(self) -> ComposeResult:
+        yield Passage(printable(for_chat(self._error.message)), "what")
+        if self._options:
+            yield FitOptionList(self._options)
+        if self._error.hint:
+            yield Passage(printable(for_chat(self._error.hint)), "way-out")

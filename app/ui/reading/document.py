@@ -84,8 +84,9 @@ class MarkdownDocument:
         self._last = ""
         """The last printed character."""
 
-    def append(self, text: str) -> None:
-        """Add text, without terminal control characters."""
+    def append(self, text: str) -> tuple[int, list[Row]]:
+        """Add text, without terminal control characters; return the rows that changed, and the number of the first."""
+        n_frozen = len(self.frozen)
         text = printable(text, self._last)
         self._last = text[-1:] or self._last
         before = self._tail.count("\n")
@@ -96,6 +97,7 @@ class MarkdownDocument:
         position, source = copy(self._position), _HALF_FENCE.sub("", self._tail)
         lines = source.split("\n")
         self.open = [row for block in _blocks(source) for row in self._rows(block, lines, position)]
+        return n_frozen, [*self.frozen[n_frozen:], *self.open]
 
     def _break_last_line(self) -> None:
         """Break a very long line at a space, if there is one."""

@@ -106,7 +106,9 @@ class TokenDocument:
         """The row after the frozen ones."""
         return [self._row()] if self._text else []
 
-    def append(self, runs: Iterable[Run]) -> None:
+    def append(self, runs: Iterable[Run]) -> tuple[int, list[Row]]:
+        """Add runs; return the rows that changed, and the number of the first."""
+        n_frozen = len(self.frozen)
         for text, source in runs:
             if not text:
                 # A blank row between reasoning and answer.
@@ -118,6 +120,7 @@ class TokenDocument:
             self._last = text[-1:] or self._last
             for line in text.splitlines(keepends=True):
                 self._add(line, self._styles.of(source))
+        return n_frozen, [*self.frozen[n_frozen:], *self.open]
 
     def _add(self, line: str, style: str) -> None:
         rest = line.removesuffix("\n")

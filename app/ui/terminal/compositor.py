@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Any
 
 from rich.style import Style
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
-from textual.geometry import Offset, Region, Size
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
@@ -67,52 +67,6 @@ class LineCompositor(Compositor):
             return None
         app, pieces = self.root.app, sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x))
         return FrameUpdate(frame_of(app), pieces, app._sync_available)
-
-    def grow(self, widget: Widget, view: Widget, by: int, scrolled: int, height: int) -> bool:
-        """Make a widget within a scroll view taller, without a layout of the screen.
-
-        Its containers grow with it, and what is below it moves. The view has scrolled by that many; what it scrolls
-        has this height now. Return False where only a layout can do that.
-        """
-        geometry = self._full_map
-        if self._visible_map is not None or not {widget, view} <= geometry.keys():
-            return False
-        prefix, bottom = geometry[view].order, geometry[widget].region.bottom
-        grown = [widget, *takewhile(lambda container: container is not view, widget.ancestors)]
-        # Containers come after their contents.
-        for child, old in reversed(geometry.items()):
-            if len(old.order) <= len(prefix) or old.order[: len(prefix)] != prefix:
-                continue
-            taller, lower = (by, 0) if child in grown else (0, by if old.region.y >= bottom else 0)
-            region = (old.region + Offset(0, lower - scrolled)).grow((0, 0, taller, 0))
-            clip = old.clip
-            if isinstance(child.parent, Widget) and child.parent is not view:
-                container = geometry[child.parent]
-                clip = container.clip.intersection(container.region.shrink(child.parent.styles.gutter))
-            virtual_size, container_size = (size + Size(0, taller) for size in (old.virtual_size, old.container_size))
-            is_beside = child.parent is view or child.parent in grown
-            virtual_region = (old.virtual_region + Offset(0, lower * is_beside)).grow((0, 0, taller, 0))
-            geometry[child] = old._replace(
-                region=region,
-                clip=clip,
-                virtual_size=virtual_size,
-                container_size=container_size,
-                virtual_region=virtual_region,
-            )
-            if taller:
-                child._size, child._container_size = region.size, container_size
-                child.set_reactive(Widget.virtual_size, virtual_size)
-                child._clear_arrangement_cache()
-                child._layout_updates += 1
-        old = geometry[view]
-        size = Size(old.virtual_size.width, height)
-        geometry[view] = old._replace(virtual_size=size)
-        view._clear_arrangement_cache()
-        view._size_updated(old.region.size, size, old.container_size)
-        self._cuts = self._layers = self._layers_visible = self._visible_widgets = None
-        top = old.region.y if scrolled else max(old.region.y, bottom)
-        self._dirty_regions.add(Region(old.region.x, top, old.region.width, max(0, old.region.bottom - top)))
-        return True
 
     def _pieces(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
         """Yield what is visible in spans of lines (line, first column, end)."""

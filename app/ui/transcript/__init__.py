@@ -1,8 +1,11 @@
-"""The open conversation on the screen.
+"""The open conversation on the screen: one widget that draws lines.
 
-list     all messages and notices; the selected message
-window   scrolling; mounts what is near
-message  prompts, answers, problems, and how an answer ended   message_view  base class of messages
-parts    Markdown, token text, attachments, reasoning, the first screen
-preview  a picture of a prompt in half cells
+list        the messages of the branch and notices; keys and clicks on them
+navigation  the chosen message, its code blocks, matches of a search
+scroll      scrolling and drawing; a message is laid out when the reader comes near
+message     prompts and notices as parts below each other; the base of all messages
+answer      reasoning, Markdown or tokens, and how it ended
+preview     a picture of a prompt in half cells
+parts       Markdown, token text, attachments and reasoning as lines
+endings     how an answer ended, and its fix, with keys
 """

@@ -2,40 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from textual.widget import Widget
+from textual import events, on
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
 
 from app.conversations.message import Role
 from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
-from app.core.printable import printable
+from app.engine.text.segments import Segment
 from app.models.pair_info import PairInfo
-from app.ui.key_names import for_chat
-from app.ui.models.fit_options import FitOptionList
-from app.ui.models.state import FitOption
-from app.ui.transcript.message import AnswerMessage, ErrorNotice, UserMessage, remark_on
-from app.ui.transcript.message_view import MessageView
+from app.ui.reading.rows import Row
+from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.endings import remark_on
+from app.ui.transcript.message import Item, MessageItem, UserMessage, error_item, notice
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import Reasoning, Welcome
-from app.ui.transcript.window import Item
-from app.ui.widgets.rows_view import Passage
+from app.ui.transcript.parts import QUIET, BriefRow, Painter, Part
+from app.ui.transcript.preview import PicturePreview
+
+_HOW_IT_WORKS = Content.from_markup(
+    "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass. "
+    "The answers stay the same and come sooner."
+)
+_MESSAGE_KEYS = (
+    ("chat.compare", "compare with and without the draft"),
+    ("chat.tokens", "color tokens by source"),
+    ("chat.settings", "settings"),
+    ("chat.pairs", "choose a pair"),
+    ("app.keys", "all keys"),
+)
+_KEY_CELLS = 5
+"""Cells for a key, and what is between it and what it does."""
+_N_LINES_AROUND, _MIN_LINES = 8, 3
+"""Lines of the window that are around it, and the fewest that it takes: it is seen from its beginning."""
 
 
-def _branch_items(path: Sequence[Node]) -> Iterator[Item]:
-    """Yield an item for each message; a prompt at the end is followed by the reason why it has no answer, if known."""
-    for node in path:
-        yield Item(node, is_answer=node.role is Role.ASSISTANT)
-    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or path[-1].ending.failure):
-        yield Item(path[-1], is_answer=True)
+class Welcome(Item):
+    """Legend of the two colors, and the next steps."""
+
+    def __init__(self, paint: Painter) -> None:
+        super().__init__([Part(paint, style=QUIET, n_below=1)])
+
+    def draw(self, keys: Mapping[str, str], width: int, height: int) -> None:
+        """Show the keys by the ids of their bindings, in at most so many lines of a window."""
+        named = [(keys[identity], does) for identity, does in _MESSAGE_KEYS if identity in keys]
+        # Keys of the user's own may be longer.
+        column = max([_KEY_CELLS, *(len(shown) + 2 for shown, _ in named)])
+        steps = (Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named)
+        rows = [*map(Row, _HOW_IT_WORKS.wrap(max(1, width - 1))), Row(), *map(BriefRow, steps)]
+        self.parts[0].put(0, rows[: max(_MIN_LINES, height - _N_LINES_AROUND)])
 
 
 class MessageList(MessageNavigation):
-    """All messages and notices, newest at the bottom."""
+    """All messages and notices, newest at the bottom.
+
+    Attributes:
+        greets: Whether an empty conversation shows the first screen.
+    """
+
+    greets: reactive[bool] = reactive(True)
+
+    @dataclass
+    class PreviewRequested(Message):
+        """The bytes of a picture of a message are needed."""
+
+        message: MessageItem
+        preview: PicturePreview
 
     def __init__(self) -> None:
-        self._welcome = Welcome()
-        super().__init__(self._welcome)
+        super().__init__()
+        self._welcome = Welcome(self.paint)
         self._tree = Tree()
         self._pair: PairInfo | None = None
         self._shown: object = None
@@ -45,16 +85,29 @@ class MessageList(MessageNavigation):
         self._model = ""
         self._is_running = False
         self._shows_tokens = self._shows_reasoning = False
-        self._failure: Item | None = None
-        """Why no pair is loaded; it stays below all messages."""
 
-    def on_resize(self) -> None:
-        # Its height depends on the height of the window.
-        self._welcome.refresh(layout=True)
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self._draw_welcome())
+        self._draw_welcome()
+
+    @on(events.Resize)
+    def watch_greets(self) -> None:
+        self._draw_welcome()
+
+    def _draw_welcome(self) -> None:
+        """Show the first screen while there is nothing but notices, which do not replace it."""
+        is_empty = self.greets and all(item.is_notice or item is self._welcome for item in self.items)
+        if is_empty is not (self._welcome in self.items):
+            self.items = [self._welcome, *self.items] if is_empty else self.items[1:]
+        if is_empty:
+            active = self.screen.active_bindings.values()
+            keys = {one.binding.id: self.app.get_key_display(one.binding) for one in active if one.binding.id}
+            self._welcome.draw(keys, self._width, self.app.size.height)
+            self.settle()
 
     # Messages
 
-    async def show(
+    def show(
         self, path: Sequence[Node], running: int | None = None, *, replace: bool = False, follow: bool = False
     ) -> None:
         """Show a branch by replacing only the messages that differ from those shown.
@@ -70,149 +123,144 @@ class MessageList(MessageNavigation):
         if not (replace or follow) and now == self._shown:
             return
         self._shown = now
-        async with self._changing():
-            was_running, last = self._is_running, path[-1] if path else None
-            self._is_running = last is not None and last.state is State.WRITING and (last.id == running or last.id < 0)
-            items = list(_branch_items(path))
-            shown = [] if replace else self._messages
-            ended = shown[-1] if was_running and shown else None
-            n_same = 0
-            for old, new in zip(shown, items, strict=False):
-                is_live = (was_running and old is shown[-1]) or (self._is_running and new.node is last)
-                if not _is_same(old, new, is_live=is_live):
-                    break
-                old.node = new.node
-                n_same += 1
-            fresh = items[n_same:]
-            leaving = self._leaving(shown[:n_same], fresh, replace=replace)
-            self._put(fresh, self._failure)
-            await self._take_out(leaving - {self._failure})
-            if follow:
-                self._anchor = None
-            await self._settle()
-            answer = self.answer
-            if answer is not None and last is not None and n_same == len(items) and was_running != self._is_running:
-                await (answer.resume() if self._is_running else answer.end(last))
-            elif ended is not None and fresh and ended in self.items and isinstance(ended.widget, AnswerMessage):
-                # The next prompt had waited for the end of this answer.
-                assert ended.node is not None
-                await ended.widget.end(ended.node)
+        was_running, last = self._is_running, path[-1] if path else None
+        self._is_running = last is not None and last.state is State.WRITING and (last.id == running or last.id < 0)
+        shown = [] if replace else self.messages
+        ended = shown[-1] if was_running and shown else None
+        n_same = 0
+        branch = list(_branch(path))
+        for old, (node, is_answer) in zip(shown, branch, strict=False):
+            is_live = old is ended or (self._is_running and node is last)
+            if isinstance(old, AnswerMessage) is not is_answer or not _is_same(old.node, node, is_live=is_live):
+                break
+            old.node = node
+            n_same += 1
+        same, fresh = shown[:n_same], [self._new(node, is_answer, last) for node, is_answer in branch[n_same:]]
+        leaving = self._leaving(same, fresh, replace=replace)
+        self.items += fresh
+        self._take_out(leaving)
+        if follow:
+            self._anchor = None
+        answer = self.answer
+        if answer is not None and last is not None and not fresh and was_running != self._is_running:
+            answer.resume() if self._is_running else answer.end(last)
+        elif fresh and isinstance(ended, AnswerMessage) and ended in same:
+            # The next prompt had waited for the end of this answer.
+            ended.end(ended.node)
+        self._draw_welcome()
+        self.settle()
 
-    def _leaving(self, same: Sequence[Item], fresh: Sequence[Item], *, replace: bool) -> set[Item]:
+    def _new(self, node: Node, is_answer: bool, last: Node | None) -> MessageItem:
+        if not is_answer:
+            return UserMessage(node, self.paint)
+        is_running = self._is_running and node is last and node.role is Role.ASSISTANT
+        answer = AnswerMessage(node, self.paint, is_running=is_running)
+        answer.show_tokens(self._token_styles)
+        answer.show_reasoning(shown=self._shows_reasoning)
+        return answer
+
+    def _leaving(self, same: Sequence[MessageItem], fresh: Sequence[MessageItem], *, replace: bool) -> set[Item]:
         """Return the items that give way to new messages below those that stay."""
         if replace:
-            return set(self.items)
-        leaving = set(self._messages[len(same) :])
+            return {item for item in self.items if item is not self._welcome}
+        leaving: set[Item] = set(self.messages[len(same) :])
         resumes = self._is_running and not fresh
         switches = bool(fresh and leaving) and not self._is_running
-        if resumes or switches or (fresh and fresh[0].is_answer):
+        if resumes or switches or (fresh and isinstance(fresh[0], AnswerMessage)):
             # Notices leave with their branch, and none stands between a prompt and its answer.
-            return set(self.items[self.items.index(same[-1]) + 1 if same else 0 :])
-        return leaving.union(self._marked("offer")) if fresh else leaving
+            return set(self.items[self.items.index(same[-1]) + 1 if same else 0 :]) - {self._welcome}
+        return leaving
+
+    def _take_out(self, leaving: set[Item]) -> None:
+        """Remove items. If the anchor is removed, its successor becomes the anchor."""
+        if not leaving:
+            return
+        if self.chosen in leaving:
+            self.choose(None)
+        if self.text_selection is not None:
+            self.screen.clear_selection()
+        anchor = self._anchor
+        at = sum(item not in leaving for item in self.items[: self.items.index(anchor[0])]) if anchor else 0
+        self.items = [item for item in self.items if item not in leaving]
+        if anchor is not None and anchor[0] in leaving:
+            self._anchor = (self.items[min(at, len(self.items) - 1)], anchor[1]) if self.items else None
 
     @property
     def answer(self) -> AnswerMessage | None:
         """The answer at the end of the branch."""
-        last = self._last
-        return last.widget if last is not None and isinstance(last.widget, AnswerMessage) else None
+        last = next((item for item in reversed(self.items) if isinstance(item, MessageItem)), None)
+        return last if isinstance(last, AnswerMessage) else None
 
-    @property
-    def _messages(self) -> list[Item]:
-        return [item for item in self.items if item.node is not None]
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Append text to the answer at the end of the branch."""
+        if (answer := self.answer) is not None:
+            answer.add(segments)
+            self.update(answer)
 
-    @property
-    def _last(self) -> Item | None:
-        return next((item for item in reversed(self.items) if item.node is not None), None)
-
-    def _build(self, item: Item) -> Widget:
-        assert item.node is not None
-        message_view: MessageView
-        if item.is_answer:
-            message_view = answer = AnswerMessage(
-                item.node,
-                is_running=self._is_running and item is self._last,
-                token_runs=item.token_runs,
-                shows_tokens=self._shows_tokens,
-                shows_reasoning=self._shows_reasoning,
-            )
-            item.token_runs = answer.token_runs
-        else:
-            message_view = UserMessage(item.node)
-        self._mark(message_view)
-        return message_view
-
-    async def _settle(self) -> None:
-        # Unlike a message or a failure, a notice does not replace the first screen.
-        notices = self._marked("notice")
-        self._welcome.display = all(item in notices for item in self.items)
-        await super()._settle()
+    def note(self, answer: AnswerMessage, text: str) -> None:
+        """Show what is done for an answer below it; "" removes it."""
+        answer.note(text)
+        self.update(answer)
 
     # Notices
 
-    async def notice(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """Show a notice at the end; while an answer is awaited, above its prompt."""
-        async with self._changing():
-            await self._add(Passage(printable(for_chat(text)), "notice"), before=self._unanswered)
+        self._insert(notice(self.paint, text), before=self._unanswered)
 
-    async def fail(self, error: AppError, options: Sequence[FitOption] = ()) -> None:
-        """Show why no pair could be loaded, in any conversation, until `end_failure`."""
-        async with self._changing():
-            self._failure = await self._add(ErrorNotice(error, options))
+    def fail(self, error: AppError) -> None:
+        """Show an error that belongs to no answer."""
+        self._insert(error_item(self.paint, error))
 
-    async def offer(self, options: Sequence[FitOption]) -> None:
-        """Offer options after a failed answer, until `end_failure`, another answer or offer."""
-        async with self._changing():
-            # An earlier offer uses the same keys.
-            await self._take_out(self._marked("offer"))
-            await self._add(ErrorNotice(AppError("What would make it fit:"), options, classes="offer"))
-
-    async def end_failure(self) -> None:
-        """Remove all options; the failure itself stays visible."""
-        async with self._changing():
-            self._failure = None
-            await self._take_out(self._marked("offer"))
-            await self.query(FitOptionList).remove()
-
-    async def _add(self, widget: Widget, before: Item | None = None) -> Item:
-        item = Item(widget=widget)
-        self._put([item], before)
-        await self._settle()
-        return item
-
-    def _marked(self, name: str) -> set[Item]:
-        return {item for item in self.items if item.widget is not None and item.widget.has_class(name)}
+    def _insert(self, item: Item, before: Item | None = None) -> None:
+        self.items.insert(self.items.index(before) if before is not None else len(self.items), item)
+        self._draw_welcome()
+        self.settle()
 
     @property
     def _unanswered(self) -> Item | None:
         """The prompt whose answer has no text yet, if any."""
-        messages = self._messages
+        messages = self.messages
         is_empty = self.answer is None or not self.answer.has_grown
         return messages[-2] if self._is_running and is_empty and len(messages) > 1 else None
 
     # Branches and models
 
     def mark(self, tree: Tree, pair: PairInfo | None, model: str) -> None:
-        """Update the branch numbers and the model names of all mounted messages; `model` is the one in use."""
+        """Update the branch numbers and the model names of all messages; `model` is the one in use."""
         if tree is self._tree and pair is self._pair:
             return
         self._tree, self._pair, self._model = tree, pair, model
         _, read = readable(tree.path)
         self._unread = {node.id for node in tree.path} - {node.id for node in read}
-        for message_view in self.message_views:
-            if message_view.node not in tree.nodes:
-                message_view.node = None
-            self._mark(message_view)
+        for message in self.messages:
+            if message.is_laid_out:
+                self._mark(message)
+        self.settle()
 
-    def _mark(self, message_view: MessageView) -> None:
-        message_view.pair = self._pair
-        node = self._tree.nodes.get(message_view.node) if message_view.node is not None else None
+    def lay_out(self, item: Item) -> None:
+        if isinstance(item, MessageItem):
+            item.pair = self._pair
+            item.lay_out()
+            self._mark(item)
+            for folding in item.foldings:
+                if isinstance(folding, PicturePreview):
+                    self.post_message(self.PreviewRequested(item, folding))
+
+    def _mark(self, message: MessageItem) -> None:
+        message.pair = self._pair
+        node = self._tree.nodes.get(message.id) if message.id is not None else None
         if node is None:
+            message.place(1, 1, can_go_on=False, model="")
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.replies(node.id)
         model = node.model if self._is_other_model(node) else ""
-        message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early, model=model)
-        message_view.set_class(node.id in self._unread, "-unread")
+        message.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early, model=model)
+        if message.is_unread != (node.id in self._unread):
+            message.is_unread = not message.is_unread
+            for part in message.parts:
+                part.redraw()
 
     def _is_other_model(self, node: Node) -> bool:
         """Return True if an answer's model differs from the loaded one or from the previous answer's."""
@@ -222,25 +270,48 @@ class MessageList(MessageNavigation):
 
     # Reasoning and tokens
 
+    @property
+    def answers(self) -> list[AnswerMessage]:
+        return [item for item in self.items if isinstance(item, AnswerMessage)]
+
     def open_thoughts(self) -> bool:
         """Unfold all reasoning, or fold it if any is unfolded; return whether there is any."""
-        thoughts = self.query(Reasoning)
-        self._shows_reasoning = not any(thought.open for thought in thoughts)
-        for thought in thoughts:
-            thought.open = self._shows_reasoning
-        return bool(thoughts)
+        answers = [answer for answer in self.answers if answer.node.reasoning or answer.foldings]
+        self._shows_reasoning = not any(folding.is_open for answer in answers for folding in answer.foldings)
+        for answer in self.answers:
+            answer.show_reasoning(shown=self._shows_reasoning)
+        self.settle()
+        return bool(answers)
 
-    async def show_tokens(self, shown: bool) -> None:
+    @property
+    def _token_styles(self) -> TokenStyles | None:
+        return (COLORLESS if self.app.no_color else STYLES) if self._shows_tokens else None
+
+    def show_tokens(self, shown: bool) -> None:
         """Show or hide token sources in every answer generated in this run."""
-        async with self._changing():
-            self._shows_tokens = shown
-            for answer in self.query(AnswerMessage):
-                await answer.show_tokens(shown)
+        self._shows_tokens = shown
+        for answer in self.answers:
+            answer.show_tokens(self._token_styles)
+        self.settle()
+
+    def mark_tokens(self, start: int, end: int) -> None:
+        """Mark the characters of the last answer's tokens from one to another."""
+        answer = self.answer
+        if answer is not None and answer.tokens is not None:
+            answer.tokens.mark(start, end)
+            self.update(answer)
 
 
-def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
-    """Return True if the widget of an item can show another one; live text is compared with nothing."""
-    before, now = old.node, new.node
-    if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
-        return False
-    return is_live or (before.state, before.text, before.stats) == (now.state, now.text, now.stats)
+def _branch(path: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
+    """Yield each message, and whether an answer shows it; a prompt without one is shown again with the reason."""
+    for node in path:
+        yield node, node.role is Role.ASSISTANT
+    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or path[-1].ending.failure):
+        yield path[-1], True
+
+
+def _is_same(before: Node, now: Node, *, is_live: bool) -> bool:
+    """Return True if the item of a message can show another one; live text is compared with nothing."""
+    return before.id == now.id and (
+        is_live or (before.state, before.text, before.stats) == (now.state, now.text, now.stats)
+    )

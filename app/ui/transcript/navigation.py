@@ -3,80 +3,115 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
-from textual.geometry import Region
-from textual.widget import Widget
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
 
-from app.conversations.message import Role
+from app.ui.actions import MESSAGE, bindings
 from app.ui.reading.code_blocks import code_blocks
-from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.message_view import MessageView
-from app.ui.transcript.window import Item, MessageWindow
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.message import MessageItem
+from app.ui.transcript.parts import Part, TokenPart
+from app.ui.transcript.scroll import LineScroll
 
 _LINES_ABOVE = 2
 """Lines that stay visible above a line that is scrolled into view."""
 
 
-class MessageNavigation(MessageWindow):
-    """Choose a message and a code block in it, or scroll to the first match of a search."""
+class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
+    """Choose a message and a code block in it, or scroll to the first match of a search.
+
+    A click or a key selects a message. Letters act on it only if the list has the focus, which a key gives it.
+    """
+
+    BINDING_GROUP_TITLE = "Chosen message"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(MESSAGE)
+
+    @dataclass
+    class ActionRequested(Message):
+        """A key or a click asks for an action on a message."""
+
+        message: MessageItem
+        requested: str
+
+    @dataclass
+    class CharacterClicked(Message):
+        """A character of the tokens of an answer was clicked."""
+
+        answer: AnswerMessage
+        at: int
+
+    class SelectionChanged(Message):
+        """Another message was selected, or none."""
+
+    _letters_act = False
+    """Whether letters act on the chosen message, so that it is chosen only while the list has the focus."""
 
     @property
-    def message_views(self) -> list[MessageView]:
-        """The mounted messages in order; the last message is always mounted."""
-        return [item.widget for item in self.items if isinstance(item.widget, MessageView)]
+    def messages(self) -> list[MessageItem]:
+        """The messages of the branch in order, without notices."""
+        return [item for item in self.items if isinstance(item, MessageItem)]
 
     @property
     def visible_answers(self) -> list[AnswerMessage]:
         """The chosen answer alone, or the answers in view, the lowest first."""
         if isinstance(self.chosen, AnswerMessage):
             return [self.chosen]
-        view = Region(0, round(self.scroll_y), 1, max(1, self._height))
-        widgets = (item.widget for item in reversed(self.items) if item.node is not None)
-        visible = (each for each in widgets if each and self._regions.get(each, Region()).overlaps(view))
-        return [each for each in visible if isinstance(each, AnswerMessage)]
+        first, end = self._near(0)
+        return [item for item in reversed(self.items[first:end]) if isinstance(item, AnswerMessage)]
 
-    @property
-    def chosen(self) -> MessageView | None:
-        """The selected message, if any."""
-        return next((message_view for message_view in self.message_views if message_view.has_class("-chosen")), None)
-
-    def choose(self, message_view: MessageView, *, focus: bool = True) -> None:
-        """Select a message and scroll it into view; with the focus, letters act on it."""
-        item = next((item for item in self.items if item.widget is message_view), None)
-        if item is None or not message_view.is_attached:
+    def choose(self, message: MessageItem | None, *, focus: bool = True) -> None:
+        """Select a message and scroll it into view, with the focus if letters should act on it; None selects none."""
+        if message is not None and message not in self.items:
             # It was removed after the click.
             return
-        for other in self.message_views:
-            if other is not message_view:
-                other.choose(False)
-        message_view.choose(True, focus=focus)
-        self._scroll_to_item(item)
+        before, self.chosen, self._letters_act = self.chosen, message, focus
+        if isinstance(before, AnswerMessage) and before is not message:
+            before.mark_code(0)
+        self._draw_again(each for each in (before, message) if each is not None)
+        if message is not None:
+            self.show_item(message)
+            if focus:
+                self.screen.set_focus(self, scroll_visible=False)
+        elif self.has_focus:
+            self.screen.set_focus(None)
+        if before is not None or message is not None:
+            self.post_message(self.SelectionChanged())
 
-    async def step(self, direction: int) -> bool:
+    def leave_far(self) -> None:
+        if self._is_far(self.chosen):
+            self.choose(None)
+
+    def show_edited(self, message: MessageItem, is_edited: bool) -> None:
+        """Mark a message while the input line holds it."""
+        message.is_edited = is_edited
+        self._draw_again([message])
+
+    def _draw_again(self, items: Iterable[MessageItem]) -> None:
+        """Draw messages whose mark has changed."""
+        for item in items:
+            for part in item.parts:
+                part.redraw()
+                part.changed = 0
+            if item in self.items:
+                self.update(item)
+
+    def step(self, direction: int) -> bool:
         """Select the message above (-1) or below (1), at first the last; return False below the last."""
-        chosen = self.chosen
         # The reason why a prompt has no answer cannot be selected.
-        items = [item for item in self.items if _is_selectable(item) or (chosen and item.widget is chosen)]
-        at = len(items) - 1
-        if chosen is not None:
-            at = next(number for number, item in enumerate(items) if item.widget is chosen) + direction
-        if 0 <= at < len(items) and (message_view := await self._mounted(items[at])) is not None:
-            self.choose(message_view)
-        return at < len(items)
+        messages = [message for message in self.messages if message.id is not None or message is self.chosen]
+        at = messages.index(self.chosen) + direction if self.chosen is not None else len(messages) - 1
+        if 0 <= at < len(messages):
+            self.choose(messages[at])
+        return at < len(messages)
 
-    async def reach(self, node: int) -> MessageView | None:
-        """Mount and return the message with this id; None if it is not on the branch."""
-        item = self._item_of(node)
-        return await self._mounted(item) if item is not None else None
-
-    async def _mounted(self, item: Item) -> MessageView | None:
-        if not self._first <= self.items.index(item) < self._end:
-            async with self._changing():
-                await self._show_at_top(item)
-        return item.widget if isinstance(item.widget, MessageView) else None
-
-    def _item_of(self, node: int) -> Item | None:
-        return next((item for item in self.items if item.node is not None and item.node.id == node), None)
+    def find(self, node: int) -> MessageItem | None:
+        """Return the message with this id; None if it is not on the branch."""
+        return next((message for message in self.messages if message.node.id == node), None)
 
     # Code blocks
 
@@ -88,10 +123,10 @@ class MessageNavigation(MessageWindow):
             return False
         if isinstance(chosen, AnswerMessage) and chosen.marked_code < len(code_blocks(chosen.text)):
             return True
-        below = self.items[next(at for at, item in enumerate(self.items) if item.widget is chosen) + 1 :]
-        return any(code_blocks(_text_of(item)) for item in below if item.is_answer)
+        below = self.items[self.items.index(chosen) + 1 :]
+        return any(isinstance(item, AnswerMessage) and code_blocks(item.text) for item in below)
 
-    async def step_code(self, direction: int) -> bool:
+    def step_code(self, direction: int) -> bool:
         """Mark the next (1) or the previous (-1) code block, at first the last one; return whether there is one."""
         chosen = self.chosen
         if isinstance(chosen, AnswerMessage):
@@ -100,51 +135,97 @@ class MessageNavigation(MessageWindow):
             if 1 <= at <= n_code:
                 self._mark_code(chosen, at)
                 return True
-        items = [item for item in self.items if item.node is not None and (item.is_answer or item.widget is chosen)]
-        here = next((at for at, item in enumerate(items) if item.widget is chosen), len(items))
-        others = items[here + 1 :] if direction > 0 and chosen is not None else items[:here][::-1]
+        here = self.items.index(chosen) if chosen is not None else len(self.items)
+        others = self.items[here + 1 :] if direction > 0 and chosen is not None else self.items[:here][::-1]
         for item in others:
-            blocks = code_blocks(_text_of(item))
-            if blocks and isinstance(answer := await self._mounted(item), AnswerMessage):
-                self.choose(answer)
-                self._mark_code(answer, 1 if direction > 0 else len(blocks))
+            if isinstance(item, AnswerMessage) and (blocks := code_blocks(item.text)):
+                self.choose(item)
+                self._mark_code(item, 1 if direction > 0 else len(blocks))
                 return True
         return False
 
     def _mark_code(self, answer: AnswerMessage, number: int) -> None:
         line = answer.mark_code(number)
-        self.call_after_refresh(self._show_line, answer.markdown, line)
+        self.update(answer)
+        self._show_line(answer, answer.markdown, line)
 
-    def _show_line(self, part: Widget, line: int) -> None:
-        """Scroll until a line of a part of a message is visible, unless it is."""
-        if part.is_attached:
-            y = part.region.y - self.region.y + line
-            if not 0 <= y < self._height - 1:
-                self.scroll_to(y=self.scroll_y + y - _LINES_ABOVE, animate=False, immediate=True)
+    def _show_line(self, item: MessageItem, part: Part, line: int) -> None:
+        """Scroll until a line of a part is visible, unless it is."""
+        line += self._top_of(item) + item.top_of(part, self._width)
+        if not 0 <= line - round(self.scroll_y) < self._height - 1:
+            self._scroll_to_line(line - _LINES_ABOVE)
 
     # Search
 
-    async def seek(self, node: int, words: re.Pattern[str] | None = None) -> None:
+    def seek(self, node: int, words: re.Pattern[str] | None = None) -> None:
         """Scroll the message with this id to the top, or to the first match of words in it, which are highlighted."""
-        item = self._item_of(node)
-        if item is None:
+        message = self.find(node)
+        if message is None:
             return
-        async with self._changing():
-            await self._show_at_top(item)
-        if words is not None and isinstance(item.widget, MessageView):
-            self.call_after_refresh(self._highlight, item.widget, words)
+        self.show_at_top(message)
+        if words is not None:
+            part = message.part_with(words)
+            line = part.highlight(words)
+            self.settle()
+            if line is not None and part in message.parts:
+                self._show_line(message, part, line)
 
-    def _highlight(self, message_view: MessageView, words: re.Pattern[str]) -> None:
-        part = message_view.part_with(words)
-        line = part.highlight(words) if part is not None else None
-        if part is not None and line is not None:
-            self.call_after_refresh(self._show_line, part, line)
+    # Keys and clicks
 
+    def allow_focus(self) -> bool:
+        # Tab reaches only a selected message.
+        return self.chosen is not None
 
-def _text_of(item: Item) -> str:
-    return item.widget.text if isinstance(item.widget, MessageView) else item.node.text if item.node else ""
+    def focus_on_click(self) -> bool:
+        # Pressing a mouse button may begin a text selection.
+        return False
 
+    def on_blur(self) -> None:
+        # It stays selected while another window is in front; see `app.ui.base_screen`.
+        if self.app.app_focus and self.screen.focused is not self and self._letters_act:
+            self.choose(None)
 
-def _is_selectable(item: Item) -> bool:
-    node = item.node
-    return node is not None and (not item.is_answer or (node.role is Role.ASSISTANT and node.id >= 0))
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        item, part, line = self.place_at(event.y)
+        if not isinstance(item, MessageItem) or part is None:
+            return
+        x = event.x - self.margin - 1 - part.prefix.cell_length
+        requested = item.request_at(part, x, line)
+        folding = next((folding for folding in item.foldings if part in folding.parts), None)
+        selects = bool(self.screen.get_selected_text())
+        if folding is not None:
+            folding.fold(opened=not folding.is_open)
+            self.update(item)
+        elif isinstance(part, TokenPart) and isinstance(item, AnswerMessage) and not selects:
+            _, offset = self.screen.get_widget_and_offset_at(event.screen_x, event.screen_y)
+            if offset is not None:
+                at = part.character(offset.y - part.first_number, offset.x)
+                self.post_message(self.CharacterClicked(item, at))
+        elif requested != "choose" or not selects:
+            self.post_message(self.ActionRequested(item, requested))
+
+    def action_request(self, requested: str) -> None:
+        if self.chosen is not None:
+            self.post_message(self.ActionRequested(self.chosen, requested))
+
+    def action_unfold(self) -> None:
+        if self.chosen is not None:
+            self.chosen.unfold()
+            self.update(self.chosen)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim keys that would do nothing, and hide those that do not apply to the message."""
+        chosen = self.chosen
+        if chosen is None:
+            return False
+        match action, parameters:
+            case "unfold", _:
+                return bool(chosen.foldings)
+            case "request", ("earlier" | "later",):
+                return chosen.has_branches
+            case "request", ("go_on",):
+                return chosen.can_go_on
+            case "request", ("edit" | "again" | "fork" | "delete",):
+                return chosen.id is not None or None
+        return True

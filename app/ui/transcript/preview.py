@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import groupby
 
-from textual.app import ComposeResult
 from textual.color import Color
 from textual.content import Content
-from textual.message import Message
+from textual.geometry import Size
 from textual.style import Style
-from textual.widgets import Static
 
 from app.conversations.attached import Attachment
 from app.core.pictures import Picture, PictureData
 from app.core.printable import printable
+from app.ui.reading.rows import Row
 from app.ui.text import size
-from app.ui.transcript.parts import Folding
+from app.ui.transcript.parts import INDENT, Folding, Painter, Part
 
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"
@@ -33,42 +31,22 @@ class PicturePreview(Folding):
         picture: What is shown.
     """
 
-    @dataclass
-    class Requested(Message):
-        """The bytes of the picture are needed."""
-
-        preview: PicturePreview
-
-    def __init__(self, attachment: Attachment, picture: Picture) -> None:
-        super().__init__()
+    def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
-        self._about = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
-        self._contents = Static(classes="contents")
-        self.open = True
-
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        yield self._contents
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.post_message(self.Requested(self))
-
-    @property
-    def room(self) -> tuple[int, int]:
-        """Most columns and rows of the preview."""
-        width, height = self.app.size
-        return min(_MOST_COLUMNS, width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, height // _SHARE_OF_WINDOW))
+        title = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
+        super().__init__(paint, title, Part(paint, prefix=INDENT))
+        self.fold(opened=True)
 
     def show(self, data: PictureData, preview: Content) -> None:
         """Show the preview of the picture, which `half_cells` has made."""
-        self._about += f"  {size(len(data.data))}"
-        self._contents.update(preview)
-        self._contents.display = bool(preview)
-        self.draw()
+        self._title = f"{self._title}  {size(len(data.data))}"
+        self.parts[1].put(0, [Row(line) for line in preview.split("\n")] if preview else [])
+        self._draw()
 
-    def draw(self) -> None:
-        self.summarize(self._about)
+
+def preview_room(window: Size) -> tuple[int, int]:
+    """Return the most columns and rows of a preview in a window."""
+    return min(_MOST_COLUMNS, window.width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, window.height // _SHARE_OF_WINDOW))
 
 
 def half_cells(data: bytes, columns: int, rows: int) -> Content:

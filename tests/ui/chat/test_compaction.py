@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.core.errors import ContextOverflowError
-from app.ui.transcript.message_view import MessageView
 from tests.ui.driver import Chat, open_chat
 
 
@@ -24,7 +23,7 @@ async def summarized(chat: Chat) -> None:
 async def test_messages_that_the_model_no_longer_reads_are_dimmed() -> None:
     async with open_chat() as chat:
         await summarized(chat)
-        unread = [view.has_class("-unread") for view in chat.screen.query(MessageView)]
+        unread = [message.is_unread for message in chat.screen.view.messages.messages]
         assert unread == [True, True, False, False, False, False]
         assert "They talked" not in chat.text
 

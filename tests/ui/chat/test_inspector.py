@@ -11,9 +11,8 @@ from app.engine.events import StepDetails
 from app.engine.sources import Source
 from app.ui.chat.inspector import Inspector, step_rows, step_spans
 from app.ui.text import MARK
-from app.ui.transcript.parts import TokenView
 from tests.ui.driver import Chat, open_chat
-from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says
+from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says, tokens_shown
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
@@ -120,8 +119,8 @@ async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
 
 def marked(chat: Chat) -> list[str]:
     """The marked pieces of the answer's text."""
-    (view,) = chat.screen.query(TokenView)
-    contents = [row.content for row in view.rows]
+    (tokens,) = tokens_shown(chat)
+    contents = [row.content for row in tokens.rows]
     return [text.plain[span.start : span.end] for text in contents for span in text.spans if span.style == "reverse"]
 
 

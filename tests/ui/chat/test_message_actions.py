@@ -108,7 +108,7 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await chat.press("escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
         assert "Editing" not in chat.text
-        assert not chat.screen.query(".-changed")
+        assert not any(message.is_edited for message in chat.screen.view.messages.messages)
         assert texts(file) == ["one", "first"]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from app.conversations.store import Store
 from app.core.errors import AppError
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.transcript.message import UserMessage
 from tests.ui.compare.driver import open_comparison
 from tests.ui.driver import WIDE, fill, kept_chat, open_chat, title_of
 
@@ -101,7 +100,7 @@ async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
         await chat.exchange("Hello", "Hi")
         await chat.press("ctrl+up", "up")
         await chat.look_away()
-        await chat.screen.query_one(UserMessage).remove()
+        chat.screen.view.messages.show([])
         await chat.come_back()
         await chat.until(lambda: chat.screen.view.prompt.has_focus)
 

@@ -12,7 +12,6 @@ from app.conversations.store import Store
 from app.engine.types import FinishReason
 from app.ui.composer.completion import CHOSEN
 from app.ui.composer.editor import Pastes
-from app.ui.transcript.parts import FoldedText
 from tests.ui.driver import Chat, open_chat
 
 LONG = "\n".join(f"line {number} of the log" for number in range(500))
@@ -46,7 +45,7 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
         await chat.shows("▸ notes.md  1 KB")
         assert "Buy milk" not in chat.text
-        await chat.pilot.click(FoldedText)
+        await chat.click("notes")
         await chat.shows("Buy milk.")
 
 

@@ -13,7 +13,7 @@ from app.conversations.store import Store
 from app.core.errors import AppError
 from app.core.pictures import MARK
 from app.ui.composer.included_files import dropped_files
-from app.ui.transcript.preview import PicturePreview, half_cells
+from app.ui.transcript.preview import half_cells
 from tests.core.test_pictures import gif, png
 from tests.ui.driver import Chat, open_chat
 
@@ -39,7 +39,7 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
         await chat.shows("▾ my dog.gif  40 × 30  ")
         if find_spec("PIL") is not None:
             await chat.shows("▀" * 24)
-        await chat.pilot.click(PicturePreview)
+        await chat.click("cat.png")
         await chat.shows("▸ cat.png")
 
 

@@ -126,9 +126,9 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
         await chat.pilot.press("enter")
         await chat.in_front()
         await chat.shows("message 99.")
-        assert len(chat.answers) < 30
+        assert sum(answer.is_laid_out for answer in chat.answers) < 30
         await chat.press("ctrl+home", shows="message 0.")
-        assert len(chat.answers) < 30
+        assert sum(answer.is_laid_out for answer in chat.answers) < 30
         await chat.send("more")
         assert len(chat.engine.requests[0].messages) == 101
 

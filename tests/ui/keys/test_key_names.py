@@ -16,8 +16,7 @@ from app.engine.types import FinishReason
 from app.ui import key_names
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.key_list import every_binding
-from app.ui.transcript.fixes import in_keys
-from app.ui.transcript.message import in_words
+from app.ui.transcript.endings import in_keys, in_words
 
 _PROGRAM = Path(app.__file__).parent
 _NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)

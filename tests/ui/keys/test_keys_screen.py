@@ -51,7 +51,7 @@ async def test_f1_shows_the_keys_of_the_settings(file: Path) -> None:
 async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
     async with open_chat(size=(80, 60)) as chat:
         message = compose("look at @notes", (Attachment("notes", "the contents"),))
-        await chat.screen.view.messages.show([Node(1, None, Role.USER, message)])
+        chat.screen.view.messages.show([Node(1, None, Role.USER, message)])
         await chat.pilot.press("ctrl+up")
         await chat.until(lambda: chat.screen.view.messages.chosen is not None)
         await chat.press("o", shows="the contents")

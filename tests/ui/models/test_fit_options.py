@@ -11,8 +11,7 @@ from app.core.units import GIB
 from app.hardware.offers import Offer
 from app.session.state import Phase
 from app.ui.chat.screen import ChatScreen
-from app.ui.models.fit_options import FitOptionLine, FitOptionList
-from app.ui.transcript.message import ErrorNotice
+from app.ui.models.fit_options import ErrorNotice, FitOptionLine, FitOptionList
 from app.worker.events import Failed
 from tests.ui.compare.driver import open_comparison
 from tests.ui.driver import Chat, kept_chat, open_chat

@@ -108,13 +108,13 @@ async def test_a_row_that_is_exchanged_draws_no_other(rows_drawn: list[str]) -> 
 
 async def test_lines_of_a_growing_paragraph_stay_until_the_style_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     app, drawn = OneView(), list[str]()
-    draw = RowsView._draw
+    paint = RowsView._paint
 
-    def noted(self: RowsView, number: int, line: Line) -> Strip:
+    def noted(self: RowsView, number: int, line: Line, width: int) -> Strip:
         drawn.append("".join(part.plain for _, part in line))
-        return draw(self, number, line)
+        return paint(self, number, line, width)
 
-    monkeypatch.setattr(RowsView, "_draw", noted)
+    monkeypatch.setattr(RowsView, "_paint", noted)
     async with app.run_test(size=(10, 20)) as pilot:
         view = app.query_one(RowsView)
         view.put(0, plain("some words of a"))

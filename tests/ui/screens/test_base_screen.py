@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from textual import events
+from textual.widgets import Static
 
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.palette import Palette
-from app.ui.transcript.message import UserMessage
 from tests.ui.driver import Chat, open_chat
 
 
@@ -17,13 +17,14 @@ def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
 
 
-async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
+async def test_a_click_on_a_widget_that_has_just_gone_goes_nowhere() -> None:
     async with open_chat() as chat:
-        await chat.exchange("Hello", "Hi")
-        message = chat.screen.query_one(UserMessage)
-        x, y = message.region.x + 1, message.region.y + 1
+        widget = Static("here")
+        await chat.screen.view.mount(widget)
+        await chat.shows("here")
+        x, y = widget.region.x + 1, widget.region.y
         with chat.pilot.app.batch_update():
-            await message.remove()
+            await widget.remove()
             for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
                 point(chat, kind, x, y, 1)
             await chat.pilot.pause()

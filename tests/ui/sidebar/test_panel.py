@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from textual.strip import Strip
 
+from app.ui.reading.rows import Line
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.widgets.rows_view import RowsView
 from tests.fake_engine import STATS
@@ -16,14 +17,14 @@ from tests.ui.driver import open_chat
 async def test_a_panel_row_that_stays_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
     drawn: list[str] = []
-    draw = RowsView._draw_row
+    paint = RowsView._paint
 
-    def noted(self: RowsView, number: int, width: int) -> list[Strip]:
+    def noted(self: RowsView, number: int, line: Line, width: int) -> Strip:
         if isinstance(self, ReadoutPanel):
             drawn.append(self.rows[number].content.plain)
-        return draw(self, number, width)
+        return paint(self, number, line, width)
 
-    monkeypatch.setattr(RowsView, "_draw_row", noted)
+    monkeypatch.setattr(RowsView, "_paint", noted)
     async with open_chat(size=(160, 40)) as chat:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)

@@ -11,12 +11,12 @@ from textual import events
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Node, State, StoredConversation, Summary, Tree
-from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.message import MessageItem
 from tests.ui.driver import Chat, open_chat
 
 MESSAGES = 60
-MOST_MOUNTED = 40
-"""The visible messages, a chunk on either side and the last exchange, with the chunks of the fixture `near`."""
+MOST_LAID_OUT = 40
+"""The messages within a height of the view around it, wherever the reader was."""
 
 
 def _text(n: int) -> str:
@@ -57,7 +57,7 @@ def body(chat: Chat) -> list[str]:
 
 
 async def settled(chat: Chat) -> None:
-    """Wait until everything near is mounted and laid out."""
+    """Wait until everything is drawn."""
     for _ in range(6):
         drawn = asyncio.Event()
         chat.screen.view.messages.call_after_refresh(drawn.set)
@@ -72,12 +72,11 @@ async def press(chat: Chat, *keys: str) -> None:
         await settled(chat)
 
 
-def mounted(chat: Chat) -> int:
-    return len(chat.screen.query(MessageView))
+def laid_out(chat: Chat) -> int:
+    return sum(message.is_laid_out for message in chat.screen.view.messages.messages)
 
 
 def first_visible(chat: Chat) -> int | None:
     """The id of the message in the first row."""
-    top = chat.screen.view.messages.region.y
-    visible = [view for view in chat.screen.view.messages.message_views if view.display and view.region.bottom > top]
-    return visible[0].node if visible else None
+    item, _, _ = chat.screen.view.messages.place_at(0)
+    return item.id if isinstance(item, MessageItem) else None

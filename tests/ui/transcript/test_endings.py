@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.models.pair_info import ModelInfo, PairInfo
-from app.ui.transcript.fixes import in_keys
+from app.ui.transcript.endings import in_keys
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
 NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)"

@@ -1,8 +1,7 @@
-"""Long conversations: only messages near the reader are mounted, and visible text keeps its position."""
+"""Long conversations: only messages near the reader are laid out, and visible text keeps its position."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -11,32 +10,28 @@ from textual import events
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.tree import Node, State
-from app.ui.transcript.message import AnswerMessage, UserMessage
-from app.ui.transcript.message_view import MessageView
-from app.ui.transcript.parts import FoldedText
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.message import MessageItem, UserMessage
 from tests.ui.transcript.driver import (
     MESSAGES,
-    MOST_MOUNTED,
+    MOST_LAID_OUT,
     body,
     first_visible,
+    laid_out,
     long_chat,
-    mounted,
     path,
     press,
     settled,
 )
 
-pytestmark = pytest.mark.usefixtures("near")
 
-
-async def test_every_message_is_passed_in_order_and_few_are_mounted() -> None:
+async def test_every_message_is_passed_in_order() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
         seen: list[str] = []
         for _ in range(200):
             found = [row.split()[1] for row in body(chat) if row.strip().startswith("message ")]
             seen += [each for each in reversed(found) if each not in seen[-12:]]
-            assert mounted(chat) < MOST_MOUNTED
             if "1." in found:
                 break
             await press(chat, "pageup")
@@ -62,7 +57,7 @@ async def test_the_first_and_the_last_message_are_one_key_away() -> None:
         await chat.shows("message 1.")
         assert chat.screen.view.messages.scroll_y == 0
         assert not chat.screen.view.messages.following
-        assert mounted(chat) < MOST_MOUNTED
+        assert laid_out(chat) < MOST_LAID_OUT
         await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
         assert chat.screen.view.messages.following
@@ -82,7 +77,7 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
         await chat.shows("↓ new text below (ctrl+end)")
         assert body(chat) == before
         assert answer is not None
-        assert answer.is_attached
+        assert answer.is_laid_out
         await press(chat, "ctrl+end")
         await chat.shows("line 4")
         await chat.until(lambda: "new text below" not in chat.text)
@@ -99,12 +94,12 @@ async def test_a_resize_keeps_the_first_visible_message() -> None:
         assert first_visible(chat) == first
 
 
-async def test_keys_select_messages_that_are_not_mounted() -> None:
+async def test_keys_select_messages_that_are_not_laid_out() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+up")
         for _ in range(25):
             chat.pilot.app.post_message(events.Key("up", None))
-        await chat.until(lambda: (s := chat.screen.view.messages.chosen) is not None and s.node == MESSAGES - 25)
+        await chat.until(lambda: (s := chat.screen.view.messages.chosen) is not None and s.id == MESSAGES - 25)
         await chat.shows(f"message {MESSAGES - 25}.")
 
 
@@ -118,15 +113,15 @@ async def test_the_prompt_takes_the_keys_when_the_selected_message_is_far_away()
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AnswerMessage])
-async def test_a_message_that_is_not_mounted_is_reached(kind: type[MessageView]) -> None:
+async def test_a_message_that_is_not_laid_out_is_found(kind: type[MessageItem]) -> None:
     async with long_chat(path()) as chat:
         await settled(chat)
         wanted = 3 if kind is UserMessage else 4
-        assert all(message_view.node != wanted for message_view in chat.screen.view.messages.message_views)
-        message_view = await chat.screen.view.messages.reach(wanted)
-        assert isinstance(message_view, kind)
-        assert message_view.text.startswith(f"message {wanted}.")
-        assert await chat.screen.view.messages.reach(10_000) is None
+        message = chat.screen.view.messages.find(wanted)
+        assert isinstance(message, kind)
+        assert not message.is_laid_out
+        assert message.text.startswith(f"message {wanted}.")
+        assert chat.screen.view.messages.find(10_000) is None
 
 
 async def test_a_found_message_is_scrolled_to_the_top() -> None:
@@ -151,7 +146,7 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
         await chat.shows(f"message {MESSAGES}.")
         await press(chat, "ctrl+home")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        chat.screen.view.messages.choose(chat.screen.view.messages.message_views[1])
+        chat.screen.view.messages.choose(chat.screen.view.messages.messages[1])
         await press(chat, "right")
         await chat.shows("the other answer")
         await chat.until(lambda: chat.n_messages == 2)
@@ -160,7 +155,7 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
         await chat.until(lambda: chat.n_messages == MESSAGES)
         await chat.shows("message 2.")
         await settled(chat)
-        assert mounted(chat) < MOST_MOUNTED
+        assert laid_out(chat) < MOST_LAID_OUT
 
 
 async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place() -> None:
@@ -168,29 +163,10 @@ async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place()
         await press(chat, "ctrl+home", "pagedown", "pagedown")
         messages, before, number = chat.screen.view.messages, body(chat), first_visible(chat)
         assert number is not None
-        await messages.show(
-            [*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])]
-        )
+        messages.show([*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])])
         await settled(chat)
         assert first_visible(chat) == 1000 + number
         assert body(chat) == before
-
-
-async def test_an_answer_that_is_mounted_again_shows_its_tokens() -> None:
-    async with long_chat(path()) as chat:
-        await chat.exchange("first prompt", "**bold** words")
-        first = chat.answers[-1]
-        for n in range(20):
-            await chat.screen.view.messages.notice(f"notice {n}")
-        await chat.exchange("another prompt", "long\n\n" * 60)
-        await press(chat, "f3", "ctrl+home")
-        await chat.until(lambda: not first.is_attached)
-        assert first.node is not None
-        await chat.screen.view.messages.seek(first.node)
-        await chat.shows("**bold** words")
-        await press(chat, "f3")
-        await chat.shows("bold words")
-        assert "**bold**" not in chat.text
 
 
 async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
@@ -199,15 +175,5 @@ async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
         await press(chat, "ctrl+t", "ctrl+home")
         await chat.shows("look at this")
         await chat.shows("deep thought")
-        chat.screen.query(FoldedText).first().open = True
+        await chat.click("notes")
         await chat.shows("the contents")
-
-
-@pytest.mark.parametrize("moment", [0, 1, 3, 10])
-async def test_the_application_may_end_while_messages_are_being_mounted(moment: int) -> None:
-    async with long_chat(path()) as chat:
-        mounting = asyncio.create_task(chat.screen.view.messages.reach(3))
-        for _ in range(moment):
-            await asyncio.sleep(0)
-        chat.pilot.app.exit()
-        await mounting

@@ -10,8 +10,8 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Node, StoredConversation, Summary, Tree
 from app.ui.reading.document import MarkdownDocument
+from app.ui.reading.rows import Row
 from app.ui.transcript import parts
-from app.ui.transcript.parts import ModelMarkdown
 from tests.ui.driver import open_chat
 
 
@@ -22,8 +22,9 @@ async def test_a_link_shows_its_address_and_cannot_be_clicked(monkeypatch: pytes
         await chat.send("link")
         chat.engine.says("[click me](https://example.org/x) [@click=app.quit]or me[/]")
         await chat.shows("click me (https://example.org/x) [@click=app.quit]or me[/]")
+        y = next(y for y, row in enumerate(chat.rows) if "click me" in row)
         for x in (2, 12, 35, 50):
-            await chat.pilot.click("ModelMarkdown", offset=(x, 0))
+            await chat.pilot.click(offset=(x + 1, y))
         assert chat.pilot.app.is_running
     assert opened == []
 
@@ -33,8 +34,9 @@ async def test_code_is_copied_as_it_was_written() -> None:
         await chat.send("code")
         chat.engine.says("- one\n\n```py\nif x:\n\ty = " + "'long' " * 12 + "\n```\n")
         await chat.shows("\u21aa")
-        view = chat.screen.query_one(ModelMarkdown)
-        assert view.get_selection(SELECT_ALL) == ("\u2022 one\n\nif x:\n\ty = " + "'long' " * 12, "\n")
+        copied = chat.screen.view.messages.get_selection(SELECT_ALL)
+        assert copied is not None
+        assert copied[0] == "You\ncode\nAnswer\n\u2022 one\n\nif x:\n\ty = " + "'long' " * 12
 
 
 async def test_text_is_selected_with_the_mouse() -> None:
@@ -42,9 +44,10 @@ async def test_text_is_selected_with_the_mouse() -> None:
         await chat.send("go")
         chat.engine.says("First **bold** words.\n\n```\ncode here\n```\n")
         await chat.shows("code here")
-        await chat.pilot.mouse_down("ModelMarkdown", offset=(6, 0))
-        await chat.pilot.hover("ModelMarkdown", offset=(5, 2))
-        await chat.pilot.mouse_up("ModelMarkdown", offset=(5, 2))
+        y = next(y for y, row in enumerate(chat.rows) if "First" in row)
+        await chat.pilot.mouse_down(offset=(7, y))
+        await chat.pilot.hover(offset=(6, y + 2))
+        await chat.pilot.mouse_up(offset=(6, y + 2))
         selected = chat.screen.get_selected_text()
         assert selected is not None
         assert selected.startswith("bold words.\n\ncod")
@@ -60,11 +63,11 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
     async with open_chat(store=lambda: store) as chat:
         append = MarkdownDocument.append
 
-        def noted(self: MarkdownDocument, piece: str) -> None:
+        def noted(self: MarkdownDocument, piece: str) -> tuple[int, list[Row]]:
             if not typed:
                 chat.pilot.app.post_message(events.Key("x", "x"))
             typed.append(chat.prompt)
-            append(self, piece)
+            return append(self, piece)
 
         monkeypatch.setattr(MarkdownDocument, "append", noted)
         await chat.screen.controller.open_conversation(number)

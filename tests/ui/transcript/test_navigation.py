@@ -9,7 +9,6 @@ from textual.app import App
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.ui.transcript.message import AnswerMessage
 from tests.ui.driver import WIDE, Chat, open_chat
 
 TWO = "First:\n```py\na = 1\n```\n- and\n  ```sh\n  ls\n  ```\n"
@@ -29,7 +28,7 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 def marked(chat: Chat) -> list[int]:
     """Return the number of the marked code block of each answer."""
-    return [answer.marked_code for answer in chat.screen.query(AnswerMessage)]
+    return [answer.marked_code for answer in chat.answers]
 
 
 async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, str]]) -> None:
@@ -99,7 +98,7 @@ async def test_a_search_opens_at_its_hit_and_highlights_it(file: Path, size: tup
         await chat.list_conversations()
         await chat.press(*"unittest", shows="UnitTest")
         await chat.press("enter", shows="Then a UnitTest helps.")
-        answer = chat.screen.query_one(AnswerMessage)
+        (answer,) = chat.answers
         hits = [row for row in answer.markdown.rows if any("bold" in str(span.style) for span in row.content.spans)]
         assert [row.content.plain for row in hits] == ["Then a UnitTest helps."]
 

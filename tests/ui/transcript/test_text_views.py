@@ -14,7 +14,7 @@ from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
-from app.ui.transcript.parts import TokenView
+from app.ui.transcript.parts import TokenPart
 from app.worker.events import Loaded
 from tests.fake_engine import PAIR, STATS
 from tests.ui.driver import Chat, open_chat
@@ -41,11 +41,15 @@ def says(chat: Chat, *tokens: tuple[str, Source | None], details: StepDetails | 
     chat.engine.emit(Step(len(chat.engine.requests), segments, STATS, None, details))
 
 
+def tokens_shown(chat: Chat) -> list[TokenPart]:
+    return [answer.tokens for answer in chat.answers if answer.tokens is not None]
+
+
 def colors(chat: Chat) -> list[tuple[str, str]]:
     """Every colored run of the token view, top to bottom."""
     found = []
-    for view in chat.screen.query(TokenView):
-        for row in view.rows:
+    for tokens in tokens_shown(chat):
+        for row in tokens.rows:
             text = row.content.plain
             found += [(text[span.start : span.end], str(span.style)) for span in row.content.spans]
     return found
@@ -56,7 +60,7 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
         await chat.send("go")
         says(chat, ("The **big", D), ("** one", T))
         await chat.shows("The big one")
-        assert not chat.screen.query(TokenView)
+        assert not tokens_shown(chat)
         await chat.press("f3", shows="The **big** one")
         says(chat, (" ran\n", D), ("off", T))
         await chat.shows("ran⏎")
@@ -64,7 +68,7 @@ async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
             ("The **big", "$draft"), ("** one", "$target"), (" ran⏎", "$draft"), ("off", "$target")
         ]  # fmt: skip
         await chat.press("f3", shows="The big one ran\n")
-        assert not chat.screen.query(TokenView)
+        assert not tokens_shown(chat)
 
 
 async def test_the_legend_names_every_look() -> None:
@@ -235,9 +239,8 @@ async def test_what_is_thought_and_what_is_shown_are_set_apart(shown: str) -> No
         if shown == "behind":
             await chat.pilot.press("f3")
         await chat.shows("One, two.")
-        view = chat.screen.query_one(TokenView).region
-        rows = [row[view.x :].strip(" │") for row in chat.rows[view.y : view.y + 3]]
-        assert rows == ["I can count.", "", "One, two."]
+        at = next(at for at, row in enumerate(chat.rows) if "I can count." in row)
+        assert [row.strip(" │") for row in chat.rows[at : at + 3]] == ["I can count.", "", "One, two."]
 
 
 async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
@@ -256,4 +259,4 @@ async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tm
         says(chat, ("three", D))
         await chat.shows("one, two, three")
         await chat.pilot.pause()
-        assert not chat.screen.query(TokenView)
+        assert not tokens_shown(chat)

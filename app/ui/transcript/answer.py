@@ -1,0 +1,185 @@
+"""An answer: its reasoning, its text as Markdown or as tokens, and how it ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.core.printable import printable
+from app.engine.text.segments import Segment
+from app.engine.types import FinishReason
+from app.ui.key_names import key
+from app.ui.reading.token_rows import TokenRuns, TokenStyles
+from app.ui.transcript.endings import in_keys, remark_on
+from app.ui.transcript.message import MessageItem, error_parts
+from app.ui.transcript.parts import QUIET, Folding, MarkdownPart, Painter, Part, Reasoning, TokenPart
+from app.ui.widgets.rows_view import typed_rows
+
+
+class AnswerMessage(MessageItem):
+    """An answer, or in its place the reason why a prompt has none.
+
+    Args:
+        node: The answer, or the prompt.
+
+    Attributes:
+        token_runs: Sources of all tokens; None if the beginning of the answer was not seen.
+        tokens: The text in the colors of its sources, while it stands in place of the formatted text.
+        marked_code: Number of the marked code block, from 1; 0 for none.
+        has_grown: Whether text came since the answer began or was continued.
+    """
+
+    def __init__(self, node: Node, paint: Painter, *, is_running: bool = False) -> None:
+        is_answer = node.role is Role.ASSISTANT
+        super().__init__("Answer", node, paint)
+        # Leading spaces would make the first line a code block.
+        self._text, self._thought = (node.text.lstrip(), node.reasoning) if is_answer else ("", "")
+        self.token_runs = None if self._text or self._thought else TokenRuns()
+        self.tokens: TokenPart | None = None
+        self.marked_code = 0
+        self.has_grown = False
+        self._styles: TokenStyles | None = None
+        self._shows_reasoning = False
+        self._reasoning: Reasoning | None = None
+        self._markdown: MarkdownPart | None = None
+        self._remark = Part(paint, style=QUIET, n_below=1)
+        self._activity = "waiting for the models" if node.id < 0 else ""
+        self._is_running = is_running
+
+    @property
+    def id(self) -> int | None:
+        return super().id if self.node.role is Role.ASSISTANT else None
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    @property
+    def foldings(self) -> Sequence[Folding]:
+        return [self._reasoning] if self._reasoning is not None and self._thought.strip() else []
+
+    @property
+    def reasoning(self) -> Reasoning:
+        """The reasoning of an answer that is laid out."""
+        assert self._reasoning is not None
+        return self._reasoning
+
+    @property
+    def markdown(self) -> MarkdownPart:
+        """The text of an answer that is laid out."""
+        assert self._markdown is not None
+        return self._markdown
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a part of a long text is not laid out yet."""
+        return self.is_laid_out and bool(self.markdown.unread or self.reasoning.markdown.unread)
+
+    def read_more(self) -> None:
+        """Lay out the next piece of a long text."""
+        self.markdown.read()
+        self.reasoning.markdown.read()
+
+    # Layout
+
+    def lay_out(self) -> None:
+        self._reasoning = Reasoning(self._paint, self._thought)
+        self._reasoning.fold(opened=self._shows_reasoning)
+        self._markdown = MarkdownPart(self._paint, has_code_keys=True)
+        self._markdown.append(self._text)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the parts below each other, if the message is laid out."""
+        if self._markdown is None:
+            return
+        self.tokens = None
+        if self._styles is not None and self.token_runs is not None:
+            self.tokens = TokenPart(self._paint, self.token_runs.runs, self._styles)
+        failure = None if self._is_running else self.node.ending.failure
+        error = error_parts(self._paint, in_keys(failure, self.pair)) if failure is not None else []
+        # The tokens show who wrote the text, in place of what it means.
+        text = [*self.reasoning.parts, self._markdown] if self.tokens is None else [self.tokens]
+        self.parts = [self._label, *text, self._remark, *error]
+        self._draw_remark()
+
+    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
+        super().place(at, of, can_go_on=can_go_on, model=model)
+        self._draw_remark()
+
+    def show_reasoning(self, *, shown: bool) -> None:
+        """Open or close the reasoning."""
+        self._shows_reasoning = shown
+        if self._reasoning is not None:
+            self._reasoning.fold(opened=shown)
+
+    def show_tokens(self, styles: TokenStyles | None) -> None:
+        """Show the tokens in the colors of their sources, if these are known; None shows the formatted text."""
+        self._styles = styles
+        self._arrange()
+
+    # Text and its end
+
+    def add(self, segments: Sequence[Segment]) -> None:
+        """Show more text, and store who wrote it."""
+        self.has_grown = True
+        if self.token_runs is not None:
+            runs = self.token_runs.add(segments)
+            if self.tokens is not None:
+                self.tokens.append(runs)
+        thought = "".join(segment.text for segment in segments if segment.reasoning)
+        text = "".join(segment.text for segment in segments if not segment.reasoning)
+        text = text if self._text else text.lstrip()
+        self._thought += thought
+        self._text += text
+        if thought and self._reasoning is not None:
+            self._reasoning.add(thought)
+        if text and self._markdown is not None:
+            self._markdown.append(text)
+
+    def note(self, text: str) -> None:
+        """Show what is done for the answer below it; "" removes it."""
+        self._activity = text
+        self._draw_remark()
+
+    def _draw_remark(self) -> None:
+        is_final = self.node.ending.reason is FinishReason.CONTEXT
+        more = f"{key('chat.go_on', 'ctrl+g')} continues" if self.can_go_on and not is_final else ""
+        ending = "" if self._is_running or self._activity else remark_on(self.node)
+        remark = "; ".join(filter(None, (self._activity, ending, more)))
+        self._remark.put(0, list(typed_rows(printable(remark))))
+
+    def resume(self) -> None:
+        """Remove the remark on its end, as more text comes."""
+        self.can_go_on = self.has_grown = False
+        self._activity, self._is_running = "", True
+        self._arrange()
+
+    def end(self, node: Node) -> None:
+        """Show how the answer ended."""
+        self.node = node
+        self._activity, self._is_running = "", False
+        self._arrange()
+
+    # Code blocks and search
+
+    def mark_code(self, number: int) -> int:
+        """Mark a code block; return its first line in the text. 0 marks none."""
+        if not number and not self.marked_code:
+            return 0
+        self.marked_code = number
+        return self.markdown.mark_code(number) if self.is_laid_out else 0
+
+    def request_at(self, part: Part, x: int, y: int) -> str:
+        number = self.markdown.code_label_at(x, y) if part is self._markdown else None
+        return f"copy_code {number}" if number is not None else super().request_at(part, x, y)
+
+    def part_with(self, words: re.Pattern[str]) -> Part:
+        if words.search(self._text) is None and words.search(self._thought) is not None:
+            self.reasoning.fold(opened=True)
+            self.reasoning.markdown.read_all()
+            return self.reasoning.markdown
+        self.markdown.read_all()
+        return self.markdown

@@ -1,0 +1,312 @@
+"""A scroll view of messages that draws lines: a message is laid out when the reader comes near."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Self
+
+from rich.segment import Segment
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from app.ui.reading.rows import NOTHING, Line
+from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.message import Item, MessageItem
+from app.ui.transcript.parts import QUIET, Part
+from app.ui.widgets.rows_view import RowCanvas
+
+_AHEAD, _FAR = 1, 2
+"""Heights of the view above and below it in which every message is laid out, and beyond which none stays chosen."""
+_MAX_COLUMNS = 100
+"""Cells of a line of text; a wider view has it in its middle."""
+_PART_BITS, _ROW_BITS = 8, 24
+"""Bits for the part and for the row in the numbers by which a selection knows the rows."""
+
+
+class LineScroll(ScrollView, RowCanvas):
+    """Messages and notices below each other.
+
+    The view follows the end until the reader scrolls. Then the first visible item keeps its position, whatever is laid
+    out or grows above it.
+
+    Attributes:
+        items: All items; after a change of the list, call `settle`.
+        chosen: The selected message, if any.
+    """
+
+    DEFAULT_CSS = "LineScroll { overflow-x: hidden; }"
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        super().__init__()
+        self.chosen: MessageItem | None = None
+        self._ends: list[int] = []
+        """The line below each item."""
+        self._anchor: tuple[Item, int] | None = None
+        """The first visible item and the lines of it above the view; None follows the end."""
+        self._columns = self._height = 0
+        """Cells beside the scrollbar, and lines of the view."""
+        self._is_settling = self._reads_soon = False
+
+    # Layout
+
+    @property
+    def _width(self) -> int:
+        """Cells of a line of text: a cell is left for the mark of the chosen message, and one at the right."""
+        return max(1, min(_MAX_COLUMNS, self._columns - 2))
+
+    def lay_out(self, item: Item) -> None:
+        """Make the parts of an item."""
+        if isinstance(item, MessageItem):
+            item.lay_out()
+
+    def _measure(self, start: int = 0) -> None:
+        del self._ends[start:]
+        top = self._ends[-1] if self._ends else 0
+        self._ends += [top + end for end in accumulate(item.n_lines(self._width) for item in self.items[start:])]
+
+    def _top_of(self, item: Item) -> int:
+        at = self.items.index(item)
+        return self._ends[at - 1] if at else 0
+
+    @property
+    def _n_lines(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def settle(self) -> None:
+        """Lay out what is near, after any change, and draw all that is visible."""
+        for at, item in enumerate(self.items):
+            for number, part in enumerate(item.parts):
+                first = (at << _PART_BITS | number) << _ROW_BITS
+                if part.first_number != first:
+                    part.first_number = first
+                    part.redraw()
+            item.changed_line(self._width)
+        self._measure()
+        if self._columns:
+            self._move()
+            self.draw_soon(self._view)
+
+    def update(self, item: Item) -> None:
+        """Draw what has changed in an item."""
+        width, at = self._width, self.items.index(item)
+        changed, end, y = item.changed_line(width), self._ends[at], self.scroll_offset.y
+        self._measure(at)
+        if not self._columns or changed is None:
+            return
+        self._move()
+        top = self._top_of(item) + changed - y
+        is_same_height = self._ends[at] == end
+        if self.scroll_offset.y != y:
+            self.draw_soon(self._view)
+        elif top < self._height:
+            bottom = min(self._height, end - y) if is_same_height else self._height
+            self.draw_soon(Region(0, max(0, top), self._columns, max(0, bottom - max(0, top))))
+        self._read_soon()
+
+    @property
+    def _view(self) -> Region:
+        return Region(0, 0, self.outer_size.width, self.outer_size.height)
+
+    def _move(self) -> None:
+        """Scroll to the end or to the anchor, and lay out what comes near by that."""
+        self._is_settling = True
+        while True:
+            self._keep_position()
+            first, end = self._near(_AHEAD)
+            fresh = [at for at in range(first, end) if not self.items[at].is_laid_out]
+            if not fresh:
+                break
+            for at in fresh:
+                self._lay_out_at(at)
+            self._measure(fresh[0])
+        self._is_settling = False
+        if self._is_far(self.chosen):
+            self.call_later(self.leave_far)
+        self._read_soon()
+
+    def _lay_out_at(self, at: int) -> None:
+        item = self.items[at]
+        self.lay_out(item)
+        for number, part in enumerate(item.parts):
+            part.first_number = (at << _PART_BITS | number) << _ROW_BITS
+        item.changed_line(self._width)
+
+    def _near(self, n_views: int) -> tuple[int, int]:
+        """Return the first and the end of the items within so many heights of the view around it."""
+        top, reach = round(self.scroll_y), n_views * self._height
+        first = bisect_right(self._ends, max(0, top - reach))
+        end = bisect_right(self._ends, top + self._height + reach - 1) + 1
+        return first, min(end, len(self.items))
+
+    def _is_far(self, item: Item | None) -> bool:
+        first, end = self._near(_FAR)
+        return item is not None and not first <= self.items.index(item) < end
+
+    def leave_far(self) -> None:
+        """Select nothing if the selected message is far away: keys must not act on what is out of sight."""
+
+    def _keep_position(self) -> None:
+        """Scroll to the end or to the anchor, before anything is drawn elsewhere."""
+        y = last = max(0, self._n_lines - self._height)
+        if self._anchor is not None:
+            item, above = self._anchor
+            y = max(0, min(self._top_of(item) + min(above, item.n_lines(self._width) - 1), last))
+        size = Size(self._columns, self._n_lines)
+        if y != round(self.scroll_y):
+            self.set_scroll(None, y)
+            self.set_reactive(Widget.scroll_target_y, y)
+            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
+            self.vertical_scrollbar.refresh()
+        if size != self.virtual_size:
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
+
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        self._is_settling = True
+        resized = super()._size_updated(size, virtual_size, container_size, layout)
+        self._is_settling = False
+        columns, height = self.scrollable_content_region.size
+        if (columns, height) != (self._columns, self._height):
+            self._columns, self._height = columns, height
+            self.redraw()
+            self.settle()
+        return resized
+
+    def _read_soon(self) -> None:
+        """Let the next piece of a long text be read, once keys had their turn."""
+        if not self._reads_soon and any(isinstance(item, AnswerMessage) and item.is_reading for item in self.items):
+            self._reads_soon = True
+            self.call_after_refresh(self._read)
+
+    def _read(self) -> None:
+        self._reads_soon = False
+        for item in self.items:
+            if isinstance(item, AnswerMessage) and item.is_reading:
+                item.read_more()
+                self.update(item)
+                return
+
+    # Scrolling
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if not self._is_settling:
+            self._set_anchor()
+            self._move()
+
+    def _set_anchor(self) -> None:
+        """Hold the first visible item, or follow the end if it is visible."""
+        y = round(self.scroll_y)
+        self._anchor = None
+        if y < self._n_lines - self._height:
+            item = self.items[bisect_right(self._ends, y)]
+            self._anchor = (item, y - self._top_of(item))
+
+    @property
+    def following(self) -> bool:
+        """Return True while the view follows the end."""
+        return self._anchor is None
+
+    def page(self, direction: int) -> None:
+        """Scroll up (-1) or down (1) by the visible rows; at the end, follow again."""
+        self._scroll_to_line(round(self.scroll_y) + direction * self._height)
+
+    def _scroll_to_line(self, y: int) -> None:
+        self.scroll_to(y=y, animate=False, immediate=True)
+        self._set_anchor()
+
+    def go_to_beginning(self) -> None:
+        """Show the first item at the top."""
+        if self.items and self._n_lines > self._height:
+            self.show_at_top(self.items[0])
+
+    def follow_end(self) -> None:
+        """Show the end, and follow it."""
+        self._anchor = None
+        self.settle()
+
+    def show_at_top(self, item: Item, line: int = 0) -> None:
+        """Scroll a line of an item to the top."""
+        self._anchor = (item, line)
+        self.settle()
+
+    def show_item(self, item: Item) -> None:
+        """Scroll until an item is visible."""
+        at = self.items.index(item)
+        if not item.is_laid_out:
+            self.show_at_top(item)
+            return
+        y, top, end = round(self.scroll_y), self._top_of(item), self._ends[at]
+        if top < y or end - top >= self._height:
+            self._scroll_to_line(top)
+        elif end > y + self._height:
+            self._scroll_to_line(end - self._height)
+
+    # Drawing
+
+    def redraw(self) -> None:
+        """Draw every line again when it is visible."""
+        for item in self.items:
+            for part in item.parts:
+                part.redraw()
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        if not regions:
+            self.redraw()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        # Textual would render every visible line again whenever the text grows.
+        return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
+
+    def render_line(self, y: int) -> Strip:
+        item, part, line = self.place_at(y)
+        if part is None:
+            return Strip.blank(self.outer_size.width, self.visual_style.rich_style)
+        strip = part.line(line)
+        return self._blank(item, part) if strip is None else strip
+
+    def place_at(self, y: int) -> tuple[Item | None, Part | None, int]:
+        """Return the item and the part at a line of the view, and the part's own line there."""
+        y += self.scroll_offset.y
+        at = bisect_right(self._ends, y)
+        if at >= len(self.items) or not self.items[at].is_laid_out:
+            return None, None, 0
+        item = self.items[at]
+        return item, *item.part_at(y - (self._ends[at - 1] if at else 0), self._width)
+
+    @property
+    def margin(self) -> int:
+        """Cells before the mark of the chosen message."""
+        return max(0, (self._columns - 1 - (_MAX_COLUMNS + 1)) // 2)
+
+    def paint(self, part: Part, number: int, line: Line, width: int) -> Strip:
+        """Draw a line of a part, with what is left and right of it."""
+        item = self.items[part.first_number >> _ROW_BITS >> _PART_BITS]
+        style = QUIET if isinstance(item, MessageItem) and item.is_unread else part.style
+        return self._framed(item, part.prefix, self.segments(line, part.first_number + number, style))
+
+    def _blank(self, item: Item | None, part: Part) -> Strip:
+        """Draw a blank line below a part, which a selection may end in."""
+        item = item if isinstance(item, AnswerMessage) else None
+        return self._framed(item, NOTHING, self.segments([(0, NOTHING)], part.first_number + len(part.rows) - 1))
+
+    def _framed(self, item: Item | None, prefix: Content, segments: Sequence[Segment]) -> Strip:
+        is_marked = isinstance(item, MessageItem) and (item is self.chosen or item.is_edited)
+        bar = Content.styled("┃" if is_marked else " ", QUIET) + prefix
+        before = self.segments([(None, Content(" " * self.margin) + bar)], 0)
+        return self.finished([*before, *segments], self.outer_size.width)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the selected text of what is laid out, with lines as they were written."""
+        parts = (part for item in self.items for part in item.parts if part.is_shown)
+        texts = (text for part in parts for text in part.selected(selection, part.first_number))
+        return "".join(texts).removeprefix("\n"), "\n"
