@@ -132,6 +132,7 @@ def test_draft_layers_are_no_target(tmp_path: Path, counted: dict[str, int]) -> 
     assert counted == NOTHING
 
 
+@pytest.mark.usefixtures("trial_loads")
 def test_a_draft_that_is_damaged_is_reported_and_the_target_answers_alone(
     tiny: Callable[..., Path], counted: dict[str, int]
 ) -> None:
