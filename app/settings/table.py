@@ -168,7 +168,9 @@ def _picture_limit(key: str, high: float, default: float, text: str, metavar: st
     return _setting(f"answer.picture_{key}", Number(1, high), default, text, metavar=metavar)
 
 
-def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "", more: str = "") -> Setting:
+def _placed(
+    name: str, kind: Kind, text: str, metavar: str, unset: str = "", *, default: Value = None, more: str = ""
+) -> Setting:
     return _setting(name, kind, default, text, metavar=metavar, unset=unset, more=more, needs_reload=True)
 
 
@@ -203,10 +205,10 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "draft.type",
         Choice(DRAFT_TYPES),
-        "auto",
         "kind of draft",
         "TYPE",
         more="auto uses the draft's file, else an MTP layer in the target's file",
+        default="auto",
     ),
     _draft("n_max", _DRAFT_LENGTH, "most tokens drafted per step", metavar="N"),
     _draft("n_min", _DRAFT_LENGTH, "fewest drafted tokens to verify", metavar="N"),
@@ -222,12 +224,11 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "draft.device",
         Several("the name of one device (a draft is never split), or auto", device, most=1),
-        None,
         "device of the draft model",
         "NAME",
     ),
-    _placed("draft.gpu_layers", _LAYER_COUNT, None, "layers of the draft model on the GPU", "N", "all"),
-    _placed("draft.kv_type", Choice(_KV_TYPES), "auto", "type of the draft's KV cache", "TYPE", "f16"),
+    _placed("draft.gpu_layers", _LAYER_COUNT, "layers of the draft model on the GPU", "N", "all"),
+    _placed("draft.kv_type", Choice(_KV_TYPES), "type of the draft's KV cache", "TYPE", "f16", default="auto"),
     _sampling("temp", "temperature", "temperature; 0 is greedy", "T", 0.1),
     _sampling("top_k", "top_k", "K most probable tokens kept; 0 keeps all", "K"),
     _sampling("top_p", "top_p", "top-p (nucleus) sampling; 1 keeps all", "P", 0.05),
@@ -250,12 +251,7 @@ SETTINGS: tuple[Setting, ...] = (
     _sampling("mirostat_ent", "mirostat_tau", "Mirostat: target entropy", "X", 0.1),
     _sampling("mirostat_lr", "mirostat_eta", "Mirostat: learning rate", "X", 0.05),
     _sampling(
-        "seed",
-        "seed",
-        "random seed, for reproducible answers",
-        "N",
-        word="random",
-        unset="new for every answer",
+        "seed", "seed", "random seed, for reproducible answers", "N", word="random", unset="new for every answer"
     ),
     _setting("answer.system", Text(), None, "system prompt", metavar="TEXT", unset="none"),
     _setting(
@@ -283,18 +279,10 @@ SETTINGS: tuple[Setting, ...] = (
         more="all takes those of mcp.json that are not disabled; tandem run uses none unless told",
     ),
     _setting(
-        "answer.tool_rounds",
-        Number(1, 1000, whole=True),
-        25,
-        "calls of tools in a row before Tandem asks",
-        metavar="N",
+        "answer.tool_rounds", Number(1, 1000, whole=True), 25, "calls of tools in a row before Tandem asks", metavar="N"
     ),
     _setting(
-        "answer.titles",
-        Switch(),
-        True,
-        "conversation titles by the model",
-        more="written after the first answer",
+        "answer.titles", Switch(), True, "conversation titles by the model", more="written after the first answer"
     ),
     _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
     _picture_limit("size", 200, PictureLimits.megabytes, "largest picture in MB", "MB"),
@@ -319,7 +307,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
-        None,
         "context size in tokens",
         "N",
         "8k to 64k, by memory",
@@ -328,7 +315,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.threads",
         Number(1, MAX_THREADS, whole=True, word="auto"),
-        None,
         "CPU threads",
         "N",
         "as measured, else the cores",
@@ -337,7 +323,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.device",
         Several("names of devices such as CUDA0,CUDA1, or cpu, or auto", device),
-        None,
         "devices of the target",
         "NAMES",
         "the fastest",
@@ -346,7 +331,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.gpu_layers",
         _LAYER_COUNT,
-        None,
         "layers of the target on the GPU",
         "N",
         "all",
@@ -355,7 +339,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.n_cpu_moe",
         Number(0, MAX_LAYERS, whole=True, word="auto"),
-        None,
         "layers of the target whose experts stay in RAM",
         "N",
         "as few as fit",
@@ -363,16 +346,15 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.override_tensor",
         Overrides(),
-        (),
         "devices of tensors by name",
         "PATTERN=DEVICE",
         "none",
         more="the first matching pattern decides",
+        default=(),
     ),
     _placed(
         "model.tensor_split",
         Several("numbers that are not negative, one for each device, such as 3,1, or auto", share),
-        None,
         "share of the layers for each device",
         "SHARES",
         "by free memory",
@@ -380,33 +362,31 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.offload_min_batch",
         Number(1, MAX_OFFLOAD, whole=True, word="auto"),
-        None,
         "op offload threshold in tokens",
         "N",
         "as measured, else 32",
         more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; measured with the placement",
     ),
-    _placed("model.kv_type", Choice(_KV_TYPES), "auto", "type of the target's KV cache", "TYPE", "f16"),
+    _placed("model.kv_type", Choice(_KV_TYPES), "type of the target's KV cache", "TYPE", "f16", default="auto"),
     _placed(
         "model.flash_attn",
         Choice(("auto", "on", "off")),
-        "auto",
         "flash attention; a quantized KV cache needs it",
         "MODE",
+        default="auto",
     ),
     _placed(
         "model.swa_full",
         Choice(("auto", "on", "off")),
-        "auto",
         "full-size cache for sliding windows",
         "MODE",
         "on, unless only off fits",
         more="off saves memory, but edits read more again",
+        default="auto",
     ),
     _placed(
         "model.cache_ram",
         Number(0, _MAX_MIB, whole=True, word="auto", step=512),
-        None,
         "RAM for caches of other conversations, in MiB",
         "MIB",
         "a quarter of what is free",
@@ -415,7 +395,6 @@ SETTINGS: tuple[Setting, ...] = (
     _placed(
         "model.cache_disk",
         Number(0, _MAX_MIB, whole=True, word="auto", step=512),
-        None,
         "disk space for caches of conversations, in MiB",
         "MIB",
         "4,096, or 5% of what is free",
@@ -423,13 +402,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _placed(
         "model.unload_after",
-        Number(1, 10_080, whole=True, word="never"),
-        None,
+        Number(1, 10080, whole=True, word="never"),
         "minutes without a prompt before unloading",
         "MINUTES",
         "never",
     ),
-    _placed("model.fit", Choice(("auto", "off")), "auto", "check that the models fit before loading", "MODE"),
+    _placed("model.fit", Choice(("auto", "off")), "check that the models fit before loading", "MODE", default="auto"),
     Setting(
         "model.folders",
         Texts(),
