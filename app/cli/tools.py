@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import queue
-import sys
 from collections.abc import Sequence
 
-from app.cli.output import HANG, for_reading
+from app.cli.output import HANG, print_result
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
@@ -24,14 +22,12 @@ _EXAMPLE = (
 def list_servers(*, as_json: bool = False) -> int:
     """Print the servers; secrets of a server, which its arguments may hold too, are not shown."""
     servers = _servers()
-    if as_json:
-        listed = [{"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": _url(s)} for s in servers]
-        print(json.dumps({"file": str(mcp_file()), "servers": listed}))
-        return 0
-    width = max(len(server.name) for server in servers)
+    width, lines = max(len(server.name) for server in servers), []
     for server in servers:
         how = _url(server) or f"{server.command} ({counted(len(server.args), 'argument')})"
-        print(printable(f"{server.name:<{width}}  {how}{'  disabled' if server.is_disabled else ''}"))
+        lines.append(printable(f"{server.name:<{width}}  {how}{'  disabled' if server.is_disabled else ''}"))
+    listed = [{"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": _url(s)} for s in servers]
+    print_result({"file": str(mcp_file()), "servers": listed}, lines, as_json=as_json)
     return 0
 
 
@@ -39,14 +35,12 @@ def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     """Start servers and print their tools, or why they fail; the exit code is 1 if one does."""
     servers = chosen_servers(_servers(), names or None)
     results = _listed(servers)
-    if as_json:
-        print(json.dumps({"servers": [_as_json(one) for one in results]}))
-    else:
-        width = max((len(server.name) for server in servers), default=0)
-        for one in results:
-            tools = ", ".join(tool.name for tool in one.tools)
-            text = one.error.sentences if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
-            print(for_reading(printable(f"{one.server:<{width}}  {text.rstrip(': ')}"), sys.stdout, HANG))
+    width, lines = max((len(server.name) for server in servers), default=0), []
+    for one in results:
+        tools = ", ".join(tool.name for tool in one.tools)
+        text = one.error.sentences if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
+        lines.append(printable(f"{one.server:<{width}}  {text.rstrip(': ')}"))
+    print_result({"servers": list(map(_as_json, results))}, lines, as_json=as_json, hang=HANG)
     return AppError.exit_code if any(one.error for one in results) else 0
 
 
