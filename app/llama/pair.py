@@ -387,13 +387,7 @@ class NativePair:
         return SamplerChain(self._context, params, guidance)
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> Sequence[int]:
-        """Return the tokens of a text.
-
-        Args:
-            text: Any text.
-            parse_special: Whether texts of control tokens become those tokens.
-            add_special: Whether BOS stands in front, if the model expects it.
-        """
+        """Return the tokens of a text; `add_special` puts BOS in front, if the model expects it."""
         tokens = self.model.tokenize(text, parse_special=parse_special)
         return with_bos(self.model, tokens) if add_special else tokens
 

@@ -36,6 +36,9 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "pairs add": ("name", "target", "draft", "size", "default"),
     "settings": ("file", "pair", "settings", "presets", "keys", "problems"),
     "settings show": ("file", "pair", "settings", "presets", "keys", "problems"),
+    "tools": ("file", "servers"),
+    "tools list": ("file", "servers"),
+    "tools check": ("servers",),
     "export": ("id", "title", "pinned", "updated"),
 }
 TIMINGS = (
