@@ -39,7 +39,7 @@ def key(identity: str, shipped: str) -> str:
 def code_key(number: int) -> str:
     """Return the user's own key that copies the code block with this number, else the command.
 
-    In many terminals, and in tmux, Alt with a digit types a character.
+    Many terminals use Alt with a digit themselves: GNOME Terminal switches tabs, macOS types a character.
     """
     own = _own().get(f"chat.copy_{number}")
     return shown(own.partition(",")[0]) if own else f"/copy {number}"

@@ -38,7 +38,7 @@ class PromptInput(PromptEditor):
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT),
-        # As in shells; without it the letter would be typed.
+        # As in shells.
         Binding("alt+d", "delete_word_right", show=False),
     ]
 

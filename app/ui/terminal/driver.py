@@ -4,7 +4,8 @@ The parser has two changes:
 
 - Textual 8.2.8 reads a paste one character at a time, so an escape character in it begins a key: up to 32 characters
   behind it, line ends among them, become key presses. Colored text, pasted from tmux, would send itself.
-- Of alt and a key Textual reports alt only for letters and digits; alt+enter begins a new line in the prompt.
+- Textual reads alt and a digit as the character that macOS types with it ("™" for alt+2), reports alt and a letter
+  with the letter as typed text, and drops alt from other keys such as enter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from queue import Queue
 from typing import IO
 
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._xterm_parser import XTermParser
 from textual.drivers._writer_thread import MAX_QUEUED_WRITES, WriterThread
 from textual.message import Message
@@ -25,6 +27,9 @@ _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
 _MAX_SPLIT_CHARACTERS = len(_PASTE_END) - 1
 """Characters of the end mark that may have arrived already."""
+
+_ALT_AND_KEY = 2
+"""Characters of alt and another key: the escape character, and that of the key."""
 
 
 class InputParser(XTermParser):
@@ -58,9 +63,11 @@ class InputParser(XTermParser):
             data = after
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        # Textual stores a character for these two characters; keys such as escape and f have a tuple.
+        if len(sequence) == _ALT_AND_KEY and isinstance(ANSI_SEQUENCES_KEYS.get(sequence), str):
+            sequence, alt = sequence[1:], True
         for event in super()._sequence_to_key_events(sequence, alt=alt):
-            has_alt = not alt or event.key.startswith("alt+")
-            yield event if has_alt else events.Key(f"alt+{event.key}", event.character)
+            yield events.Key(f"alt+{event.key.removeprefix('alt+')}", None) if alt else event
 
 
 class TerminalWriter(WriterThread):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.app import App
+from textual.events import Key
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
@@ -17,6 +18,7 @@ from app.core.errors import AppError
 from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
+from app.ui.actions import ACTIONS
 from app.ui.chat.screen import ChatScreen
 from app.ui.composer.input import PromptInput
 from app.ui.screens.key_list import KeyListScreen
@@ -170,11 +172,25 @@ async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer
         assert not chat.engine.cancelled
 
 
-async def test_an_own_key_with_alt_is_no_text() -> None:
-    async with open_chat() as chat:
-        chat.pilot.app.set_keymap({"chat.tokens": "alt+k"})
-        before = chat.text
-        for event in [*(parser := InputParser()).feed("\x1bk"), *parser.feed("")]:
-            chat.pilot.app.post_message(event)
-        await chat.until(lambda: chat.text != before)
-        assert chat.prompt == ""
+def parsed(sequence: str) -> list[tuple[str, str | None]]:
+    """Return the keys of what a terminal sends, each with the text that it types."""
+    parser = InputParser()
+    events = [*parser.feed(sequence), *parser.feed("")]
+    return [(event.key, event.character) for event in events if isinstance(event, Key)]
+
+
+WITH_ALT = {key for action in ACTIONS for key in (action.keys or "").split(",") if key.startswith("alt+")}
+
+
+@pytest.mark.parametrize("key", sorted(key for key in WITH_ALT if len(key) == len("alt+c")))
+def test_a_terminal_sends_every_key_with_alt_as_that_key_and_no_text(key: str) -> None:
+    assert parsed(f"\x1b{key[-1]}") == [(key, None)]
+    # The keyboard protocol of kitty.
+    assert parsed(f"\x1b[{ord(key[-1])};3u") == [(key, None)]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key"), [("\x1b\r", "alt+enter"), ("\x1b[1;3A", "alt+up"), ("\x1b-", "alt+minus"), ("\x1bk", "alt+k")]
+)
+def test_alt_and_any_other_key_is_no_text(sequence: str, key: str) -> None:
+    assert parsed(sequence) == [(key, None)]
