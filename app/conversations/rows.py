@@ -70,10 +70,11 @@ def insert(db: sqlite3.Connection, table: str, **columns: object) -> int:
 
 
 def insert_node(db: sqlite3.Connection, conversation: int, node: Node) -> int:
-    """Insert a message; returns its id."""
+    """Insert a message with its id, or with a new one for 0; returns it."""
     return insert(
         db,
         "messages",
+        id=node.id or None,
         conversation=conversation,
         parent=node.parent,
         role=node.role.value,
@@ -101,7 +102,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation
     )
     ids: dict[int | None, int | None] = {None: None}
     for node in conversation.tree.nodes.values():
-        ids[node.id] = insert_node(db, number, replace(node, parent=ids[node.parent], state=node.ended_state))
+        ids[node.id] = insert_node(db, number, replace(node, id=0, parent=ids[node.parent], state=node.ended_state))
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
     return number
 

@@ -283,11 +283,13 @@ class Store:
         self._journals = [each for each in self._journals if not each.ended] + [journal]
         return journal
 
-    def remove(self, conversation: int, before: Tree, after: Tree) -> Tree:
-        """Store a tree from which messages were removed; return it."""
+    def replace_tree(self, conversation: int, before: Tree, after: Tree) -> Tree:
+        """Store a tree from which messages were removed, or to which they return; return it."""
         with self.database.write(durable=True) as db:
             for number, node in after.nodes.items():
-                if node.parent != before.nodes[number].parent:
+                if number not in before.nodes:
+                    insert_node(db, conversation, node)
+                elif node.parent != before.nodes[number].parent:
                     db.execute("UPDATE messages SET parent = ? WHERE id = ?", (node.parent, number))
             gone = [(number,) for number in before.nodes if number not in after.nodes]
             db.executemany("DELETE FROM messages WHERE id = ?", gone)

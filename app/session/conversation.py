@@ -70,6 +70,8 @@ class Conversation:
         """Text that the store holds for the input line."""
         self._running: Journal | None = None
         self._save_failed = False
+        self._deletions: list[tuple[Tree, Tree]] = []
+        """The tree before and after each deletion of a message."""
 
     def load(self, number: int) -> bool:
         """Take over a stored conversation; return whether it exists."""
@@ -327,12 +329,28 @@ class Conversation:
         self.tree = self.tree.with_node(node)
 
     def delete(self, message: Node) -> None:
-        """Remove a message, as `Tree.without_message` does."""
+        """Remove a message, as `Tree.without_message` does; `undelete` restores it."""
         before, after = self.tree, self.tree.without_message(message.id)
-        is_system = message.role is Role.SYSTEM
-        if is_system or self._with_store(lambda store, number: store.remove(number, before, after)) is None:
+        if message.role is Role.SYSTEM or not self._replace_tree(after):
             raise AppError("The message was not deleted.")
-        self.tree = after
+        self._deletions.append((before, after))
+
+    @property
+    def can_undelete(self) -> bool:
+        """Return whether nothing was added since a message was deleted."""
+        return bool(self._deletions) and self._deletions[-1][1].nodes is self.tree.nodes
+
+    def undelete(self) -> None:
+        """Restore the message that was deleted last, if `can_undelete`."""
+        if not self.can_undelete or not self._replace_tree(self._deletions[-1][0]):
+            raise AppError("The message was not restored.")
+        self._deletions.pop()
+
+    def _replace_tree(self, tree: Tree) -> bool:
+        before = self.tree
+        stored = self._with_store(lambda store, number: store.replace_tree(number, before, tree))
+        self.tree = stored or before
+        return stored is not None
 
     def fork(self, message: Node) -> int:
         """Copy the branch up to a message into a new conversation; return its id."""

@@ -379,6 +379,12 @@ class Session:
         self.conversation.delete(self._node(message))
         self._what |= Change.BRANCH
 
+    def undelete(self) -> None:
+        """Restore the message that was deleted last."""
+        self.refuse_if_busy()
+        self.conversation.undelete()
+        self._what |= Change.BRANCH
+
     def fork(self, message: int) -> int:
         """Copy the branch up to a message into a new conversation; return its id."""
         return self.conversation.fork(self._node(message))

@@ -82,8 +82,8 @@ MESSAGE = (
     _visible_key("message.fork", "f", "request('fork')", "fork", "Copy the conversation up to here into a new one",
                  "branch duplicate"),
     # No letter: who types into a chosen message must not delete it.
-    _visible_key("message.delete", "delete", "request('delete')", "delete", "Delete the message; press twice",
-                 "remove", key_display="del"),
+    _visible_key("message.delete", "delete", "request('delete')", "delete", "Delete the message", "remove",
+                 key_display="del"),
     _visible_key("message.copy", "y", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
     _visible_key("message.next_code", "tab", "request('next_code')", "next code", "Mark the next code block", "jump"),
     _key("message.previous_code", "shift+tab", "request('previous_code')", "code above", "Mark the code block above"),
@@ -150,6 +150,9 @@ CHAT = (
            argument=f"[TEXT|{NONE}]"),
     Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
            "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
+    # The prompt uses the same key for what was typed, and the list of conversations for its own.
+    _key("chat.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted message", "restore undelete",
+         priority=True),
     Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
     Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @"),
     Action("chat.paste", None, "paste_picture", "paste", "Paste the picture on the clipboard", "image screenshot"),

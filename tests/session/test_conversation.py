@@ -359,6 +359,28 @@ def test_a_removed_exchange_is_gone_from_the_store_and_the_next_prompt(chat: Scr
         chat.session.delete(chat.node("a"))
 
 
+def test_removed_messages_return_to_their_place_last_first(chat: ScriptedSession) -> None:
+    for prompt, answer in ("ab", "cd", "ef"):
+        chat.exchange(prompt, answer)
+    before = chat.conversation.tree
+    chat.session.delete(chat.node("c"))
+    chat.session.delete(chat.node("f"))
+    chat.session.undelete()
+    assert chat.texts() == ["a", "b", "e", "f"]
+    chat.session.undelete()
+    assert chat.conversation.tree == chat.other.load(1).tree == before
+    assert not chat.conversation.can_undelete
+
+
+def test_a_removed_message_is_not_restored_behind_newer_ones(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.session.delete(chat.node("b"))
+    chat.exchange("c", "d")
+    assert not chat.conversation.can_undelete
+    with pytest.raises(AppError, match="was not restored"):
+        chat.session.undelete()
+
+
 def test_a_message_that_the_disk_keeps_is_not_removed(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.store.database.connection.execute("PRAGMA query_only = ON")

@@ -47,7 +47,6 @@ class ChatController:
         self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
         self.commands = ConversationCommands(view, self.input_mode, self.run)
         self._do = do
-        self._asked_to_delete: int | None = None
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action as `attempt` does, and draw what it changed."""
@@ -163,7 +162,7 @@ class ChatController:
             case "go_on":
                 self._resume(message)
             case "delete":
-                self._delete(self._node(message))
+                await self._delete(self._node(message))
             case "fork":
                 await self.open_conversation(self.session.fork(self._node(message).id))
                 view.hint.say("This is a copy; the other conversation stays as it is.")
@@ -172,16 +171,27 @@ class ChatController:
             case _:
                 self.commands.perform(message, requested)
 
-    def _delete(self, node: Node) -> None:
-        self.session.refuse_if_busy()
-        if self._asked_to_delete != node.id:
-            self._asked_to_delete = node.id
-            alone = node.role is Role.ASSISTANT and not self.session.conversation.tree.replies(node.id)
-            what = "this answer" if alone else "this prompt and its answers; later messages stay"
-            self.view.hint.say(f"Press {key('message.delete', 'del')} again to delete {what}.")
-            return
+    async def _delete(self, node: Node) -> None:
+        before = self.session.conversation.tree
         self.session.delete(node.id)
-        self.view.prompt.focus()
+        await self._choose(before.path.index(node))
+        after, undo = self.session.conversation.tree, key("chat.undelete", "ctrl+_")
+        has_prompt = any(old.role is Role.USER for old in before.nodes.values() if old.id not in after.nodes)
+        what, they = ("the prompt and its answers", "them") if has_prompt else ("the answer", "it")
+        self.view.hint.say(f"Deleted {what}; {undo} restores {they}.")
+
+    async def action_undelete(self) -> None:
+        path = self.session.conversation.tree.path
+        self.session.undelete()
+        self.view.hint.forget()
+        restored = self.session.conversation.tree.path
+        await self._choose(next((at for at, node in enumerate(restored) if node not in path), len(path)))
+
+    async def _choose(self, at: int) -> None:
+        """Show the active branch, with the message at this place or the last one chosen."""
+        await self.renderer.render()
+        path = self.session.conversation.tree.path
+        self.view.messages.choose(self.view.messages.find(path[: at + 1][-1].id) if path else None)
 
     def _node(self, message: MessageItem) -> Node:
         node = self.session.conversation.tree.nodes.get(message.id) if message.id is not None else None

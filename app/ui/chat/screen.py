@@ -11,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
+from textual.widgets import Input
 
 from app.core.errors import AppError
 from app.session.session import Session
@@ -303,6 +304,9 @@ class ChatScreen(BaseScreen[None]):
             case "edit_last":
                 # Where something is typed the key goes to the end of the line.
                 return prompt.has_focus and not prompt.text and not prompt.is_searching
+            case "undelete":
+                elsewhere = isinstance(self.focused, Input) or (prompt.has_focus and prompt.text)
+                return session.conversation.can_undelete and not elsewhere
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
         return True

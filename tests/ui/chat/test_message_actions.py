@@ -10,6 +10,7 @@ from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.engine.types import FinishReason
+from app.ui.transcript.message import MessageItem
 from tests.ui.driver import (
     everything,
     kept_chat,
@@ -206,13 +207,30 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path) -> None
         store.close()
 
 
-async def test_a_message_is_deleted_by_the_same_key_twice(file: Path) -> None:
+async def test_a_deleted_message_is_restored_by_the_key_that_is_named(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
-        await chat.press("ctrl+up", "up", "delete", shows="Press del again to delete this prompt and its answers")
-        await chat.pilot.press("delete")
-        await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
+        messages = chat.screen.view.messages
+
+        async def holds(*texts: str) -> None:
+            await chat.until(
+                lambda: [item.text for item in messages.items if isinstance(item, MessageItem)] == [*texts]
+            )
+
+        await chat.press("ctrl+up", "up", "delete", shows="Deleted the prompt and its answers; ctrl+_ restores them.")
+        await holds("one", "first")
+        # The message before it has the keys now.
+        assert messages.chosen is not None and messages.has_focus
+        await chat.pilot.press("ctrl+underscore")
+        await holds("one", "first", "two", "second")
+        await chat.press("escape", "ctrl+up", "delete", shows="Deleted the answer; ctrl+_ restores it.")
+        await chat.pilot.press("escape", "ctrl+underscore")
+        await holds("one", "first", "two", "second")
+        await chat.pilot.press("escape")
+        await chat.type("abc")
+        await chat.pilot.press("ctrl+underscore")
+        assert chat.prompt == ""
 
 
 async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:

@@ -27,8 +27,15 @@ async def test_every_action_is_listed_with_its_key() -> None:
         palette = await open_palette(chat)
         listed = {(entry.name, entry.help) for entry in palette.listed.rows}
         missing = {action.id for action in ACTIONS if action.help and (action.name, action.help) not in listed}
-        # They act on what is there only now and then: an edit, the steps of an answer, a list above the prompt.
-        rare = {"chat.leave_task", "chat.earlier_round", "chat.later_round", "prompt.dismiss", "chat.take_back"}
+        # They act on what is there only now and then: an edit, a deleted message, the steps of an answer.
+        rare = {
+            "chat.leave_task",
+            "chat.earlier_round",
+            "chat.later_round",
+            "prompt.dismiss",
+            "chat.take_back",
+            "chat.undelete",
+        }
         assert missing == {*rare, "app.commands", "app.interrupt"}
         await chat.shows("ctrl+r")
         assert all(entry.keys for entry in palette.listed.rows)
