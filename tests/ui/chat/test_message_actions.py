@@ -221,7 +221,8 @@ async def test_a_deleted_message_is_restored_by_the_key_that_is_named(file: Path
         await chat.press("ctrl+up", "up", "delete", shows="Deleted the prompt and its answers; ctrl+_ restores them.")
         await holds("one", "first")
         # The message before it has the keys now.
-        assert messages.chosen is not None and messages.has_focus
+        assert messages.chosen is not None
+        assert messages.has_focus
         await chat.pilot.press("ctrl+underscore")
         await holds("one", "first", "two", "second")
         await chat.press("escape", "ctrl+up", "delete", shows="Deleted the answer; ctrl+_ restores it.")
