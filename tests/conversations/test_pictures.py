@@ -108,7 +108,7 @@ def test_a_picture_stays_while_a_text_refers_to_it(tmp_path: Path) -> None:
     assert left() == [CAT.picture.digest, DOG.picture.digest]
     store = Store(file, now=clock)
     tree = store.load(conversation).tree
-    store.remove(conversation, tree, tree.without_message(prompt.id))
+    store.replace_tree(conversation, tree, tree.without_message(prompt.id))
     store.close()
     assert left() == [DOG.picture.digest]
     store = Store(file, now=clock)
