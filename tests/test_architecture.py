@@ -41,6 +41,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.worker.responder", HEAVY - {"numpy"}),
         ("app.worker.engine_worker", HEAVY),
         ("app.models.catalog", {"llama_cpp", "textual"}),
+        ("app.models.hub", {"email", "http"}),
         ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.worker.pair_loader", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.worker.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
@@ -99,7 +100,7 @@ TandemApp(lambda emit: engine, None, "A pair", tuning, pairs).run(headless=True,
 
 def test_the_first_frame_loads_only_what_it_shows() -> None:
     later = {"llama_cpp", "numpy", "jinja2", "psutil", "filelock", "huggingface_hub", "httpx2", "sqlite3"}
-    later |= {"markdown_it", "pygments"}
+    later |= {"markdown_it", "pygments", "pathspec", "email"}
 
     assert not loaded_by(_FIRST_FRAME) & later
 

@@ -211,13 +211,13 @@ def _target_header(pair: Pair, files: SetUp | None) -> GgufHeader | None:
 
 def local_file(source: ModelSource, *, draft: bool = False) -> Path | None:
     """Return the file of a model, or None before the download; `draft` decides which one if several are here."""
-    # Not needed for the first frame.
-    from app.models.hub.cache import cached_file
-
     match source:
         case LocalModel(path):
             return path
         case DemoModel(part):
             return demo_file(part)
         case HubModel():
+            # Not needed for the first frame.
+            from app.models.hub.cache import cached_file
+
             return cached_file(source, draft=draft)

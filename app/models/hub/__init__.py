@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from app.core.errors import HubError
 
@@ -59,6 +58,9 @@ def offline_by() -> str | None:
 
 def named_by() -> str | None:
     """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY"."""
+    # Not needed for the first frame.
+    from urllib.request import getproxies
+
     proxies = getproxies()
     names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
     return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXY_SCHEMES if proxies.get(kind)]) or None

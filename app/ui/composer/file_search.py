@@ -8,16 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, TypeAlias
 
 from app.ui.widgets.path_completion import can_be_typed, is_readable
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MAX_FILES = 20_000
 """Files in the index of a folder; a home folder has millions."""
 MAX_SHOWN = 50
 
-_Rules = Sequence[tuple[Path, GitIgnoreSpec]]
+_Rules: TypeAlias = "Sequence[tuple[Path, GitIgnoreSpec]]"
 """The .gitignore files that apply in a folder, each with its own folder, outermost first."""
 
 
@@ -70,6 +72,9 @@ def _walk(base: Path, rules: _Rules) -> Iterator[str]:
 
 
 def _with_rules_of(folder: Path, rules: _Rules) -> _Rules:
+    # Not needed for the first frame.
+    from pathspec import GitIgnoreSpec
+
     with suppress(OSError, ValueError):
         lines = (folder / ".gitignore").read_text(encoding="utf-8").splitlines()
         return (*rules, (folder, GitIgnoreSpec.from_lines(lines)))
