@@ -46,12 +46,12 @@ class EventBatch:
         return [event.details for event in self.events if isinstance(event, Step) and event.details is not None]
 
 
-FASTEST_S, SLOWEST_S, HEAVY_S = 0.04, 0.09, 0.5
+FASTEST_S, SLOWEST_S, HEAVY_S = 0.033, 0.09, 0.5
 """Seconds between two drawings of a running answer, and the longest pause after a slow drawing."""
-_BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.02, 0.15, 0.1
+_BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.02, 0.25, 0.1
 """Share of a core that drawing may take: while the models use all cores and wait for their slowest thread; while a core
 is idle; and at the slowest pace."""
-_SAMPLE_S, _IDLE = 1.0, 0.5
+_SAMPLE_S, _IDLE = 0.5, 0.5
 """Seconds between two samples of CPU use, and the cores without work that count as an idle one."""
 
 
@@ -84,7 +84,7 @@ def next_due(due: float, now: float, delay_s: float) -> float:
 
 
 class IdleCore:
-    """Tells whether a core of this machine is idle, by a sample every second."""
+    """Tells whether a core of this machine is idle, by samples while it is asked; after a pause the last one holds."""
 
     def __init__(self) -> None:
         self._at = self._used = math.inf
@@ -100,8 +100,8 @@ class IdleCore:
 
             before, self._at, self._used = self._used, time.monotonic(), used_seconds()
             # A sample that spans a pause says nothing about the present.
-            is_recent = passed < 2 * _SAMPLE_S and before < math.inf
-            self._is_there = is_recent and usable_cpus() - (self._used - before) / passed >= _IDLE
+            if passed < 2 * _SAMPLE_S and before < math.inf:
+                self._is_there = usable_cpus() - (self._used - before) / passed >= _IDLE
         return self._is_there
 
 
