@@ -20,7 +20,7 @@ from app.ui.reading.rows import NOTHING, Line
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
 from app.ui.transcript.parts import QUIET, Part
-from app.ui.widgets.rows_view import RowCanvas
+from app.ui.widgets.rows_view import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2
 """Heights of the view above and below it in which every message is laid out, and beyond which none stays chosen."""
@@ -92,7 +92,7 @@ class LineScroll(ScrollView, RowCanvas):
         self._measure()
         if self._columns:
             self._move()
-            self.draw_soon(self._view)
+            draw_soon(self, self._view)
 
     def update(self, item: Item) -> None:
         """Draw what has changed in an item."""
@@ -105,10 +105,10 @@ class LineScroll(ScrollView, RowCanvas):
         top = self._top_of(item) + changed - y
         is_same_height = self._ends[at] == end
         if self.scroll_offset.y != y:
-            self.draw_soon(self._view)
+            draw_soon(self, self._view)
         elif top < self._height:
             bottom = min(self._height, end - y) if is_same_height else self._height
-            self.draw_soon(Region(0, max(0, top), self._columns, max(0, bottom - max(0, top))))
+            draw_soon(self, Region(0, max(0, top), self._columns, max(0, bottom - max(0, top))))
         self._read_soon()
 
     @property
@@ -160,14 +160,17 @@ class LineScroll(ScrollView, RowCanvas):
             item, above = self._anchor
             y = max(0, min(self._top_of(item) + min(above, item.n_lines(self._width) - 1), last))
         size = Size(self._columns, self._n_lines)
-        if y != round(self.scroll_y):
-            self.set_scroll(None, y)
-            self.set_reactive(Widget.scroll_target_y, y)
-            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
-            self.vertical_scrollbar.refresh()
-        if size != self.virtual_size:
-            self.set_reactive(Widget.virtual_size, size)
+        if (y, size) == (round(self.scroll_y), self.virtual_size):
+            return
+        self.set_scroll(None, y)
+        self.set_reactive(Widget.scroll_target_y, y)
+        self.set_reactive(Widget.virtual_size, size)
+        if self.show_vertical_scrollbar != (self._n_lines > self._height):
             self._scroll_update(size)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
+            self.vertical_scrollbar.set_reactive(ScrollBar.window_virtual_size, self._n_lines)
+            draw_soon(self.vertical_scrollbar)
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
         self._is_settling = True

@@ -135,6 +135,15 @@ class SoonDrawing(Protocol):
         """Draw parts of a widget in the next turn of the event loop."""
 
 
+def draw_soon(widget: Widget, *regions: Region) -> None:
+    """Draw parts of a widget, without the five messages that `refresh` takes where that is possible."""
+    compositor = widget.screen._compositor if widget.is_attached else None
+    if isinstance(compositor, SoonDrawing):
+        compositor.draw_soon(widget, *regions)
+    else:
+        widget.refresh(*regions)
+
+
 class RowCanvas(Widget):
     """A widget that draws rows itself."""
 
@@ -145,14 +154,6 @@ class RowCanvas(Widget):
         super().__init__(*args, **named)
         # Links in a model's text cannot be clicked.
         self.auto_links = False
-
-    def draw_soon(self, region: Region) -> None:
-        """Draw a part of the widget, without the five messages that `refresh` takes where that is possible."""
-        compositor = self.screen._compositor if self.is_attached else None
-        if isinstance(compositor, SoonDrawing):
-            compositor.draw_soon(self, region)
-        else:
-            self.refresh(region)
 
     def segments(self, line: Line, number: int, style: str = "") -> list[Segment]:
         """Return a line of the row that a selection knows by a number; `style` is below all other styles."""
@@ -214,7 +215,7 @@ class RowsView(RowCanvas):
         elif before != after:
             self.refresh(region, layout=True)
         else:
-            self.draw_soon(region)
+            draw_soon(self, region)
 
     def exchange(self, rows: Sequence[Row]) -> None:
         """Replace all rows, each by one in its place if there are as many."""
@@ -227,7 +228,7 @@ class RowsView(RowCanvas):
         for number, row in changed:
             self.list.rows[number] = row
             layout.redraw(number)
-            self.draw_soon(Region(0, layout.top(number, width), self.outer_size.width, row.height(width)))
+            draw_soon(self, Region(0, layout.top(number, width), self.outer_size.width, row.height(width)))
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         if not regions:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from textual import events
+from textual.scrollbar import ScrollBar
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
@@ -83,6 +84,20 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
         await chat.until(lambda: "new text below" not in chat.text)
         await chat.answer("the end")
         await chat.shows("the end")
+
+
+async def test_the_scrollbar_grows_in_the_same_drawing_as_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with long_chat(path()) as chat:
+        await chat.send("Another one.")
+        chat.engine.says("one\n\n")
+        await chat.shows("one")
+        view, refreshed = chat.screen.view.messages, list[ScrollBar]()
+        monkeypatch.setattr(ScrollBar, "refresh", lambda self, *args, **named: refreshed.append(self))
+        chat.engine.says("two\n\nthree\n\n")
+        await chat.shows("three")
+        bar = view.vertical_scrollbar
+        assert (bar.window_virtual_size, bar.position) == (view.virtual_size.height, view.scroll_y)
+        assert not refreshed
 
 
 async def test_a_resize_keeps_the_first_visible_message() -> None:
