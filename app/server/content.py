@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import NoReturn
 
+from app.core.documents import document_text
 from app.core.errors import AppError
 from app.core.pictures import MARK, Picture, PictureData, PictureLimits, read_picture
 from app.server.errors import RequestError
@@ -125,19 +126,23 @@ def _read(part: Fields, pictures: Pictures) -> str | None:
     if kind not in ("document", "file", "input_file", "search_result"):
         return None
     source = part.object("file") or (part if isinstance(part.raw("source"), str) else part.object("source")) or part
-    text = source.text("data") if source.text("type") == "text" else _decoded(source)
+    text = source.text("data") if source.text("type") == "text" else _decoded(source, part.at("type"))
     if text is None and "content" in source:
         text = content_text(source)
     title = part.text("title") or source.text("filename")
     return f"{title}\n{text}" if title and text is not None else text
 
 
-def _decoded(source: Fields) -> str | None:
-    """Return a text in base64, with its media type beside it or in a data URL; None if it is not text."""
+def _decoded(source: Fields, where: str) -> str | None:
+    """Return a text or the text of a PDF in base64, with its media type beside it or in a data URL; else None."""
     media, data = source.text("media_type"), source.text("data")
     if (url := source.text("file_data")).startswith("data:"):
         media, _, data = url[len("data:") :].partition(";base64,")
     try:
+        if media == "application/pdf":
+            return document_text(base64.b64decode(data, validate=True), ".pdf", "The document")
         return base64.b64decode(data, validate=True).decode() if media.startswith(_TEXT_MEDIA) else None
     except ValueError:
         return None
+    except AppError as error:
+        raise RequestError(error.message, "Send its text.", param=where) from None

@@ -21,6 +21,7 @@ from app.server.responses import read_response
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
+from tests.core.test_included import pdf
 
 SETTINGS = ChatSettings("Fake", sampling=SamplingParams(temperature=0.5, seed=1))
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -367,7 +368,7 @@ ENCODED = base64.b64encode("Grüße".encode()).decode()
         ([{"type": "document", "title": "a.txt", "source": {"type": "content", "content": "Hi"}}], "a.txt\nHi"),
         ([{"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": ENCODED}}], "Grüße"),
         (
-            [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}],
+            [{"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": "JVBERi0="}}],
             "[document left out: the loaded models read text only]",
         ),
         (
@@ -391,11 +392,21 @@ def test_an_image_that_a_tool_returns_leaves_every_api_going() -> None:
     assert "input_image left out" in request.messages[-1].content
 
 
+def test_the_text_of_a_pdf_file_is_read() -> None:
+    pytest.importorskip("pypdf")
+    data = base64.b64encode(pdf("Hello")).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    asked = chat({"role": "user", "content": [{"type": "document", "title": "a.pdf", "source": source}]})
+    assert asked.messages[0].content == "a.pdf\nPage 1 of 1\n\nHello"
+    with pytest.raises(RequestError, match="The document is damaged"):
+        chat({"role": "user", "content": [{"type": "document", "source": {**source, "data": "AA=="}}]})
+
+
 def test_a_text_file_of_the_user_is_read() -> None:
     file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{ENCODED}"}
     assert chat({"role": "user", "content": [{"type": "file", "file": file}]}).messages[0].content == "a.txt\nGrüße"
     with pytest.raises(RequestError, match="read text only"):
-        chat({"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AA=="}}]})
+        chat({"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/zip;base64,AA=="}}]})
 
 
 def test_the_limits_of_an_answer() -> None:
