@@ -11,8 +11,9 @@ from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
 from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Controls
+from app.engine.pictures import whole_pictures
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.request import AnswerRequest, LoadedPair, readable_by
 
 EXPLAINING = "explaining the difference"
 """Progress while the cause of different texts is computed."""
@@ -64,15 +65,15 @@ class CompareJob:
         """
         cancelled = controls.cancelled
         check_sides(pair, self.sides)
-        prefix = conversation_prefix(pair, self.request)
+        request = readable_by(pair, self.request)
+        prefix = conversation_prefix(pair, request)
         # Save what the comparison replaces, as for another conversation.
         pair.prepare_caches(prefix, self.request.conversation or "")
         rounds: list[Round] = []
         broken: AppError | None = None
         numbers = range(self.first if self.first > 1 else WARM_UP, self.first + self.rounds)
-        sides, request = self.sides, self.request
         try:
-            for event in race(pair, sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
+            for event in race(pair, self.sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
                 # The end of an answer and its notices are in the run.
                 if isinstance(event, JobProgressed | Measuring | PromptProgress | Step):
                     yield event
@@ -103,8 +104,9 @@ def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, 
     """
     *before, last = request.messages
     other = replace(last, content="b" if last.content.startswith("a") else "a")
-    tokens = pair.prompts.build(request.messages, None, request.thinking).tokens
+    pictures = request.pictures
+    tokens = pair.prompts.build(request.messages, None, request.thinking, pictures=pictures).tokens
     if len(tokens) > pair.target.n_ctx:
         return ()
-    shared = common_prefix(tokens, pair.prompts.build((*before, other), None, request.thinking).tokens)
-    return tuple(tokens[: min(shared, len(tokens) - 1)])
+    changed = pair.prompts.build((*before, other), None, request.thinking, pictures=pictures).tokens
+    return tuple(tokens[: whole_pictures(tokens, min(common_prefix(tokens, changed), len(tokens) - 1))])

@@ -162,7 +162,8 @@ def answer_as(
     pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
 ) -> Generator[Event, None, Run | None]:
     """Answer once as a side of this name, with exactly the prefix in both caches; return None if cancelled."""
-    prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking).tokens)
+    pictures = request.pictures
+    prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking, pictures=pictures).tokens)
     try:
         draft_cache = pair.drafter.cache if pair.drafter is not None else None
         for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.core.errors import ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Follower, Logits, SavedState, TokenModel
+from app.engine.pictures import part_end, whole_pictures
 from app.engine.prompt_chunks import PromptChunks
 
 _TEMPLATE_TAIL = 16
@@ -40,11 +41,13 @@ class SavedCache:
 class TokenCache:
     """A model and the tokens it has evaluated.
 
-    `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one.
+    `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one. Pictures are runs
+    of negative ids, and nothing is kept of a picture that is not whole; see `app.engine.pictures`.
 
     Args:
         model: Evaluates the tokens.
-        translate: Maps token ids to ids that the model knows, one to one; None for the same ids.
+        translate: Maps token ids to ids that the model knows, one to one; None for the same ids. It also replaces the
+            ids of pictures, which a draft model does not see.
 
     Attributes:
         is_broken: Whether the computation of a batch failed; the model must not be used again.
@@ -94,7 +97,7 @@ class TokenCache:
         The last prompt token is always evaluated again, because its logits choose the first token. The token before it
         is evaluated again if the follower needs its hidden row.
         """
-        n_shared = common_prefix(self._tokens, prompt[:-1])
+        n_shared = whole_pictures(prompt, common_prefix(self._tokens, prompt[:-1]))
         if self.follower is not None and not self.follower.can_follow_from(n_shared):
             n_shared -= 1
         return self.rollback(n_shared)
@@ -103,12 +106,13 @@ class TokenCache:
         """Evaluate the missing part of a prompt; see `process`.
 
         A recurrent model keeps its state shortly before the end, because the next prompt leaves out the reasoning of
-        this answer. Of a long prompt it also keeps earlier states, for edits and branches.
+        this answer. Of a long prompt it also keeps earlier states, for edits and branches, and one after each picture.
         """
         if self.n_rollback < self.n_ctx and len(prompt) > 2 * _TEMPLATE_TAIL:
             last_kept = len(self)
-            for done in self.process(prompt[len(self) : len(prompt) - _TEMPLATE_TAIL], cancelled):
-                if done - last_kept >= _KEEP_EVERY:
+            end = whole_pictures(prompt, len(prompt) - _TEMPLATE_TAIL)
+            for done in self.process(prompt[len(self) : end], cancelled):
+                if done - last_kept >= _KEEP_EVERY or self._tokens[-1] < 0:
                     self._model.keep_state()
                     last_kept = done
                 yield done
@@ -122,21 +126,34 @@ class TokenCache:
         `Interrupted` if cancelled between two chunks or inside one; evaluated tokens stay.
         """
         chunks, model = self._chunks, self._model
+        has_pictures = self._translate is None and min(tokens, default=0) < 0
         chunks.begin()
         done = waited_at = 0
         waited_ns = model.native_ns
         while done < len(tokens):
             if cancelled():
                 raise Interrupted
-            chunk = tokens[done : done + chunks.size]
+            end = part_end(tokens, done, chunks.size) if has_pictures else done + chunks.size
+            chunk = tokens[done:end]
             done += len(chunk)
             # A GPU queues batches without outputs.
             waits = done == len(tokens) or chunks.must_wait(done - waited_at)
-            self.evaluate(chunk, n_outputs=int(waits))
+            if chunk[0] < 0 and has_pictures:
+                self._evaluate_picture(chunk, int(waits), cancelled)
+            else:
+                self.evaluate(chunk, n_outputs=int(waits))
             if waits or model.stops_inside:
                 chunks.observe(done - waited_at, model.native_ns - waited_ns)
                 waited_at, waited_ns = done, model.native_ns
             yield len(self._tokens)
+
+    def _evaluate_picture(self, ids: Sequence[int], n_outputs: int, cancelled: Cancelled) -> None:
+        """Evaluate a whole picture, or nothing of it; it may be longer than a batch."""
+        for start in range(0, len(ids), self.n_batch):
+            if cancelled():
+                self.rollback(len(self) - start)
+                raise Interrupted
+            self.evaluate(ids[start : start + self.n_batch], n_outputs)
 
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Evaluate one batch, with logits for its last `n_outputs` tokens."""
@@ -160,9 +177,11 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Remove all tokens after the first `length`; return how many are left.
 
-        A recurrent model that cannot roll back that far returns to an earlier kept state, or empties the cache.
+        A recurrent model that cannot roll back that far returns to an earlier kept state, or empties the cache. A cut
+        inside a picture removes the whole picture.
         """
         if length < len(self._tokens):
+            length = whole_pictures(self._tokens, length)
             if not (self._model.truncate(length) or self._model.restore_state(length)):
                 self._model.clear()
             del self._tokens[self._model.n_past :]
@@ -170,7 +189,7 @@ class TokenCache:
 
     def n_reusable(self, saved: SavedCache, prompt: Sequence[int]) -> int:
         """Return the tokens of a prompt that need no evaluation after a copy is restored."""
-        n_shared = common_prefix(saved.tokens, prompt[:-1])
+        n_shared = whole_pictures(prompt, common_prefix(saved.tokens, prompt[:-1]))
         if n_shared == len(saved.tokens) or self.n_rollback == self.n_ctx:
             return n_shared
         return max((n for n, _ in saved.state.snapshots if n <= n_shared), default=0)

@@ -22,6 +22,7 @@ class PromptProgress:
         done: Tokens so far.
         total: Tokens of the prompt.
         left_s: Estimated seconds for the rest; None before any speed is known.
+        picture: Number of the picture that is being read, from 1, and of all pictures; None for text.
     """
 
     request: int
@@ -29,9 +30,12 @@ class PromptProgress:
     done: int
     total: int
     left_s: float | None = None
+    picture: tuple[int, int] | None = None
 
     def line(self, since_s: float = 0.0) -> str:
         """Return the progress as text; `since_s` is the age of the event in seconds."""
+        if self.picture is not None:
+            return "Reading picture {} of {}".format(*self.picture)
         reader = "Draft reading" if self.drafting else "Reading"
         text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
         left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0

@@ -25,6 +25,7 @@ from app.engine.interfaces import (
     StepResult,
     Strategy,
 )
+from app.engine.pictures import picture_at
 from app.engine.probability import most_probable_tokens, probability_of
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
@@ -157,11 +158,11 @@ class Generator:
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
-        yield PromptProgress(request.number, drafting=False, done=stats.cache_n, total=len(sequence))
+        yield _prompt_progress(request.number, sequence, stats.cache_n)
         for done in self._read(sequence, request):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self.clock() - started
-            yield PromptProgress(request.number, drafting=False, done=done, total=len(sequence))
+            yield _prompt_progress(request.number, sequence, done)
         if request.max_tokens == 0:
             self.finish = FinishReason.LENGTH
             return
@@ -174,7 +175,7 @@ class Generator:
         """Read the prompt and report the times of the batches at its end. Yields the tokens that are done."""
         target, probes = self._target, request.probes
         end = len(sequence) - sum(probes)
-        if end <= len(target):
+        if end <= len(target) or min(sequence[end:], default=0) < 0:
             probes, end = (), len(sequence)
         yield from target.read(sequence[:end], request.controls.cancelled)
         for size in probes:
@@ -312,3 +313,7 @@ class Generator:
     def _native_ns(self) -> int:
         parts = (*self._native, self._native_strategy)
         return sum(part.native_ns for part in parts) - self._earlier_native_ns
+
+
+def _prompt_progress(number: int, sequence: Sequence[int], done: int) -> PromptProgress:
+    return PromptProgress(number, drafting=False, done=done, total=len(sequence), picture=picture_at(sequence, done))

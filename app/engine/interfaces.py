@@ -59,11 +59,13 @@ class SavedState:
         n_past: Tokens that it covers.
         data: Serialized KV cache.
         snapshots: Earlier states of a recurrent model, each with its number of tokens.
+        skipped: Pictures with fewer positions than cells; see `app.engine.pictures.skipped_positions`.
     """
 
     n_past: int
     data: bytearray | memoryview = field(repr=False)
     snapshots: tuple[tuple[int, Any], ...] = field(default=(), repr=False)
+    skipped: tuple[tuple[int, int], ...] = ()
 
 
 class NativeTimed(Protocol):
@@ -109,7 +111,8 @@ class TokenModel(NativeTimed, Protocol):
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
 
-        Without outputs, a device may compute the batch later.
+        Without outputs, a device may compute the batch later. A batch of negative ids is a picture or the next part of
+        one, which is encoded first; see `app.engine.pictures`.
 
         Raises:
             DecodeError: The batch was refused or failed; `n_past` counts the tokens that are left.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from app.engine.cache import common_prefix
@@ -185,7 +185,9 @@ class NgramIndex:
             return NOTHING
         # Of equally long matches, the first one is the latest in the sequence itself.
         best = matches.pop(max(range(len(matches)), key=lambda i: matches[i].length))
-        proposed = tuple(self._after(best, draft, limit))
+        proposed = tuple(takewhile(_is_text, self._after(best, draft, limit)))
+        if not proposed:
+            return NOTHING
         return Continuation(proposed, best.length, _support(proposed, best.length, matches))
 
     def _after(self, match: _Match, draft: Sequence[int], limit: int) -> Sequence[int]:
@@ -222,6 +224,11 @@ class NgramDrafter(DraftSource):
 
     def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
         self.index.grow(tokens)
+
+
+def _is_text(token: int) -> bool:
+    # No model writes the ids of a picture.
+    return token >= 0
 
 
 def _support(proposed: Sequence[int], match_length: int, others: Iterable[_Match]) -> tuple[float, ...]:

@@ -67,13 +67,14 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
 def replace_unknown(n_vocab: int, replacement: int) -> Callable[[Sequence[int]], Sequence[int]]:
     """Return a function that replaces the tokens a smaller vocabulary lacks: `n_vocab` and all higher ids.
 
-    A target trained on ChatML may use tokens beyond its family's vocabulary. The draft then guesses a little worse.
+    A target trained on ChatML may use tokens beyond its family's vocabulary. The draft then guesses a little worse. The
+    negative ids of pictures are replaced too.
     """
 
     def translate(tokens: Sequence[int]) -> Sequence[int]:
-        if max(tokens, default=0) < n_vocab:
+        if max(tokens, default=0) < n_vocab and min(tokens, default=0) >= 0:
             return tokens
-        return [token if token < n_vocab else replacement for token in tokens]
+        return [token if 0 <= token < n_vocab else replacement for token in tokens]
 
     return translate
 

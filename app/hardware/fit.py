@@ -257,7 +257,7 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
 def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapping[str, Device]) -> None:
     moved = offloaded(need, placed.gpu_layers, placed.cpu_experts) if placed.devices != (MAIN,) else 0
     main = need.layers + need.always_ram
-    main += need.repeated - moved if moved else need.compute
+    main += need.repeated - moved if moved else need.compute + need.projector
     for name, taken in zip(placed.devices, _spread(need, placed), strict=True):
         if not moved or not taken:
             continue
@@ -274,7 +274,8 @@ def _compute(need: ModelMemory, placed: Placed, device: str) -> int:
         # llama.cpp lets batches overlap only if no layer is in RAM.
         overlaps = len(placed.devices) > 1 and placed.gpu_layers == ALL_LAYERS and not placed.cpu_experts
         found = need.compute + need.overlap * overlaps
-    return found + (need.expert_copy if placed.cpu_experts else 0)
+    projector = need.projector if device == placed.devices[0] else 0
+    return found + projector + (need.expert_copy if placed.cpu_experts else 0)
 
 
 def _spread(need: ModelMemory, placed: Placed) -> list[int]:

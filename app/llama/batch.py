@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.engine.interfaces import Rows
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION, ContextParams
 from app.settings.placement import KV_TYPES
@@ -49,6 +53,62 @@ class NativeBatch:
         # The views point into what is freed.
         del self._tokens, self._positions, self._flags
         native.llama_batch_free(self.native)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """A picture, or a slice of one, as rows that a target reads instead of tokens.
+
+    Attributes:
+        rows: Shape (n_cells, width).
+        positions: Positions after the first one, shape (n_sections, n_cells): M-RoPE has four sections, others one.
+        moves: 1 for each position that depends on the first one, else 0; of the same shape.
+        n_positions: Positions that the picture takes.
+        is_causal: Whether a row sees only those before it; if not, all rows must be in one batch.
+    """
+
+    rows: Rows
+    positions: NDArray[np.int32]
+    moves: NDArray[np.int32]
+    n_positions: int
+    is_causal: bool
+
+    def batch(self, start: int, n: int, first: int, n_outputs: int) -> RowBatch:
+        """Return rows from `start` on as a batch, for a picture whose first position is `first`."""
+        part = slice(start, start + n)
+        return RowBatch(self.rows[part], self.positions[:, part] + first * self.moves[:, part], n_outputs)
+
+
+class Pictures(Protocol):
+    """Encoder of the pictures in a prompt."""
+
+    def encoded(self, ids: Sequence[int]) -> EncodedPicture:
+        """Return the picture that begins with these ids.
+
+        Raises:
+            DecodeError: It cannot be encoded.
+            Interrupted: A cancel ended the encoding.
+        """
+
+
+class RowBatch:
+    """A native batch of rows with their positions; the last `n_outputs` rows have outputs."""
+
+    def __init__(self, rows: Rows, positions: NDArray[np.int32], n_outputs: int) -> None:
+        n = len(rows)
+        flags = np.zeros(n, np.int8)
+        flags[n - n_outputs :] = 1
+        # The native batch points into these arrays.
+        self._kept: tuple[NDArray[Any], ...] = (
+            np.ascontiguousarray(rows, np.float32),
+            np.ascontiguousarray(positions, np.int32),
+            flags,
+        )
+        self.native = native.llama_batch()
+        self.native.n_tokens = n
+        fields = dict(self.native._fields_)
+        for name, array in zip(("embd", "pos", "logits"), self._kept, strict=True):
+            setattr(self.native, name, ctypes.cast(array.ctypes.data, fields[name]))
 
 
 def native_params(params: ContextParams) -> Any:

@@ -127,13 +127,20 @@ class SafeFiles:
         """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `pair`."""
         return self._read().get(_key(path, pair)) == _state(path, pair)
 
-    def add(self, path: Path, pair: PairParams | None = None) -> None:
-        """Remember a file; a failed write is logged and costs the next load a child."""
+    def measured(self, path: Path, pair: PairParams) -> int | None:
+        """Return what was measured for a file that llama.cpp survived; None if it is new."""
+        match self._read().get(_key(path, pair)):
+            case [*state, int(found)] if state == _state(path, pair):
+                return found
+        return None
+
+    def add(self, path: Path, pair: PairParams | None = None, measured: int | None = None) -> None:
+        """Remember a file and what was measured for it; a failed write is logged and costs the next load a child."""
         if self._file is None:
             return
         known, key = self._read(), _key(path, pair)
         known.pop(key, None)
-        known[key] = _state(path, pair)
+        known[key] = _state(path, pair) + ([] if measured is None else [measured])
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
             atomic.write_json(self._file, {"format": FORMAT, "files": latest})
@@ -185,11 +192,16 @@ def try_file(
         is_loaded = ask(*question, cancelled=lambda: not go_on())
     except ChildError as error:
         if error.crashed:
-            raise DamagedFileError(
-                f"{path} cannot be run: the installed llama.cpp does not survive it; a trial load {error}.",
-                "The file is damaged, or of a kind that this llama.cpp does not know well; get another.",
-            ) from error
+            raise not_survived(path, error) from error
         log.warning("a trial load %s", error)
         return
     if is_loaded:
         safe.add(path, pair)
+
+
+def not_survived(path: Path, error: ChildError) -> DamagedFileError:
+    """Return the error for a file that ended the child."""
+    return DamagedFileError(
+        f"{path} cannot be run: the installed llama.cpp does not survive it; a trial load {error}.",
+        "The file is damaged, or of a kind that this llama.cpp does not know well; get another.",
+    )

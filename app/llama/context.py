@@ -14,9 +14,10 @@ import psutil
 from app.core.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
 from app.core.printable import one_line
 from app.engine.interfaces import Logits, SavedState
+from app.engine.pictures import begins_picture
 from app.engine.types import MAX_DRAFT
 from app.llama import library
-from app.llama.batch import SEQUENCE, NativeBatch, native_params
+from app.llama.batch import SEQUENCE, EncodedPicture, NativeBatch, Pictures, native_params
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
@@ -56,6 +57,9 @@ class Context:
         params: Sizes, threads and types of the cache.
         cancel: Interrupts a decode on the CPU backend; see `_set_abort_callback`.
 
+    Attributes:
+        pictures: Encoder of pictures; None without one.
+
     Raises:
         ModelLoadError: llama.cpp could not make the context, usually because memory is short.
     """
@@ -78,6 +82,13 @@ class Context:
         cache holds these tokens."""
         self._threads = (params.n_threads, params.n_threads_batch)
         self._is_prompt = False
+        self.pictures: Pictures | None = None
+        self._picture: tuple[int, EncodedPicture] | None = None
+        """A picture of which a part was evaluated, and the cells before it."""
+        self._skipped: list[tuple[int, int]] = []
+        """See `SavedState.skipped`."""
+        self._n_skipped = 0
+        """Sum of the cells without a position; positions after them are as much smaller."""
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
         with ExitStack() as stack:
@@ -139,7 +150,7 @@ class Context:
         return self.n_ctx if self.model.can_rollback else self._n_snapshots
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
-        """Append tokens to the cache; see `TokenModel.decode`.
+        """Append tokens, or a part of a picture, to the cache; see `TokenModel.decode`.
 
         Raises:
             UsageError: An argument that llama.cpp would abort on or misread: no tokens, more than `n_batch`,
@@ -153,13 +164,42 @@ class Context:
             raise UsageError(f"A batch has {n} tokens; 1 to {self.n_batch} are possible.")
         if not 0 <= n_outputs <= min(n, self._n_outputs):
             raise UsageError(f"A batch has {n_outputs} outputs; 0 to {min(n, self._n_outputs)} are possible.")
-        self.model.check_tokens(tokens)
         if self.n_past + n > self.n_ctx:
             self._raise(_NO_SLOT)
         self._open()
-        self._batch.fill(tokens, self.n_past, n_outputs)
+        if tokens[0] < 0 and self.pictures is not None:
+            self._decode_picture(tokens, self.pictures, n_outputs)
+            return
+        self.model.check_tokens(tokens)
+        self._batch.fill(tokens, self.n_past - self._n_skipped, n_outputs)
         # A remote device computes queued batches until an output is fetched.
         self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=n_outputs > 0)
+
+    def _decode_picture(self, ids: Sequence[int], pictures: Pictures, n_outputs: int) -> None:
+        """Append the next rows of a picture; encode it first where it begins."""
+        if begins_picture(ids[0]):
+            self._picture = self.n_past, pictures.encoded(ids)
+        if self._picture is None:
+            raise UsageError("A batch begins inside a picture.")
+        first, picture = self._picture
+        done, n, n_cells = self.n_past - first, len(ids), len(picture.rows)
+        if done + n > n_cells or not (picture.is_causal or n == n_cells):
+            raise UsageError(f"A batch has {n} rows of a picture of {n_cells}.")
+        batch = picture.batch(done, n, first - self._n_skipped, n_outputs)
+        native.llama_set_causal_attn(self._open(), picture.is_causal)
+        try:
+            self._evaluate(native.llama_decode, batch.native, n, n_outputs, wait=True)
+        finally:
+            native.llama_set_causal_attn(self._open(), True)
+        if done + n == n_cells:
+            self._picture = None
+            if (n_skipped := n_cells - picture.n_positions) > 0:
+                self._skipped.append((self.n_past, n_skipped))
+                self._n_skipped += n_skipped
+
+    def _position(self, n_past: int) -> int:
+        """Return the position after the first `n_past` cells."""
+        return n_past - sum(n for end, n in self._skipped if end <= n_past) if self._skipped else n_past
 
     def _evaluate(self, function: Any, batch: Any, n: int, n_outputs: int, *, wait: bool) -> None:
         """Run a native batch of `n` tokens and count them, with outputs for the last `n_outputs`."""
@@ -200,7 +240,14 @@ class Context:
             if not self.restore_state(self.n_past):
                 self.clear()
             return
-        self._set_n_past(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
+        if self._picture is not None:
+            first, _ = self._picture
+            native.llama_memory_seq_rm(self._memory, SEQUENCE, self._position(first), -1)
+            self._set_n_past(first)
+            return
+        end = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+        # The rows of a picture may share its first position.
+        self._set_n_past(max(self.n_past, end + self._n_skipped) if self._n_skipped else end)
 
     def logits(self, row: int) -> Logits:
         """Return a view of one output row of the last decode; the next decode overwrites it.
@@ -232,12 +279,14 @@ class Context:
         if not self.model.can_rollback and self.n_past - n_past > self._revocable:
             # Recurrent states answer True for cuts they cannot make, so they are not asked.
             return False
-        if self._window and native.llama_memory_seq_pos_min(self._memory, SEQUENCE) > max(0, n_past - self._window + 1):
+        position = self._position(n_past)
+        needed = max(0, position - self._window + 1)
+        if self._window and native.llama_memory_seq_pos_min(self._memory, SEQUENCE) > needed:
             # llama.cpp writes new tokens over those that the window has left behind: after a restore, and in a cache
             # of the window alone.
             return False
         started = time.perf_counter_ns()
-        done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
+        done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, position, -1))
         self.native_ns += time.perf_counter_ns() - started
         if done:
             self._set_n_past(n_past)
@@ -270,7 +319,7 @@ class Context:
             return False
         started = time.perf_counter_ns()
         done = _is_whole(native.llama_state_seq_set_data_ext, handle, self._kept[best], SEQUENCE, _PARTIAL_ONLY)
-        done = done and bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, best, -1))
+        done = done and bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, self._position(best), -1))
         self.native_ns += time.perf_counter_ns() - started
         if done:
             self._set_n_past(best)
@@ -287,18 +336,22 @@ class Context:
             return None
         data = bytearray(size)
         done = _is_whole(get_data, handle, data, *sequence)
-        return SavedState(self.n_past, data, tuple(self._kept.items())) if done else None
+        return SavedState(self.n_past, data, tuple(self._kept.items()), tuple(self._skipped)) if done else None
 
     def restore_sequence(self, state: SavedState) -> bool:
         """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
         self.clear()
         _, _, set_data, sequence = self._state_functions()
         done = _is_whole(set_data, self._open(), state.data, *sequence)
-        n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
-        if not done or n_past != state.n_past:
+        self._skipped, self._n_skipped = list(state.skipped), sum(n for _, n in state.skipped)
+        end = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+        missing = state.n_past - self._n_skipped - end
+        # The rows of a picture at the end may share its first position.
+        ends_with_picture = any(end == state.n_past for end, _ in state.skipped)
+        if not done or missing < 0 or (missing and not ends_with_picture):
             self.clear()
             return False
-        self._set_n_past(n_past)
+        self._set_n_past(state.n_past)
         self._kept = dict(state.snapshots)
         return True
 
@@ -317,6 +370,10 @@ class Context:
         """Record that `n_past` tokens are left, without output rows."""
         self.n_past = n_past
         self._outputs, self._revocable = (0, 0), 0
+        if self._skipped:
+            self._skipped = [(end, n) for end, n in self._skipped if end <= n_past]
+            self._n_skipped = sum(n for _, n in self._skipped)
+        self._picture = None
         self._kept = {n: data for n, data in self._kept.items() if n <= n_past}
 
     # For this package

@@ -180,6 +180,9 @@ class HeadContext(Context):
                 self._head_batch.rows[0] = rows[-1]
                 self._submit(self._last, tokens[-1:], 1, 1)
             return
+        if min(tokens) < 0:
+            # The hidden rows know the picture; a token is needed beside each of them.
+            tokens = [max(0, token) for token in tokens]
         if start < self._offset:
             # The first token has no row before it.
             tokens, rows, start = tokens[self._offset - start :], rows[self._offset - start :], self._offset

@@ -180,7 +180,9 @@ class DraftSlot:
         self.context = context = Context(draft, params.draft_context(self._target_context.n_ctx), self._cancel)
         reserve(context, params.draft_model, is_planned=bool(params.memory))
         n_vocab = min(target.n_vocab, draft.n_vocab)
-        known = replace_unknown(n_vocab, _line_break(draft)) if n_vocab < target.n_vocab else None
+        # In place of a picture, the draft model reads line breaks.
+        has_others = n_vocab < target.n_vocab or self._target_context.pictures is not None
+        known = replace_unknown(n_vocab, _line_break(draft)) if has_others else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 
     def _attach(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> None:

@@ -91,7 +91,7 @@ def try_head(path: Path, pair: PairParams) -> bool:
     library.start()
     add_servers(pair.rpc)
     places = {pair.target: pair.model, path: pair.draft_model if path != pair.target else pair.model}
-    models = [_no_alloc(file, replace(place, load_mtp=is_mtp and file == path)) for file, place in places.items()]
+    models = [no_alloc(file, replace(place, load_mtp=is_mtp and file == path)) for file, place in places.items()]
     params = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:
@@ -109,11 +109,11 @@ def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool
         Whether llama.cpp accepts both.
     """
     library.start()
-    handle = _no_alloc(path, model)
+    handle = no_alloc(path, model)
     return bool(handle and native.llama_init_from_model(handle, native_params(context)))
 
 
-def _no_alloc(path: Path, model: ModelParams) -> Any:
+def no_alloc(path: Path, model: ModelParams) -> Any:
     """Load a model without allocating its tensors; return None if llama.cpp refuses it."""
     raw: Any = native.llama_model_default_params()
     kept = place(raw, model)

@@ -58,7 +58,7 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
 
 
 # Held for the life of the process: llama.cpp keeps the bare pointer.
-_log_callback = native.llama_log_callback(_on_log)
+log_callback = native.llama_log_callback(_on_log)
 
 
 OFFLOAD_VARIABLE = "GGML_OP_OFFLOAD_MIN_BATCH"
@@ -86,7 +86,7 @@ def start() -> None:
         LibraryError: This llama.cpp has no backend.
     """
     # The binding installs a callback that prints to standard error on import; this one replaces it.
-    native.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    native.llama_log_set(log_callback, ctypes.c_void_p(0))
     native.llama_backend_init()
     n_backends = function("ggml_backend_reg_count", ctypes.c_size_t, [])
     if n_backends():

@@ -39,6 +39,7 @@ from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import CPU_LABEL, ContextParams, PairParams
 from app.llama.plain_prompt import plain_tokens, with_bos
+from app.llama.projector_loading import checked_projector, load_projector
 from app.llama.prompt import PromptBuilder
 from app.llama.reserve import reserve
 from app.llama.sampler import SamplerChain
@@ -85,6 +86,7 @@ class NativePair:
         draft: The draft, or the place for one.
         index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
         memory: Learned statistics of the pair; None before the first measurement.
+        pictures: Encoder of pictures; None if the pair reads none.
         save_error: Last error while writing measurements, if any.
 
     Raises:
@@ -112,13 +114,14 @@ class NativePair:
         self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
         # Both files are checked before either is loaded, so that a wrong one is reported at once.
-        on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
+        on_progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
             raise ModelFileError(
                 facts.as_target(target_file.path.name), "Name its target with ⟨target⟩, and this file with ⟨draft⟩."
             )
         draft_file, params = checked_pair(params, on_progress, self.notices)
+        params = checked_projector(params, target_file.header, partial(on_progress, "projector"), self.notices)
         add_servers(params.rpc)
         with ExitStack() as stack:
             self.model = Model(target_file, params.model, partial(on_progress, "target"))
@@ -126,7 +129,13 @@ class NativePair:
             self._context = Context(self.model, self._context_params(params), cancel)
             reserve(self._context, params.model, is_planned=bool(params.memory))
             self.target = TokenCache(self._context)
-            self.prompts = PromptBuilder(self.model)
+            self.pictures = load_projector(
+                params, self._context, cancel, partial(on_progress, "projector"), self.notices
+            )
+            if self.pictures is not None:
+                stack.callback(self.pictures.close)
+            self._context.pictures = self.pictures
+            self.prompts = PromptBuilder(self.model, self.pictures)
             if self.model.chat_template is None:
                 self.notices.append(
                     f"{self.model.name} has no chat template, so Tandem uses ChatML; a base model may not answer well."
@@ -164,6 +173,7 @@ class NativePair:
             wants_draft_model=not n_rollback and keeps_snapshots(self.model.header),
             thinking_support=self.prompts.thinking_support,
             draft_kind=self.drafter.kind if self.drafter is not None else None,
+            projector=self.pictures.path.name if self.pictures is not None else None,
         )
 
     def _draft_info(self) -> ModelInfo | None:

@@ -166,6 +166,7 @@ class PairParams:
         n_ctx_auto: Context that is used if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer where
             that costs little.
         preferred_ctx: Context up to which an open one may cost more memory.
+        projector: GGUF file that encodes pictures for the target; None reads no pictures.
     """
 
     target: Path
@@ -183,6 +184,7 @@ class PairParams:
     tuned: Layer = field(default_factory=dict)
     n_ctx_auto: int | None = None
     preferred_ctx: int = 0
+    projector: Path | None = None
 
     @classmethod
     def of(cls, settings: Resolved, target: Path = Path(), draft: Path | None = None) -> PairParams:

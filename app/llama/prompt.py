@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
+from app.core.pictures import MARK, PictureData
 from app.engine.text.call_formats import TRIGGERS, format_of, is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
@@ -19,6 +20,9 @@ from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from app.settings.table import EFFORTS
+
+if TYPE_CHECKING:
+    from app.llama.projector import Projector
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""
@@ -41,8 +45,9 @@ class PromptBuilder:
         TemplateError: The template is invalid, leaves out the user's words, or spent its budget.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, encoder: Projector | None = None) -> None:
         self._model = model
+        self._encoder = encoder
         self._template = ChatTemplate(model.chat_template, self._text(model.bos), self._text(model.eos))
         if self._template.leaves_out:
             raise TemplateError(
@@ -50,7 +55,7 @@ class PromptBuilder:
             )
         self._stops = CHATML_MARKS if self._template.is_chatml else ()
         # Such characters in a message would be read as marks, so they are hidden too.
-        texts = sorted(filter(None, [*model.control_tokens, _OPEN, _CLOSE]), key=len, reverse=True)
+        texts = sorted(filter(None, [*model.control_tokens, _OPEN, _CLOSE, MARK]), key=len, reverse=True)
         self._control_texts = re.compile("|".join(map(re.escape, texts)))
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
@@ -64,6 +69,7 @@ class PromptBuilder:
         prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
         tools: Sequence[Mapping[str, Any]] = (),
+        pictures: Sequence[PictureData] = (),
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of one.
 
@@ -75,15 +81,19 @@ class PromptBuilder:
             prefill: The answer to continue; None for a new one.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
             tools: Tools that the model may call, as in OpenAI's API.
+            pictures: Pictures in the order of their marks in messages; marks in answers are dropped.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
+            DecodeError: A picture has a size that the projector cannot read.
         """
         self._template.renew_budget()
         # What else a tool has is for the server.
         tools = [{"type": "function", "function": tool["function"]} for tool in tools]
-        prompt = self._build(messages, prefill, thinking, tools)
+        prompt = self._build(
+            messages, prefill, thinking, tools, self._encoder.tokens(pictures) if self._encoder else ()
+        )
         if not tools:
             return prompt
         marks = {token: text.encode() for text, token in self._model.control_tokens.items() if is_call_mark(text)}
@@ -96,10 +106,11 @@ class PromptBuilder:
         prefill: Prefill | None,
         thinking: Thinking,
         tools: Sequence[Mapping[str, Any]] = (),
+        pictures: Sequence[tuple[int, ...]] = (),
     ) -> RenderedPrompt:
         if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
             thinking = replace(thinking, enabled=None)
-        prompt = self._render(messages, thinking, tools)
+        prompt = self._render(messages, thinking, tools, pictures)
         # Templates that mark answers mark calls differently, and the model must be free to write that mark.
         is_open = tools and self._written.speak and prompt.part is AnswerPart.START
         if thinking.enabled is False and not is_open:
@@ -127,13 +138,18 @@ class PromptBuilder:
         return ThinkingSupport(tokens(True) != tokens(False), effort, effort or depends_on_effort(True))
 
     def _render(
-        self, messages: Sequence[Message], thinking: Thinking, tools: Sequence[Mapping[str, Any]]
+        self,
+        messages: Sequence[Message],
+        thinking: Thinking,
+        tools: Sequence[Mapping[str, Any]],
+        pictures: Sequence[tuple[int, ...]],
     ) -> RenderedPrompt:
-        hidden: list[str] = []
+        hidden: list[str | tuple[int, ...]] = []
+        left, none = iter(pictures), iter(())
 
-        def hide(text: str) -> str:
+        def hide(text: str, pictures: Iterator[tuple[int, ...]] = none) -> str:
             def number(found: re.Match[str]) -> str:
-                hidden.append(found[0])
+                hidden.append(next(pictures, ()) if found[0] == MARK else found[0])
                 return f"{_OPEN}{len(hidden) - 1}{_CLOSE}"
 
             return self._control_texts.sub(number, text)
@@ -148,7 +164,8 @@ class PromptBuilder:
         safe = [
             replace(
                 message,
-                content=hide(message.content),
+                # A model may write the character of a mark.
+                content=hide(message.content, left if message.role is not Role.ASSISTANT else none),
                 reasoning=hide(message.reasoning),
                 tool_calls=tuple(ToolCall(hide(c.name), hide(c.arguments), c.id) for c in message.tool_calls),
             )
@@ -159,7 +176,8 @@ class PromptBuilder:
         for index, part in enumerate(_HIDDEN_TEXT_MARK.split(text)):
             # Marks of the template itself are dropped.
             if index % 2 == 1 and int(part) < len(hidden):
-                tokens += self._text_tokens(hidden[int(part)])
+                back = hidden[int(part)]
+                tokens += self._text_tokens(back) if isinstance(back, str) else back
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
         if not (tokens := with_bos(self._model, tokens)):

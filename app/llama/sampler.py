@@ -127,7 +127,8 @@ class SamplerChain:
             raise UsageError("The sampler was closed.")
         native.llama_sampler_reset(self._chain)
         if self._n_recent:
-            tail = prompt[-self._n_recent :]
+            # Penalties do not see pictures, whose ids are negative.
+            tail = [token for token in prompt[-self._n_recent :] if token >= 0]
             self._context.model.check_tokens(tail)
             self._recent.clear()
             for token in tail:

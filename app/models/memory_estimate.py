@@ -83,6 +83,7 @@ class ModelMemory:
         saved: Copies of states in RAM, for earlier prompts.
         experts: Bytes of the experts of each layer that can move to RAM; () if none can.
         window_gain: Bytes of the KV cache that are not needed with a small window cache; 0 if it is used or no use.
+        projector: Encoder of pictures, on the target's first device: its weights and its compute buffers.
         expert_copy: Bytes of the largest expert tensor; for long batches, a device holds a copy of one that is in RAM.
         can_quantize_cache: `kv_type` may have fewer bits.
         follows_target: Draft layers that must be on their target's devices; see `HeadFacts.follows_target`.
@@ -113,10 +114,11 @@ class ModelMemory:
     follows_target: bool = False
     compute_on: tuple[tuple[str, int], ...] = ()
     overlap: int = 0
+    projector: int = 0
 
     @property
     def total(self) -> int:
-        return self.layers + self.compute + self.always_ram
+        return self.layers + self.compute + self.projector + self.always_ram
 
     @property
     def layers(self) -> int:

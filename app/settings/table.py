@@ -367,6 +367,14 @@ SETTINGS: tuple[Setting, ...] = (
         "as measured, else 32",
         more="GGML_OP_OFFLOAD_MIN_BATCH of llama.cpp; measured with the placement",
     ),
+    _placed(
+        "model.mmproj",
+        Name("auto, none, or the path of a GGUF file"),
+        "projector, which encodes pictures",
+        "FILE",
+        default="auto",
+        more="auto takes the one in the target's folder, none reads no pictures",
+    ),
     _placed("model.kv_type", Choice(_KV_TYPES), "type of the target's KV cache", "TYPE", "f16", default="auto"),
     _placed(
         "model.flash_attn",

@@ -34,8 +34,10 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     asked = max((at for at, message in enumerate(messages) if message.role is Role.USER), default=len(messages) - 1)
     system, last = [message for message in messages[:asked] if message.role is Role.SYSTEM], messages[asked:]
 
+    pictures = request.pictures[sum(len(message.pictures) for message in messages[:asked]) :]
+
     def count(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> int:
-        return len(pair.prompts.build(messages, None, request.thinking, tools).tokens)
+        return len(pair.prompts.build(messages, None, request.thinking, tools, pictures).tokens)
 
     n_alone = count(*system, *last)
     n_tools = n_alone - count(*system, *last, tools=()) if request.tools else 0

@@ -63,7 +63,8 @@ def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
     """Return the prompt of a request as text."""
-    return pair.model.detokenize(prompt_of(pair, readable_by(pair, request)).tokens)
+    tokens = prompt_of(pair, readable_by(pair, request)).tokens
+    return pair.model.detokenize([token for token in tokens if token >= 0])
 
 
 def tokens_of(

@@ -36,6 +36,7 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
+from app.models.projector_file import projector_beside
 from app.models.source import ModelSource
 from app.settings.layers import drafting
 from app.settings.placement import DEFAULT_OFFLOAD
@@ -76,11 +77,11 @@ def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams
     """Return how a pair is loaded for a measurement; create the demo's draft if missing.
 
     Measurements are made with the default context, so that they can be compared. They have no conversation whose
-    caches are wanted again. `load_mtp` also loads the MTP layer of a target that has another draft.
+    caches are wanted again, and no pictures. `load_mtp` also loads the MTP layer of a target that has another draft.
     """
     servers = query_servers(chosen.process.rpc)
     asked = replace(asked_here(chosen, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
-    asked = replace(asked, model=replace(asked.model, load_mtp=load_mtp or asked.model.load_mtp))
+    asked = replace(asked, model=replace(asked.model, load_mtp=load_mtp or asked.model.load_mtp), projector=None)
     return _placed(asked, servers).over({"model.cache_ram": 0, "model.cache_disk": 0})
 
 
@@ -134,6 +135,7 @@ def asked_here(
     params = PairParams.of(chosen.settings, target, draft)
     params = replace(params, memory_dir=memory_dir(), notices=notices, preferred_ctx=chosen.preferred_ctx)
     params = _with_draft_type(params, drafts=drafting(chosen.settings) is not None)
+    params = replace(params, projector=_projector(params))
     if servers:
         params = replace(params, rpc=tuple(server.address for server in servers))
         if not params.draft_model.devices:
@@ -141,6 +143,19 @@ def asked_here(
             here = next((room.name for room in fast_devices(local())), MAIN)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     return with_tuned_placement(params, local) if use_tuned else params
+
+
+def _projector(params: PairParams) -> Path | None:
+    """Return the projector that the settings name, or the one beside the target."""
+    wanted = str(params.settings["model.mmproj"])
+    if wanted not in ("auto", "none"):
+        return Path(wanted).expanduser()
+    try:
+        header = read_header(params.target, vocabulary=False)
+    except ModelFileError:
+        # The load reports it.
+        return None
+    return projector_beside(params.target, header) if wanted == "auto" else None
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:

@@ -108,7 +108,7 @@ def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
     """Return the prompt of a request."""
     if request.text is not None:
         return pair.build_plain(request.text)
-    return pair.prompts.build(request.messages, request.prefill, request.thinking, request.tools)
+    return pair.prompts.build(request.messages, request.prefill, request.thinking, request.tools, request.pictures)
 
 
 def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:

@@ -143,7 +143,8 @@ def _generate(
         pair.yield_cpu()
         match event:
             case PromptProgress(done=done, total=total):
-                yield prompt_progress(pair, request_id, done, total, drafting=event.drafting)
+                progress = prompt_progress(pair, request_id, done, total, drafting=event.drafting)
+                yield replace(progress, picture=event.picture)
             case Step():
                 details = _details(pair, event) if request.with_details else None
                 chances = _probabilities(pair, event, request.n_top)

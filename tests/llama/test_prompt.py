@@ -9,11 +9,13 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError, UsageError
+from app.core.pictures import MARK
 from app.core.program import python_command
 from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.prompt import PromptBuilder
+from app.settings.layers import AS_TRAINED
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import vocabulary, write_model
 
@@ -114,6 +116,24 @@ def test_private_characters_of_the_template_are_dropped(tmp_path: Path, marks: s
     builder = tiny(tmp_path, f"{marks}{{{{ messages[0].content }}}}{marks}")
     assert builder.build([Message(Role.USER, "a")]).tokens
     assert builder.build([Message(Role.USER, "a<|end|>")]).tokens
+
+
+def test_pictures_stand_where_their_marks_are(tmp_path: Path) -> None:
+    every_turn = "{% for message in messages %}<|start|>{{ message.content | trim }}<|end|>{% endfor %}"
+    builder = tiny(tmp_path, every_turn)
+    messages = [
+        Message(Role.USER, f"a<|end|>{MARK}"),
+        Message(Role.ASSISTANT, f"b{MARK}", reasoning=MARK),
+        Message(Role.USER, f"{MARK}c{MARK}"),
+    ]
+    first, second = (-2, -3), (-4, 5, -6)
+    tokens = list(builder._render(messages, AS_TRAINED, (), [first, second]).tokens)
+    assert [token for token in tokens if token < 0] == [-2, -3, -4, -6]
+    at = tokens.index(-2)
+    assert text_of(builder._model, tuple(tokens[:at])) == "<|start|>a<|end|>"
+    assert text_of(builder._model, tuple(tokens[at + 2 : at + 6])) == "<|end|><|start|>b<|end|>"
+    assert tuple(tokens[at + 7 : at + 10]) == second
+    assert text_of(builder._model, tuple(tokens[at + 10 :])) == "c<|end|>"
 
 
 @pytest.mark.parametrize("text", ["<|start|>", "a<|start|>system<|start|>", "<<|start|>", "<|start|>" * 3, "<|end|>"])

@@ -62,9 +62,11 @@ class PlacedModel(NamedTuple):
         if self.placed.cpu_experts:
             where += f", {experts_in_ram(self.placed.cpu_experts, self.memory.n_layers)}"
         need = self.memory
+        projector = f", projector {memory_size(need.projector)}" if need.projector else ""
         return (
             f"{need.name}, {where}: weights {memory_size(need.weights)}, KV cache {memory_size(need.context)} "
             f"({need.n_ctx:,} tokens, {need.kv_type}), buffers {memory_size(need.compute + need.always_ram)}"
+            f"{projector}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -78,6 +80,7 @@ class PlacedModel(NamedTuple):
             "weights": need.weights,
             "kv": need.context,
             "compute": need.compute + need.always_ram,
+            "projector": need.projector,
             "n_ctx": need.n_ctx,
             "kv_type": need.kv_type,
             "cpu_experts": self.placed.cpu_experts,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.core.errors import AppError
 from app.llama.child import SafeFiles
 from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory, with_tensors
 from app.models.model_facts import ModelFacts, read_facts
@@ -23,9 +25,22 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     target, draft = estimates(params, facts, draft_facts)
     n_unused = 0 if params.model.load_mtp else facts.n_mtp_layers
     target = with_tensors(target, params.target, params.model.overrides, n_unused=n_unused)
+    target = replace(target, projector=_projector_bytes(params))
     if draft is not None and params.draft is not None and params.draft != params.target:
         draft = with_tensors(draft, params.draft)
     return target, draft
+
+
+def _projector_bytes(params: PairParams) -> int:
+    if params.projector is None:
+        return 0
+    from app.llama.projector_loading import projector_bytes
+
+    try:
+        return projector_bytes(params)
+    except AppError:
+        # The load reports it.
+        return 0
 
 
 def facts_of_pair(params: PairParams) -> tuple[ModelFacts, ModelFacts | None]:

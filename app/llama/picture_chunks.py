@@ -1,0 +1,136 @@
+"""Pictures in libmtmd: bitmaps, and the chunks of text and of rows that a projector makes of them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.errors import DecodeError, ModelLoadError
+from app.core.pictures import PictureData, picture_format
+from app.core.printable import one_line
+from app.llama import library
+
+try:
+    import llama_cpp.mtmd_cpp as mtmd
+except (ImportError, OSError, RuntimeError, AttributeError) as error:
+    raise ModelLoadError(
+        f"This llama-cpp-python cannot read pictures: {one_line(str(error))}.",
+        "Install a build with libmtmd, or load no projector (⟨model.mmproj=none⟩).",
+    ) from error
+
+__all__ = ["Chunks", "Layout", "Slice", "decoded", "mtmd", "placeholder"]
+
+_DECODED_FORMATS = ("PNG", "JPEG", "GIF", "BMP")
+"""Formats that libmtmd decodes itself; it gives others to a program on PATH."""
+_N_SECTIONS = 4
+"""Positions of a row with M-RoPE."""
+_MARKER: bytes = mtmd.mtmd_default_marker()
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Cells of a picture, or of a slice of one; the arrays as in `app.llama.batch.EncodedPicture`."""
+
+    n_cells: int
+    n_positions: int
+    is_causal: bool
+    positions: NDArray[np.int32]
+    moves: NDArray[np.int32]
+
+
+Layout = tuple[tuple[int, ...] | Slice, ...]
+"""Tokens and slices of a picture, in order."""
+
+
+class Chunks:
+    """Own the native chunks of a bitmap. Raises DecodeError if libmtmd refuses it; `name` is that of the picture."""
+
+    def __init__(self, projector: Any, bitmap: Any, name: str = "A picture") -> None:
+        self._projector = projector
+        self._handle = mtmd.mtmd_input_chunks_init()
+        library.clear_errors()
+        text = mtmd.mtmd_input_text(_MARKER, len(_MARKER), False, True)
+        bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(bitmap)
+        if mtmd.mtmd_tokenize(projector, self._handle, ctypes.byref(text), bitmaps, 1):
+            self.close()
+            raise _unreadable(name)
+        self._all = [
+            mtmd.mtmd_input_chunks_get(self._handle, i) for i in range(mtmd.mtmd_input_chunks_size(self._handle))
+        ]
+
+    @property
+    def slices(self) -> list[Any]:
+        """Return the native chunks that are encoded."""
+        return [chunk for chunk in self._all if not _is_text(chunk)]
+
+    @property
+    def layout(self) -> Layout:
+        return tuple(self._tokens(chunk) if _is_text(chunk) else self._slice(chunk) for chunk in self._all)
+
+    def _tokens(self, chunk: Any) -> tuple[int, ...]:
+        n = ctypes.c_size_t()
+        found = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(n))
+        return tuple(found[: n.value])
+
+    def _slice(self, chunk: Any) -> Slice:
+        n = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))
+        at_0, at_1 = self._positions(chunk, n, 0), self._positions(chunk, n, 1)
+        is_causal = not mtmd.mtmd_decode_use_non_causal(self._projector, chunk)
+        return Slice(n, int(mtmd.mtmd_input_chunk_get_n_pos(chunk)), is_causal, at_0, at_1 - at_0)
+
+    def _positions(self, chunk: Any, n: int, first: int) -> NDArray[np.int32]:
+        """Return the positions of the rows of a chunk, shape (n_sections, n)."""
+        if not mtmd.mtmd_decode_use_mrope(self._projector):
+            return np.arange(first, first + n, dtype=np.int32)[None]
+        found = (mtmd.mtmd_decoder_pos * n)()
+        mtmd.mtmd_helper_image_get_decoder_pos(mtmd.mtmd_input_chunk_get_tokens_image(chunk), first, found)
+        t, x, y, z = np.frombuffer(found, np.int32).reshape(n, _N_SECTIONS).T
+        return np.stack([t, y, x, z])
+
+    def close(self) -> None:
+        """Free them. A second call does nothing."""
+        handle, self._handle, self._all = self._handle, None, []
+        if handle:
+            mtmd.mtmd_input_chunks_free(handle)
+
+
+def _is_text(chunk: Any) -> bool:
+    return bool(mtmd.mtmd_input_chunk_get_type(chunk) == mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT)
+
+
+@contextmanager
+def decoded(projector: Any, data: PictureData, name: str) -> Iterator[Any]:
+    """Lend the bitmap of a picture. Raises DecodeError."""
+    if picture_format(data.data) not in _DECODED_FORMATS:
+        raise _unreadable(name)
+    library.clear_errors()
+    n = len(data.data)
+    buffer = (ctypes.c_uint8 * n).from_buffer_copy(data.data)
+    bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(projector, buffer, n, False)
+    if not bitmap:
+        raise _unreadable(name)
+    try:
+        yield bitmap
+    finally:
+        mtmd.mtmd_bitmap_free(bitmap)
+
+
+@contextmanager
+def placeholder(width: int, height: int) -> Iterator[Any]:
+    """Lend a bitmap of a size without pixels; its chunks have the same layout as those of a picture."""
+    bitmap = mtmd.mtmd_bitmap_init(width, height, None)
+    try:
+        yield bitmap
+    finally:
+        mtmd.mtmd_bitmap_free(bitmap)
+
+
+def _unreadable(name: str) -> DecodeError:
+    reason = one_line(library.last_errors())
+    return DecodeError(f"{name} cannot be read{f': {reason}' if reason else ''}.", "Save it again as PNG or JPEG.")

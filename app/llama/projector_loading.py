@@ -1,0 +1,195 @@
+"""Load the projector of a pair, after a child process has tried it: llama.cpp aborts on many faults."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psutil
+
+from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadError
+from app.core.pictures import Picture, PictureData
+from app.engine.pictures import part_end
+from app.llama import library
+from app.llama.batch import EncodedPicture
+from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.child import ChildError, SafeFiles, ask, not_survived
+from app.llama.context import Context
+from app.llama.footprint import no_alloc
+from app.llama.library import native
+from app.llama.loading import find, place_of
+from app.llama.model import Model
+from app.llama.params import ContextParams, ModelParams, PairParams
+from app.models.gguf import GgufHeader, read_header
+from app.models.projector_file import check_projector
+from app.settings.placement import CPU
+
+if TYPE_CHECKING:
+    from app.llama.projector import Projector
+
+_TRIAL_S = 3.0
+"""Time for a small picture, and for its rows: faults show in the graph, before anything is computed."""
+_CHILD_S = 180.0
+_SMALL_SIDE = 32
+_N_BATCH = 512
+_MIB = 1 << 20
+_RAM_SHARE = 0.5
+"""Largest share of the available RAM for which the child loads the target's weights, to decode a picture."""
+_COMPUTE_BUFFER_LINE = re.compile(r"compute buffer size =\s*([\d.]+) MiB")
+
+
+def checked_projector(
+    params: PairParams, target: GgufHeader, on_progress: Callable[[float], bool], notices: list[str]
+) -> PairParams:
+    """Check the projector of a pair; if Tandem chose it and it cannot be used, leave it out with a notice.
+
+    Raises:
+        ModelFileError: The file that the settings name cannot be used.
+        ModelLoadError: It is for another target.
+        Interrupted: `on_progress` returned False.
+    """
+    if params.projector is not None:
+        try:
+            check_projector(params.projector, target)
+            projector_bytes(params, lambda: on_progress(0.0))
+        except (ModelFileError, ModelLoadError) as error:
+            _leave_out(params, error, notices)
+            return replace(params, projector=None)
+    return params
+
+
+def load_projector(
+    params: PairParams, context: Context, cancel: CancelFlag, on_progress: Callable[[float], bool], notices: list[str]
+) -> Projector | None:
+    """Load a checked projector on the first device of its target; None without one."""
+    if params.projector is None:
+        return None
+    # Most pairs need no second native library.
+    from app.llama.projector import Projector, ProjectorParams
+
+    devices, _, n_layers = place_of(params.model)
+    on_cpu = n_layers == 0 or devices[0] == CPU
+    shape = ProjectorParams(
+        device=None if on_cpu else find(devices[:1])[0],
+        n_threads=params.n_threads_batch or params.n_threads,
+        flash_attention=str(params.settings["model.flash_attn"]),
+        n_batch=context.n_batch,
+    )
+    try:
+        return Projector(params.projector, context.model, shape, cancel, on_progress)
+    except ModelLoadError as error:
+        _leave_out(params, error, notices)
+        return None
+
+
+def _leave_out(params: PairParams, error: AppError, notices: list[str]) -> None:
+    """Add a notice about a projector that cannot be used; raise the error if the settings name the file."""
+    if params.settings["model.mmproj"] != "auto":
+        raise error
+    notices.append(f"Pictures cannot be read. {error.message}")
+
+
+def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True) -> int:
+    """Return the memory that the projector of a pair takes, and try it if it is new.
+
+    Raises:
+        DamagedFileError: llama.cpp does not survive it.
+        ModelFileError: It is missing, or is no projector.
+        ModelLoadError: It is for another target.
+        Interrupted: `go_on` returned False.
+    """
+    path, safe = params.projector, SafeFiles(params.safe_files)
+    assert path is not None
+    header = read_header(path, tensors=True, vocabulary=False)
+    weights = path.stat().st_size - header.data_start
+    if (known := safe.measured(path, params)) is not None:
+        return weights + known
+    try:
+        compute = int(ask("projector_loading.measure", path, params, seconds=_CHILD_S, cancelled=lambda: not go_on()))
+    except ChildError as error:
+        if error.crashed:
+            raise not_survived(path, error) from error
+        raise ModelLoadError(f"{path.name} could not be tried: the child {error}.", "Try again.") from error
+    safe.add(path, params, compute)
+    return weights + compute
+
+
+def measure(path: Path, params: PairParams) -> int:
+    """Encode and decode a small picture; return the compute buffers in bytes for a large one. The child's side."""
+    # Its import fails in builds without libmtmd, which the parent reports.
+    from app.llama.picture_chunks import mtmd
+    from app.llama.projector import LARGEST_SIDE, Projector, ProjectorParams
+
+    library.start()
+    handle = no_alloc(params.target, ModelParams(devices=(CPU,)))
+    if not handle:
+        # The load of the target says why.
+        return 0
+    target, end = _Target(handle, params.target.name), 0.0
+    # Without a warmup, nothing else would turn flash attention on.
+    flash_attention = "off" if params.settings["model.flash_attn"] == "off" else "on"
+    n_batch = min(_N_BATCH, params.n_ctx or _N_BATCH)
+    shape = ProjectorParams(None, params.n_threads, flash_attention, n_batch, warmup=False)
+    projector = Projector(path, target, shape, lambda: time.monotonic() > end)
+    lines: list[bytes] = []
+    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
+    mtmd.mtmd_helper_log_set(callback, ctypes.c_void_p(0))
+    _encoded(projector, LARGEST_SIDE)
+    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
+    log = b"".join(lines).decode("utf-8", errors="replace")
+    end = time.monotonic() + _TRIAL_S
+    ids, picture = _encoded(projector, _SMALL_SIDE)
+    if params.target.stat().st_size <= _RAM_SHARE * psutil.virtual_memory().available:
+        _decode(params, ids, picture)
+    return round(max(map(float, _COMPUTE_BUFFER_LINE.findall(log)), default=0.0) * _MIB)
+
+
+def _encoded(projector: Projector, side: int) -> tuple[tuple[int, ...], EncodedPicture]:
+    """Encode the first slice of a black square; return its ids and rows, zeros if there was no time to compute them."""
+    data = struct.pack("<2sIII", b"BM", 54 + 3 * side * side, 0, 54)
+    data += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(3 * side * side)
+    square = PictureData(Picture(str(side), "image/bmp", side, side), data)
+    (tokens,) = projector.tokens([square])
+    start = next(at for at, token in enumerate(tokens) if token < 0)
+    ids = tokens[start : part_end(tokens, start, 1)]
+    try:
+        return ids, projector.encoded(ids)
+    except Interrupted:
+        return ids, projector.blank(ids)
+
+
+def _decode(params: PairParams, ids: tuple[int, ...], picture: EncodedPicture) -> None:
+    flag = CancelFlag()
+    target = Model(open_model_file(params.target), ModelParams(devices=(CPU,)))
+    shape = ContextParams(max(_N_BATCH, len(ids)), params.n_threads, params.n_threads)
+    context = Context(target, shape, flag)
+    context.pictures = _Known(picture)
+    threading.Timer(_TRIAL_S, flag.set).start()
+    with suppress(Interrupted):
+        for start in range(0, len(ids), context.n_batch):
+            context.decode(ids[start : start + context.n_batch], 1)
+
+
+class _Target(NamedTuple):
+    """A target without its weights."""
+
+    handle: Any
+    name: str
+
+
+class _Known(NamedTuple):
+    """A picture that is encoded; implements `app.llama.batch.Pictures`."""
+
+    picture: EncodedPicture
+
+    def encoded(self, ids: Sequence[int]) -> EncodedPicture:
+        return self.picture

@@ -1,0 +1,135 @@
+"""Trials of projectors in a child process, and their memory in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError
+from app.core.pictures import MARK
+from app.hardware.fit import MAIN, main_memory_room
+from app.llama import projector_loading
+from app.llama.cancel import CancelFlag
+from app.llama.child import ChildError
+from app.llama.fitting import fit_pair
+from app.llama.fitting.pair_memory import needs
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
+from tests.llama.params import pair_params
+from tests.llama.tiny_projector import KINDS, picture, write_projector
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PairParams]:
+    """Return a function that writes a target with a projector, and returns the pair."""
+    monkeypatch.setattr(PairParams, "safe_files", tmp_path / "survived.json")
+
+    def write(name: str = "causal", *, mmproj: str = "auto", **changes: Any) -> PairParams:
+        target, encoder = tmp_path / f"{name}.gguf", tmp_path / "mmproj.gguf"
+        KINDS[name].write_target(target)
+        write_projector(encoder, KINDS[name].projector, **changes)
+        return pair_params(target, None, n_ctx=256, projector=encoder, settings={"model.mmproj": mmproj})
+
+    return write
+
+
+def load(params: PairParams) -> NativePair:
+    return NativePair(params, CancelFlag(), lambda *_: True)
+
+
+def test_a_projector_that_ends_the_process_is_left_out(params: Callable[..., PairParams]) -> None:
+    broken = params(clip__vision__attention__head_count=7)
+    pair = load(broken)
+    assert pair.pictures is None is pair.info.projector
+    assert [notice for notice in pair.notices if "Pictures cannot be read" in notice and "does not survive" in notice]
+    pair.close()
+    with pytest.raises(DamagedFileError, match="does not survive"):
+        load(broken.over({"model.mmproj": str(broken.projector)}))
+
+
+def test_a_file_that_is_refused_by_its_header_needs_no_child(
+    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: pytest.fail("a child was started"))
+    named = params(mmproj="mmproj.gguf", clip__vision__projection_dim=64)
+    with pytest.raises(ModelFileError, match="is for another model"):
+        load(named)
+    assert named.projector is not None
+    named.projector.unlink()
+    with pytest.raises(ModelFileError, match="There is no file"):
+        load(named)
+
+
+@pytest.mark.parametrize("name", ["causal", "gemma4", "hybrid"])
+def test_a_trial_measures_the_largest_picture(name: str, params: Callable[..., PairParams]) -> None:
+    asked = params(name)
+    assert asked.projector is not None
+    found = projector_loading.measure(asked.projector, asked)
+    assert 0 < found < 1 << 28
+
+
+def test_a_projector_is_tried_once_and_counts_in_the_plan(
+    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = params()
+    assert asked.projector is not None
+    questions: list[str] = []
+
+    def ask(function: str, path: Path, *_: object, **__: object) -> int:
+        questions.append(function)
+        return 1_000_000
+
+    monkeypatch.setattr(projector_loading, "ask", ask)
+    without = needs(replace(asked, projector=None))[0]
+    need = needs(asked)[0]
+    size = asked.projector.stat().st_size
+    assert 1_000_000 < need.projector < 1_000_000 + size
+    assert need.total == without.total + need.projector
+    assert needs(asked)[0] == need
+    load(asked).close()
+    assert questions == ["projector_loading.measure"]
+    asked.projector.write_bytes(asked.projector.read_bytes() + b"\0" * 32)
+    needs(asked)
+    assert len(questions) == 2
+
+
+def test_a_projector_without_room_is_left_out_unless_it_is_named(
+    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = params()
+    monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: 8 << 30)
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(4 << 30),))
+    found = fit_pair.fitted(asked, [])
+    assert found.projector is None
+    assert [load.device for load in found.memory] == [MAIN]
+    assert "memory has no room for the projector" in found.notices[0]
+    with pytest.raises(DoesNotFitError):
+        fit_pair.fitted(asked.over({"model.mmproj": str(asked.projector)}), [])
+
+
+def test_a_pair_with_a_tried_projector_reads_pictures(params: Callable[..., PairParams]) -> None:
+    pair = load(params("m-rope"))
+    assert not pair.notices
+    prompt = pair.prompts.build([Message(Role.USER, f"{MARK}?")], pictures=[picture(56, 56)])
+    for _ in pair.target.read(prompt.tokens, lambda: False):
+        pass
+    pair.close()
+
+
+def test_a_child_that_cannot_start_is_no_fault_of_the_file(
+    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> int:
+        raise ChildError("could not be started: no memory")
+
+    monkeypatch.setattr(projector_loading, "ask", fails)
+    with pytest.raises(AppError, match="could not be tried: the child could not be started"):
+        load(params(mmproj="mmproj.gguf"))
