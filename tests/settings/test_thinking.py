@@ -106,7 +106,7 @@ class ThinkingPrompts(LetterPrompts):
         self.asked: list[Thinking] = []
         self._part = part
 
-    def build(self, messages, prefill=None, thinking: Thinking = AS_TRAINED, *_) -> RenderedPrompt:  # type: ignore[no-untyped-def]
+    def build(self, messages, prefill=None, thinking=AS_TRAINED, *_, **__) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": token("o"), "</think>": token("c")})
         return replace(super().build(messages), markup=markup, part=self._part)
