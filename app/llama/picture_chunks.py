@@ -17,15 +17,14 @@ from app.core.printable import one_line
 from app.llama import library
 
 try:
-    import llama_cpp.mtmd_cpp as mtmd
+    import llama_cpp.mtmd_cpp
 except (ImportError, OSError, RuntimeError, AttributeError) as error:
     raise ModelLoadError(
         f"This llama-cpp-python cannot read pictures: {one_line(str(error))}.",
         "Install a build with libmtmd, or load no projector (⟨model.mmproj=none⟩).",
     ) from error
 
-__all__ = ["Chunks", "Layout", "Slice", "decoded", "mtmd", "placeholder"]
-
+mtmd: Any = llama_cpp.mtmd_cpp
 _DECODED_FORMATS = ("PNG", "JPEG", "GIF", "BMP")
 """Formats that libmtmd decodes itself; it gives others to a program on PATH."""
 _N_SECTIONS = 4
