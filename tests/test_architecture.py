@@ -109,7 +109,7 @@ def test_the_first_frame_loads_only_what_it_shows() -> None:
 _CODE = """
 import importlib, os, pkgutil, signal, subprocess, sys, types
 import asyncio, ctypes, mmap, multiprocessing, platform, selectors, shutil, socket, sqlite3, sysconfig, tempfile
-import click, filelock, httpx2, jinja2, llama_cpp, numpy, platformdirs, psutil, pygments, tomli_w
+import click, filelock, httpx2, jinja2, llama_cpp.mtmd_cpp, numpy, platformdirs, psutil, pygments, tomli_w
 import huggingface_hub.file_download, huggingface_hub.hf_api, markdown_it
 import starlette.middleware.cors, uvicorn.server
 import textual.app, textual.command, textual.drivers.linux_driver, textual.screen, textual.theme, textual.widgets
