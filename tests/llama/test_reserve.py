@@ -31,7 +31,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def context(new_context: NewContext) -> Context:
-    return new_context(n_ctx=512)
+    return new_context(n_ctx=512, n_batch=64)
 
 
 @pytest.mark.usefixtures("free")

@@ -290,8 +290,8 @@ def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
 def opened(demo_target: Path, demo_draft: Path, tmp_path: Path) -> Iterator[Any]:
     pairs: list[NativePair] = []
 
-    def open_pair(n_ctx: int = 1024, **params: Any) -> NativePair:
-        found = pair_params(demo_target, demo_draft, n_threads=1, n_ctx=n_ctx, memory_dir=tmp_path, **params)
+    def open_pair(**params: Any) -> NativePair:
+        found = pair_params(demo_target, demo_draft, n_threads=1, n_ctx=1024, memory_dir=tmp_path, **params)
         pairs.append(NativePair(found, CancelFlag(), lambda *_: True))
         return pairs[-1]
 
@@ -310,10 +310,9 @@ def greedy(pair: NativePair, prompt: str, conversation: str) -> Finished:
 
 
 @pytest.mark.native
-@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
-def test_greedy_text_after_a_restart_equals_the_text_before_it(opened: Any, kv_type: str) -> None:
+def test_greedy_text_after_a_restart_equals_the_text_before_it(opened: Any) -> None:
     prompts = {"1": "The sea is calm today. " * 26 + "Describe it.", "2": "Red, green, blue. " * 30 + "Say it again."}
-    settings = {"model.kv_type": kv_type, "draft.kv_type": kv_type}
+    settings = {"model.kv_type": "q8_0", "draft.kv_type": "q8_0"}
     pair = opened(settings=settings)
     for name, prompt in prompts.items():
         greedy(pair, prompt, name)
@@ -325,13 +324,9 @@ def test_greedy_text_after_a_restart_equals_the_text_before_it(opened: Any, kv_t
     assert [finished.text for finished in restored] == [finished.text for finished in before]
 
 
-@pytest.mark.native
-def test_a_state_of_another_context_size_is_not_used(opened: Any) -> None:
-    prompt = "The sea is calm today. " * 26
-    pair = opened()
-    greedy(pair, prompt, "1")
-    pair.close()
-    assert greedy(opened(n_ctx=2048), prompt, "1").stats.cache_n == 0
+def test_states_belong_to_a_context_size(demo_target: Path) -> None:
+    short, long = (states_identity(pair_params(demo_target, None, n_ctx=n)) for n in (1024, 2048))
+    assert short != long
 
 
 def test_a_folder_that_cannot_be_read_has_no_states(monkeypatch: pytest.MonkeyPatch, states: Path) -> None:

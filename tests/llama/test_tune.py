@@ -24,6 +24,7 @@ def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     for module in (draft_comparison, tune):
         monkeypatch.setattr(module, "BUDGET_NS", 1_000_000_000)
         monkeypatch.setattr(module, "TIMING_PASSES", 1)
+    monkeypatch.setattr(draft_comparison, "_DRAFT_BUDGET_NS", 200_000_000)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         code = main(["tune", "--threads", "1", *arguments])
@@ -60,7 +61,6 @@ def test_a_target_alone_is_measured_for_n_grams(quickly: Quickly, demo_target: P
 def test_several_drafts_are_compared_and_the_best_is_named(
     quickly: Quickly, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draft_comparison, "_DRAFT_BUDGET_NS", 200_000_000)
     monkeypatch.setattr(draft_comparison, "_SAMPLE_TOKENS", 16)
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("Name three rivers.\nWhy is the sky blue?\n")
@@ -85,7 +85,6 @@ def test_several_drafts_are_compared_and_the_best_is_named(
 def test_the_mtp_layer_of_the_target_is_one_of_the_drafts(
     quickly: Quickly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draft_comparison, "_DRAFT_BUDGET_NS", 200_000_000)
     monkeypatch.setattr(draft_comparison, "_SAMPLE_TOKENS", 16)
     target, block = write_mtp(tmp_path / "target.gguf"), tmp_path / "block.gguf"
     write_dflash(block, dflash__target_layers=Array(I32, [0, 1]))

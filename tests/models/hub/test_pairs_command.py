@@ -317,9 +317,7 @@ def test_titles_cannot_control_the_terminal(home: Path, capsys: pytest.CaptureFi
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize(
-    "command", [["run", "--pair", "bad", "hi"], ["setup", "bad"], ["pairs", "show", "bad"], ["pairs", "check", "bad"]]
-)
+@pytest.mark.parametrize("command", [["run", "--pair", "bad", "hi"], ["pairs", "check", "bad"]])
 def test_an_invalid_entry_is_reported_by_its_name(
     home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

@@ -212,13 +212,6 @@ def test_incompatible_models_are_reported_before_the_download(
     assert "Compatible: the vocabularies match" in capsys.readouterr().out
 
 
-def test_which_pair_is_the_default_is_shown(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
-    assert "Chat with it: tandem\n" in capsys.readouterr().err
-    assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
-    assert "To make it the default: tandem pairs default third" in capsys.readouterr().err
-
-
 def test_no_default_leaves_no_default_but_add_sets_the_first(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:

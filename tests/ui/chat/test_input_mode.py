@@ -137,23 +137,6 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
         assert texts(file)[-1] == CODE + "line\n" * 50
 
 
-async def test_replaced_text_is_found_among_past_prompts(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.press("ctrl+up", "up", "e")
-        await chat.type(" more")
-        await chat.press("escape", shows="ctrl+s finds it")
-        await chat.type("/half a thought")
-        await chat.press("ctrl+s")
-        await chat.until(lambda: chat.screen.view.prompt.menu.is_open)
-        await chat.press("enter")
-        await chat.until(lambda: chat.prompt == "one more")
-        chat.screen.view.prompt.clear()
-        await chat.exchange("two", "second")
-        past = [message for message, _ in chat.screen.view.prompt.past.newest()]
-        assert past == ["two", "/half a thought", "one more", "one"]
-
-
 async def wait(chat: Chat) -> None:
     """Send a prompt before the models are there, and type the next one."""
     await chat.enter("early", "waiting for the models")

@@ -18,15 +18,7 @@ from tests.ui.driver import (
     Chat,
     is_shown_again,
     kept_chat,
-    open_chat,
 )
-
-
-async def test_a_notice_is_shown() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.emit(Notice("Drafting stopped: [why]"))
-        await chat.shows("Drafting stopped: [why]")
 
 
 async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> None:

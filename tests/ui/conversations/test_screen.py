@@ -39,16 +39,6 @@ async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
         assert texts(file, 1)[-2:] == ["and lakes?", "Lakes."]
 
 
-async def test_the_search_shows_what_it_found(file: Path) -> None:
-    fill(file, "rivers", "mountains")
-    async with open_chat(store=lambda: Store(file)) as chat:
-        await chat.list_conversations()
-        await chat.press(*"answer", shows="The answer about rivers")
-        await chat.press(*"xyz", shows="Nothing found.")
-        await chat.pilot.press("enter", "escape")
-        await chat.in_front()
-
-
 async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file: Path) -> None:
     title = "Write a quicksort in Python, with comments and tests, please"
     store = Store(file)
