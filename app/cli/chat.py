@@ -124,7 +124,8 @@ def first_pair(given: Given) -> tuple[Pair, SetUp | None, bool]:
     here = registry().read()
     # The list of pairs reports missing files.
     with suppress(PairError):
-        return *pair_by_name(), here.default is None
+        if here.default is not None:
+            return *pair_by_name(), False
     return known_pairs()[0], None, True
 
 
@@ -144,7 +145,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             catalog=catalog,
             registry=registry(),
             machine=machine,
-            pairs_here=lambda: pairs_here(opener.live.resolved().names("model.folders")),
+            pairs_here=lambda: pairs_here(opener.live),
             demo_file=demo_file,
             is_here=is_here,
             open_pair=opener.open,

@@ -14,10 +14,19 @@ from app.core.shell import quoted
 from app.core.units import gigabytes
 from app.hardware.recommend import Capacity, Standing, every_pair, in_order, propose, weigh
 from app.models.catalog import Pair
-from app.models.hub.cache import folder
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
 from app.models.registry import Registered
-from app.worker.known_pairs import DEFAULT_PAIR, catalog, context_of, is_here, left_out, named_pair, registry
+from app.worker.known_pairs import (
+    DEFAULT_PAIR,
+    catalog,
+    context_of,
+    demo_is_installed,
+    is_here,
+    left_out,
+    named_pair,
+    pairs_here,
+    registry,
+)
 
 _WIDEST_NAME = 24
 """Columns of the names; a longer one moves the rest of its own line."""
@@ -31,12 +40,13 @@ def list_pairs(*, as_json: bool = False) -> int:
     status.show(LOOKING)
     known, here = catalog(), registry().read()
     _, capacity = measured_capacity(context_of())
-    standings = [_standing(pair, here, capacity) for pair in every_pair(known.pairs, here).values()]
+    pairs = every_pair(known.pairs, here, pairs_here().values(), has_demo=demo_is_installed())
+    standings = [_standing(pair, here, capacity) for pair in pairs.values()]
     standings = in_order(standings, propose([one.pair for one in standings], capacity))
     rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
     sizes = [size_text(one.pair) for one in standings]
-    legend = ["", f"* default  + on this machine  in {printable(str(folder()))}"]
+    legend = ["", "* default  + on this machine"]
     if any(text.startswith((UNKNOWN, OVER)) for text in sizes):
         legend.append(f"{UNKNOWN} {OVER} size unknown or a lower bound; to look it up: tandem pairs check NAME")
     print_result(rows, [*_table(rows, sizes), *legend], as_json=as_json)

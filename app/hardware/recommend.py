@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
@@ -14,7 +14,7 @@ from app.hardware.devices import fast_devices
 from app.hardware.fit import MAIN, PlacementRequest, Rooms, plan
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
-from app.models.pair_summary import is_known, model_bytes, pair_memory, weights
+from app.models.pair_summary import free_name, is_known, model_bytes, pair_memory, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
 from app.settings.placement import experts_in_ram
@@ -264,13 +264,20 @@ class Standing:
 StandingT = TypeVar("StandingT", bound=Standing)
 
 
-def every_pair(catalog: Mapping[str, Pair], registered: Registered) -> dict[str, Pair]:
-    """Return the pairs that were set up, then those of the catalog, whose entries are newer.
+def every_pair(
+    catalog: Mapping[str, Pair], registered: Registered, found: Iterable[Pair] = (), *, has_demo: bool = True
+) -> dict[str, Pair]:
+    """Return the pairs that were set up, those of the catalog, whose entries are newer, and those found here.
 
-    A pair that a newer catalog makes of other files stays as it was set up.
+    A pair that a newer catalog makes of other files stays as it was set up. Without `has_demo` the demo is left out.
     """
     newer = {name: pair for name, pair in catalog.items() if registered.in_place_of(pair) is None}
-    return {name: one.pair for name, one in registered.pairs.items()} | newer
+    pairs = {name: one.pair for name, one in registered.pairs.items()} | newer
+    for pair in found:
+        if pair.target not in [other.target for other in pairs.values()]:
+            name = free_name(pair, pairs)
+            pairs[name] = replace(pair, name=name)
+    return {name: pair for name, pair in pairs.items() if has_demo or not pair.is_demo}
 
 
 def in_order(standings: Sequence[StandingT], proposed: Sequence[Proposal]) -> list[StandingT]:

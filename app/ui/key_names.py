@@ -59,6 +59,17 @@ def for_chat(text: str) -> str:
     return worded(text, _words)
 
 
+def for_pairs(text: str) -> str:
+    """Return a text whose fixes are keys of the list of pairs."""
+    return worded(text, lambda name, arguments: _pair_key(name) or _words(name, arguments))
+
+
+def _pair_key(name: str) -> str | None:
+    if name.startswith("pairs."):
+        return key("pairs.add", "ctrl+a")
+    return key("pairs.choose", "enter") if name.startswith("setup") else None
+
+
 def _words(name: str, arguments: list[str]) -> str | None:
     if name in BY_NAME:
         return ", ".join([key("chat.settings", "f4"), " ".join([BY_NAME[name].key, *arguments])])

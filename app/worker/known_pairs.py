@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from app.core.errors import ModelFileError, PairError
 from app.core.fixes import fix
 from app.core.paths import cache_dir, config_dir, pairs_file, settings_file
 from app.core.regular_file import is_file, resolved
+from app.hardware.recommend import every_pair
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
@@ -96,8 +97,11 @@ def is_here(source: ModelSource) -> bool:
     return path is not None and is_file(path)
 
 
-def pairs_here(folders: Sequence[str]) -> Mapping[str, Pair]:
-    """Return pairs of the models that other programs, and these folders, have on this machine; reads every header."""
+def pairs_here(live: LiveSettings | None = None) -> Mapping[str, Pair]:
+    """Return pairs of the models that other programs have on this machine; reads every header.
+
+    The settings name further folders.
+    """
     # Not needed for the first frame.
     from app.models.hub.cache import cached_file
     from app.models.local_models import find_models, model_folders, pairs_of
@@ -105,7 +109,8 @@ def pairs_here(folders: Sequence[str]) -> Mapping[str, Pair]:
     known = {resolved(files.target.path) for files in registry().read().pairs.values()}
     on_hub = (pair.target for pair in known_pairs() if isinstance(pair.target, HubModel))
     known.update(resolved(path) for path in map(cached_file, on_hub) if path is not None)
-    return pairs_of(find_models(model_folders(folders)), known)
+    live = live or LiveSettings(SettingsFile(settings_file()))
+    return pairs_of(find_models(model_folders(live.resolved().names("model.folders"))), known)
 
 
 def file_here(source: ModelSource) -> Path:
@@ -133,9 +138,12 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
 def newest(name: str) -> Pair:
     """Return a pair as setup would install it; raises as `named_pair`."""
     registered, known = registry().read(), catalog()
-    if name not in known.pairs and name in registered.pairs:
+    if name in known.pairs:
+        return known.pairs[name]
+    if name in registered.pairs:
         return registered.pairs[name].pair
-    return known.get(name, registered.pairs)
+    found = every_pair(known.pairs, registered, pairs_here().values())
+    return found[name] if name in found else known.get(name, found)
 
 
 def about_catalog(pair: Pair) -> tuple[str, ...]:
@@ -151,7 +159,11 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
 
 def pair_by_name(name: str | None = None) -> tuple[Pair, SetUp | None]:
     """Return a pair to load, by default the default one, and its files if it was set up. Raises PairError."""
-    pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
+    name = name or registry().read().default
+    if name is None and not demo_is_installed() and (found := pairs_here()):
+        drafted = next((pair.name for pair in found.values() if pair.draft is not None), next(iter(found)))
+        raise PairError("No pair is set up yet.", f"Set up models that are on this machine: {fix('setup', drafted)}")
+    pair, files = named_pair(name or DEFAULT_PAIR)
     # An entry changed since its setup means other files.
     if files is None or not files.is_of(pair):
         return pair, None

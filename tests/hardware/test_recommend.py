@@ -26,7 +26,7 @@ from app.hardware.recommend import (
 from app.models.catalog import Catalog, Pair, PublishedSpeed, WorkingMemory, shipped_file
 from app.models.pair_summary import pair_memory
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.source import HubModel
+from app.models.source import DemoModel, HubModel, LocalModel
 from tests.capacities import in_ram, on_gpu
 
 LITTLE = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
@@ -110,6 +110,15 @@ def test_the_catalog_entry_of_a_pair_replaces_an_older_one() -> None:
     other, new = Pair("other", "Other", HubModel("a/d"), None), replace(old, title="New")
 
     assert list(every_pair({"other": other, "mine": new}, Registered(here)).values()) == [gone, new, other]
+
+
+def test_models_found_here_are_listed_once_and_a_demo_without_its_package_is_not() -> None:
+    demo = Pair("demo", "Demo", DemoModel("target"), None)
+    mine, found = Pair("mine", "Mine", LocalModel(Path("a.gguf")), None), LocalModel(Path("b.gguf"))
+    same, other = replace(mine, name="a"), Pair("mine", "Other", found, None)
+    listed = every_pair({"demo": demo, "mine": mine}, Registered(), (same, other), has_demo=False)
+    assert list(listed) == ["mine", "mine-2"]
+    assert listed["mine-2"].target == found
 
 
 DENSE = Pair("dense", "Dense", HubModel("a/dense", size=20 * GB), None, working=WorkingMemory(380_000, 200_000_000, GB))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,20 @@ def test_the_demo_is_found_again_where_its_files_are_gone(registry: Registry, tm
 
     pair, files = choose_pair({})
     assert (pair.name, files) == ("demo", None)
+
+
+def test_without_a_default_and_the_demo_models_of_this_machine_are_named(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.worker.known_pairs.demo_is_installed", lambda: False)
+    alone = Pair("alone", "Alone", LocalModel(tmp_path / "alone.gguf"), None)
+    drafted = replace(own(tmp_path).pair, name="drafted")
+    monkeypatch.setattr("app.worker.known_pairs.pairs_here", lambda: {"alone": alone, "drafted": drafted})
+    with pytest.raises(PairError) as caught:
+        choose_pair({})
+    assert caught.value.hint == "Set up models that are on this machine: ⟨setup=drafted⟩"
+    assert newest("drafted") == drafted
+    assert first_pair({})[2] is True
 
 
 def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

@@ -25,7 +25,7 @@ from app.core.units import gigabytes
 from app.models.setup_task import SetupProgress
 from app.models.source import FoundRepository, parse_source
 from app.ui.base_screen import SubScreen
-from app.ui.key_names import for_chat, key
+from app.ui.key_names import for_pairs, key
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
 from app.ui.text import MARK, cell
@@ -139,7 +139,7 @@ class AddPairScreen(SubScreen[str | None]):
         try:
             found = await wrap_future(in_background(partial(self._service.search, words), "search"))
         except AppError as error:
-            self.findings.update(Content(printable(for_chat(error.sentences))))
+            self.findings.update(Content(printable(for_pairs(error.sentences))))
             return
         if words == self.target.value.strip():
             self._searched = words
@@ -190,7 +190,7 @@ class AddPairScreen(SubScreen[str | None]):
         try:
             name = self._service.add_checked()
         except AppError as error:
-            self.hint.say(printable(for_chat(error.sentences)))
+            self.hint.say(printable(for_pairs(error.sentences)))
         else:
             self.dismiss(name)
 
@@ -199,8 +199,8 @@ class AddPairScreen(SubScreen[str | None]):
         if check is not None and check.error is not None:
             error = check.error
             lines = [
-                Content(printable(for_chat(error.message))),
-                Content.styled(printable(for_chat(error.hint)), "$quiet"),
+                Content(printable(for_pairs(error.message))),
+                Content.styled(printable(for_pairs(error.hint)), "$quiet"),
             ]
         elif check is not None and check.prepared is not None:
             lines = list(report_lines(check.prepared, self._service.state().check_fit, self.findings.size.width))

@@ -11,7 +11,7 @@ from app.core.printable import printable
 from app.core.units import gigabytes
 from app.hardware.recommend import Fit
 from app.models.setup_task import SetupProgress, Stage
-from app.ui.key_names import for_chat, key
+from app.ui.key_names import for_pairs, key
 from app.ui.models.state import PairCard, PairsState
 from app.ui.text import MARK, cell, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
@@ -51,7 +51,7 @@ class PairList(ChoiceList[PairCard | None]):
 
     def show(self, state: PairsState) -> None:
         """Show the pairs; those to download only once the machine is known."""
-        if self.state.machine and self._picked is None:
+        if self._picked is None:
             self._picked = self._chosen_name or None
         self.state = state
         # Hidden pairs count too, so that no column moves when they appear.
@@ -65,6 +65,7 @@ class PairList(ChoiceList[PairCard | None]):
         self._picked = self._picked or None
         self._update()
         self._picked = self._chosen_name or None
+        self.scroll_to_chosen()
 
     def ask(self, question: str) -> None:
         """Ask a question about the chosen pair, or "" for none. Choosing another pair removes it."""
@@ -76,23 +77,22 @@ class PairList(ChoiceList[PairCard | None]):
         self._update()
 
     def choose(self, at: int) -> None:
-        card = self.rows[max(0, min(len(self.rows) - 1, at))]
+        card = self.rows[max(0, min(len(self.rows) - 1, at))] if self.rows else None
         self.choose_pair(card.name if card is not None else "")
 
     def above(self, at: int) -> list[Content]:
         card, before = self.rows[at], self.rows[at - 1] if at else None
-        texts: tuple[str, ...] = ()
-        if card is None:
-            texts = () if self.state.machine else ("", _CHECKING_TEXT)
-        elif before is None or _section(before) != _section(card):
-            texts = ("", _section(card)) if at else (_section(card),)
-        return [Content.styled(text and f" {text}", "$quiet") for text in texts]
+        if card is None or (before is not None and _section(before) == _section(card)):
+            return []
+        return [Content()] * bool(at) + [Content.styled(f" {_section(card)}", "$quiet")]
 
     def _update(self) -> None:
         """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
         cards = [card for card in self.state.cards if card.matches(self._words)]
+        rows: list[PairCard | None] = [None]
         if not self.state.machine:
-            cards = [card for card in cards if _section(card) in (LOCAL, DEMO)]
+            # The best one is not known yet, and what is chosen first stays chosen.
+            cards, rows = [card for card in cards if _section(card) == LOCAL], []
         cards.sort(key=lambda card: _SECTION_TITLES.index(_section(card)))
         names = [*(card.name for card in cards), ""]
         chosen = self._picked
@@ -100,7 +100,7 @@ class PairList(ChoiceList[PairCard | None]):
             chosen = next((card.name for card in cards if card.is_open), names[0])
         if chosen != self._chosen_name:
             self.question = ""
-        self.show_rows([*cards, None], names.index(chosen))
+        self.show_rows([*cards, *rows], names.index(chosen), _CHECKING_TEXT)
 
     def line(self, at: int, width: int) -> Content:
         card, chosen = self.rows[at], at == self.index
@@ -229,11 +229,11 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
 
 def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
     if setup.error is not None:
-        yield Content(printable(for_chat(setup.error.message)))
+        yield Content(printable(for_pairs(setup.error.message)))
         if isinstance(setup.error, FileChangedError):
             yield Content.styled(f"Press {_enter()} to use the current file, without a checksum.", "bold")
         elif setup.error.hint:
-            yield Content.styled(printable(for_chat(setup.error.hint)), "$quiet")
+            yield Content.styled(printable(for_pairs(setup.error.hint)), "$quiet")
     if setup.header_progress:
         yield Content.styled(printable(setup.header_progress), "$quiet")
     if setup.stage is Stage.STOPPED:

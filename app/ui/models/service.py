@@ -16,7 +16,7 @@ from app.models.catalog import Pair
 from app.models.pair_summary import free_name, model_bytes, pair_name, pair_of, pair_texts, size_text, with_files
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.setup_task import SetupTask, Stage
-from app.models.source import FoundRepository, HubModel, LocalModel, ModelSource
+from app.models.source import DemoModel, FoundRepository, HubModel, LocalModel, ModelSource
 from app.session.state import Phase
 from app.ui.key_names import key
 from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
@@ -222,11 +222,9 @@ class PairService:
                 self._problems.append(catalog.unread)
         except AppError as error:
             self._problems.append(error)
-        self._pairs = self._added | every_pair(known, self._registered)
-        for pair in self._found:
-            if pair.target not in [other.target for other in self._pairs.values()]:
-                name = free_name(pair, self._pairs)
-                self._pairs[name] = replace(pair, name=name)
+        is_demo_open = current is not None and current.is_demo
+        has_demo = is_demo_open or self._environment.is_here(DemoModel("target"))
+        self._pairs = every_pair(self._added | known, self._registered, self._found, has_demo=has_demo)
         open_name = self._listed(current) if current is not None else ""
         sized = [self._sized(name) for name in self._pairs]
         proposed = propose(sized, self._capacity) if self._capacity is not None else []

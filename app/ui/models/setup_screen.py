@@ -18,7 +18,7 @@ from app.core.errors import AppError, FileChangedError
 from app.core.printable import printable
 from app.models.setup_task import SetupProgress, Stage
 from app.ui.base_screen import SubScreen
-from app.ui.key_names import for_chat, key
+from app.ui.key_names import for_pairs, key
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import UPDATE_S, DownloadBars
 from app.ui.models.pair_list import PairList, question_before_setup
@@ -97,7 +97,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     @on(PairList.Selected)
     def _take(self) -> None:
         card, setup = self.pairs.row, self._setup
-        if card is None and self.filter_input.value and not self.pairs.state.machine:
+        if card is None and not self.pairs.state.machine:
             self.hint.say("Still checking this machine; more pairs follow in a moment.")
         elif card is None:
             self.action_add()
@@ -155,7 +155,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         try:
             self._service.make_default(card.name)
         except AppError as error:
-            self.hint.say(printable(for_chat(error.sentences)))
+            self.hint.say(printable(for_pairs(error.sentences)))
         else:
             self.hint.say(printable(f"Tandem now opens with {card.name}."))
             self._timer.resume()
@@ -208,7 +208,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         try:
             request = self._service.load_request(name)
         except AppError as error:
-            self.hint.say(printable(for_chat(error.sentences)))
+            self.hint.say(printable(for_pairs(error.sentences)))
         else:
             self.dismiss(replace(request, stops=stops))
 
@@ -228,9 +228,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _show_machine(self) -> None:
         state, room = self.pairs.state, self.size.width - self.machine.gutter.width
-        facts = f"This machine: {printable(for_chat(state.machine))}".split(_FACT_SEPARATOR)
+        facts = f"This machine: {printable(for_pairs(state.machine))}".split(_FACT_SEPARATOR)
         line = side_by_side(facts, room, _FACT_SEPARATOR) if state.machine else "Checking this machine …"
-        problems = (Content(printable(for_chat(one.sentences))) for one in state.problems)
+        problems = (Content(printable(for_pairs(one.sentences))) for one in state.problems)
         explanation = [] if self._can_leave else [Content(EXPLANATION)]
         self.machine.update(Content("\n").join([*explanation, Content.styled(line, "$quiet"), *problems]))
 

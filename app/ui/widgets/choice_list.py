@@ -104,13 +104,13 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self.rows, self.index, self._empty = rows, max(0, min(len(rows) - 1, chosen)), empty
         self.redraw()
         if follows:
-            self._scroll_to_chosen()
+            self.scroll_to_chosen()
         self.post_message(self.Changed())
 
     def choose(self, at: int) -> None:
         self.index = max(0, min(len(self.rows) - 1, at))
         self.redraw()
-        self._scroll_to_chosen()
+        self.scroll_to_chosen()
         self.post_message(self.Changed())
 
     def move(self, by: int) -> None:
@@ -119,7 +119,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     def on_resize(self) -> None:
         self.redraw()
-        self._scroll_to_chosen()
+        self.scroll_to_chosen()
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -158,7 +158,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self.virtual_size = Size(self._width, self._layout.n_lines(self._width))
         self.refresh()
 
-    def _scroll_to_chosen(self) -> None:
+    def scroll_to_chosen(self) -> None:
         ends = self._layout.ends(self._width)
         if self.index < len(ends):
             top, end = self._layout.top(self.index, self._width), ends[self.index]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.ui.text import MARK
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import CODER, DEMO, SMALL, FakePairs
 
@@ -79,6 +80,15 @@ async def test_typing_filters() -> None:
         await window.until(lambda: window.chosen == "coder-32b")
         await window.press(*["backspace"] * 7, shows="llama-8b")
         assert window.chosen == "coder-32b"
+
+
+async def test_the_marked_row_is_in_view_when_the_filter_is_cleared() -> None:
+    cards = [replace(CODER, pair=replace(CODER.pair, name=f"pair-{n:02}")) for n in range(40)]
+    async with open_setup(FakePairs(*cards), size=(80, 24)) as window:
+        await window.press(*["down"] * 30)
+        await window.until(lambda: window.chosen == "pair-30")
+        window.type("nothing", "escape")
+        await window.until(lambda: f"{MARK} pair-00" in window.text)
 
 
 async def test_a_second_click_takes_a_pair() -> None:
