@@ -19,7 +19,7 @@ from app.session.chat_settings import ChatSettings, Comparable, answer_request, 
 from app.session.conversation import Conversation
 from app.session.state import DraftState
 from app.worker.events import Event
-from app.worker.jobs import Query, TitleJob, token_count
+from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
 from app.worker.measuring import MeasureJob
 from app.worker.request import AnswerRequest, with_seed
 
@@ -84,7 +84,8 @@ class Answering:
         title_job: Number of the job that names a conversation, if any.
         measure_job: Number of the job that measures the pair, if any.
         count_job: Number of the job that counts the tokens of a typed prompt, if any.
-        n_typed: Tokens of the conversation with the typed prompt; None if they were not counted.
+        typed: Size of the conversation with the typed prompt; None if it was not counted.
+        picture_tokens: Tokens of each counted picture by its digest.
         tools: Tools of the present turn, as in OpenAI's API.
     """
 
@@ -103,7 +104,8 @@ class Answering:
         self._titled: int | None = None
         self.measure_job: int | None = None
         self.count_job: int | None = None
-        self.n_typed: int | None = None
+        self.typed: PromptSize | None = None
+        self.picture_tokens: dict[str, int] = {}
         self.tools: tuple[Mapping[str, Any], ...] = ()
 
     def _settings(self) -> ChatSettings:
@@ -248,7 +250,7 @@ class Answering:
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
         request = replace(self.request_for(conversation, text, None), tools=self.tools)
-        self.count_job = self._engine.run(Query(partial(token_count, request), loads=False))
+        self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.conversations.attached import with_marks
 from app.conversations.message import Ending, Prefill
 from app.conversations.tree import Node
 from app.core.errors import AppError
@@ -24,6 +26,7 @@ from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, PairChanged
+from app.worker.jobs import PromptSize
 from app.worker.tool_events import ToolReturned, ToolsListed
 
 if TYPE_CHECKING:
@@ -107,9 +110,14 @@ class Session:
         return self._answering.n_kept is not None
 
     @property
-    def n_typed(self) -> int | None:
-        """Return the tokens of the conversation with the typed prompt, if they were counted."""
-        return self._answering.n_typed
+    def typed(self) -> PromptSize | None:
+        """Return the size of the conversation with the typed prompt, if it was counted."""
+        return self._answering.typed
+
+    @property
+    def picture_tokens(self) -> Mapping[str, int]:
+        """Return the tokens of each counted picture by its digest."""
+        return self._answering.picture_tokens
 
     @property
     def is_answering(self) -> bool:
@@ -236,8 +244,8 @@ class Session:
 
     def forget_count(self) -> bool:
         """Forget the count of a typed prompt; return whether there was one."""
-        had_count = self._answering.n_typed is not None
-        self._answering.count_job = self._answering.n_typed = None
+        had_count = self._answering.typed is not None
+        self._answering.count_job = self._answering.typed = None
         return had_count
 
     def take_back(self) -> str | None:
@@ -247,7 +255,7 @@ class Session:
     def edit(self, prompt: int, text: str) -> None:
         """Ask another text as a branch beside a prompt; the same text is answered again."""
         self.refuse_if_blocked()
-        if self._node(prompt).text == text:
+        if with_marks(self._node(prompt).text) == with_marks(text):
             self.regenerate(prompt)
         else:
             self._ask(text, prompt)
@@ -508,8 +516,9 @@ class Session:
                     self._go_on()
             case JobEnded() | Failed() if event.request == self._answering.count_job:
                 # An error is shown again when the prompt is sent.
-                n_typed = event.result if isinstance(event, JobEnded) else None
-                self._answering.n_typed = n_typed if isinstance(n_typed, int) else None
+                found = event.result if isinstance(event, JobEnded) else None
+                self._answering.typed = found if isinstance(found, PromptSize) else None
+                self._answering.picture_tokens |= found.pictures if isinstance(found, PromptSize) else {}
                 self._what |= Change.COUNTED
             case JobEnded(request=number, result=str(title)) if number == self._answering.title_job:
                 self._answering.take_title(title)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.conversations.titles import make_title
@@ -59,6 +59,21 @@ class Query:
 def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
     """Return the number of tokens that the prompt of a request has."""
     return len(prompt_of(pair, readable_by(pair, request)).tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSize:
+    """Tokens of a prompt, and of each picture in it by its digest."""
+
+    n_tokens: int
+    pictures: Mapping[str, int] = field(default_factory=dict)
+
+
+def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
+    """Return the tokens of the prompt of a request and of its pictures."""
+    encoder, shown = pair.pictures, [each.picture for each in readable_by(pair, request).pictures]
+    sizes = {each.digest: encoder.n_picture_tokens(each.width, each.height)[0] for each in shown} if encoder else {}
+    return PromptSize(token_count(request, pair), sizes)
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:

@@ -13,7 +13,7 @@ from app.conversations.message import Prefill
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.state import Blocked, BlockedError, Change, Changes, DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
-from app.worker.jobs import Query, TitleJob, token_count
+from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
 from tests.fake_engine import FIXED, no_loader
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession
 
@@ -174,14 +174,14 @@ def test_a_typed_prompt_is_counted_with_its_conversation(chat: ScriptedSession) 
     (job,) = chat.engine.jobs
     assert isinstance(job, Query)
     assert isinstance(job.function, partial)
-    assert job.function.func is token_count
+    assert job.function.func is prompt_size
     assert [message.content for message in job.function.args[0].messages] == ["a", "b", "c"]
     assert not job.loads
-    assert Change.COUNTED in chat.session.handle(JobEnded(1001, 321)).what
-    assert chat.session.n_typed == 321
+    assert Change.COUNTED in chat.session.handle(JobEnded(1001, PromptSize(321))).what
+    assert chat.session.typed == PromptSize(321)
     assert chat.session.forget_count()
     assert not chat.session.forget_count()
-    assert chat.session.handle(JobEnded(1001, 321)) == Changes()
+    assert chat.session.handle(JobEnded(1001, PromptSize(321))) == Changes()
 
 
 def test_a_count_that_fails_ends_no_answer(chat: ScriptedSession) -> None:

@@ -122,8 +122,10 @@ class Renderer:
             self._begin_answer(is_new=Change.ASKED in what)
         view.waiting.put(now.queued)
         view.header.active = now.active_settings
-        if Change.COUNTED in what and now.n_typed is not None and now.pair is not None:
-            view.hint.about(f"With this prompt: {now.n_typed:,} of {now.pair.n_ctx:,} tokens")
+        if Change.COUNTED in what and now.typed is not None and now.pair is not None:
+            n_shown = sum(now.typed.pictures.values())
+            pictures = f", {n_shown:,} of them for pictures" if n_shown else ""
+            view.hint.about(f"With this prompt: {now.typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")
         self._show_status(what, now)
         view.messages.mark(now.conversation.tree, now.pair, self._session.models.get("target", ""))
         follows = bool(what & (Change.ASKED | Change.WAITING | Change.OPENED))

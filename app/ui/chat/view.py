@@ -189,7 +189,8 @@ class ChatView(Vertical):
         found = self.session.library.pictures([digest]).get(digest)
         if found is not None:
             make = partial(half_cells, found.data, *preview_room(self.app.size))
-            event.preview.show(found, await wrap_future(in_background(make, "preview")))
+            preview = await wrap_future(in_background(make, "preview"))
+            event.preview.show(found, preview, self.session.picture_tokens.get(digest))
             self.messages.update(event.message)
 
     @on(Inspector.StepSelected)

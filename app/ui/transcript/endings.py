@@ -86,6 +86,6 @@ def _shorter(whose: str) -> str:
     if whose == "system":
         return f"Shorten the system prompt ({key('chat.settings', 'f4')} or /system)"
     if whose == "prompt":
-        return "Shorten it, or include a part of its files"
+        return "Shorten it, or include a part of its files (@file.pdf:3-7)"
     choose, edit = key("chat.choose", CHOOSE), key("message.edit", "e")
     return f"Start a new conversation ({key('chat.new', 'ctrl+n')}) or edit an earlier prompt ({choose}, then {edit})"

@@ -37,9 +37,10 @@ class PicturePreview(Folding):
         super().__init__(paint, title, Part(paint, prefix=INDENT))
         self.fold(opened=True)
 
-    def show(self, data: PictureData, preview: Content) -> None:
-        """Show the preview of the picture, which `half_cells` has made."""
-        self._title = f"{self._title}  {size(len(data.data))}"
+    def show(self, data: PictureData, preview: Content, n_tokens: int | None = None) -> None:
+        """Show the preview of the picture, which `half_cells` has made, and its tokens if they are known."""
+        tokens = f"  {n_tokens:,} tokens" if n_tokens is not None else ""
+        self._title = f"{self._title}  {size(len(data.data))}{tokens}"
         self.parts[1].put(0, [Row(line) for line in preview.split("\n")] if preview else [])
         self._draw()
 

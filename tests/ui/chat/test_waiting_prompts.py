@@ -9,6 +9,7 @@ import pytest
 from app.engine.types import FinishReason
 from app.session.state import Phase
 from app.worker.events import JobEnded
+from app.worker.jobs import PromptSize
 from tests.ui.driver import WIDE, Chat, kept_chat, open_chat
 from tests.ui.models.fake_pairs import FakePairs
 
@@ -133,7 +134,7 @@ async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch:
     async with open_chat() as chat:
         chat.screen.view.prompt.put("word " * 200)
         await chat.until(lambda: chat.engine.jobs)
-        chat.engine.emit(JobEnded(chat.engine.job_number, 1234))
-        await chat.shows("With this prompt: 1,234 of 32,768 tokens")
+        chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(1234, {"a": 700, "b": 80})))
+        await chat.shows("With this prompt: 1,234 of 32,768 tokens, 780 of them for pictures")
         chat.screen.view.prompt.clear()
         await chat.until(lambda: "With this prompt" not in chat.text)

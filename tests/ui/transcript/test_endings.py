@@ -21,7 +21,7 @@ NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, the
             9000,
             f"{NEW}; the longest context here, 8,192, would not do: Big was trained for 8,192 tokens.",
         ),
-        ("prompt", 0, "Shorten it, or include a part of its files, or set a longer context (f4, ctx)."),
+        ("prompt", 0, "Shorten it, or include a part of its files (@file.pdf:3-7), or set a longer context (f4, ctx)."),
     ],
 )
 def test_an_overflow_names_what_to_shorten_and_a_context_that_would_do(whose: str, n_tokens: int, hint: str) -> None:
