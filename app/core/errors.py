@@ -153,6 +153,10 @@ class DecodeError(AppError):
     """llama.cpp refused a batch, or failed to decode it."""
 
 
+class PictureError(DecodeError):
+    """A picture of a prompt is damaged."""
+
+
 class ComputeError(DecodeError):
     """A batch failed while it was computed; the context may be unusable afterwards, as with Metal."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.errors import DecodeError, ModelLoadError
+from app.core.errors import DecodeError, ModelLoadError, PictureError
 from app.core.pictures import PictureData, picture_format
 from app.core.printable import one_line
 from app.llama import library
@@ -105,19 +106,31 @@ def _is_text(chunk: Any) -> bool:
 
 @contextmanager
 def decoded(projector: Any, data: PictureData, name: str) -> Iterator[Any]:
-    """Lend the bitmap of a picture. Raises DecodeError."""
+    """Lend the bitmap of a picture. Raises PictureError."""
+    damaged = PictureError(f"{name} is damaged or incomplete.", "Save it again as PNG or JPEG.")
     if picture_format(data.data) not in _DECODED_FORMATS:
-        raise _unreadable(name)
-    library.clear_errors()
+        raise damaged
+    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
     n = len(data.data)
     buffer = (ctypes.c_uint8 * n).from_buffer_copy(data.data)
-    bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(projector, buffer, n, False)
+    options = mtmd.mtmd_helper_init_opt_default()
+    # libmtmd gives bytes that it cannot decode to ffprobe from this folder, by default from PATH.
+    options.video_params.ffmpeg_bin_dir = os.fsencode(os.devnull)
+    bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(projector, buffer, n, False, options)
     if not bitmap:
-        raise _unreadable(name)
+        raise damaged
     try:
         yield bitmap
     finally:
         mtmd.mtmd_bitmap_free(bitmap)
+
+
+def pixels_of(data: PictureData) -> NDArray[np.uint8]:
+    """Return the pixels of a picture, shape (height, width, 3). Raises PictureError."""
+    with decoded(None, data, data.picture.name or "A picture") as bitmap:
+        shape = mtmd.mtmd_bitmap_get_ny(bitmap), mtmd.mtmd_bitmap_get_nx(bitmap), 3
+        found = ctypes.cast(mtmd.mtmd_bitmap_get_data(bitmap), ctypes.POINTER(ctypes.c_uint8))
+        return np.ctypeslib.as_array(found, shape).copy()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.core.errors import AppError, ContextOverflowError, DecodeError, TemplateError, UsageError
+from app.core.errors import AppError, ContextOverflowError, DecodeError, PictureError, TemplateError, UsageError
 from app.core.fixes import worded
 from app.settings.table import BY_NAME
 
@@ -51,9 +51,8 @@ def as_request_error(error: AppError) -> RequestError:
     if isinstance(error, ContextOverflowError):
         return RequestError(error.message, overflow=(error.n_prompt, error.n_ctx))
     if isinstance(error, (UsageError, TemplateError, DecodeError)):
-        return RequestError(
-            _in_flags(error.message), _in_flags(error.hint), status=500 if isinstance(error, DecodeError) else 400
-        )
+        is_ours = isinstance(error, DecodeError) and not isinstance(error, PictureError)
+        return RequestError(_in_flags(error.message), _in_flags(error.hint), status=500 if is_ours else 400)
     # Other errors may name files of this machine.
     return RequestError("The models cannot answer now.", "See the terminal of tandem serve for the reason.", status=500)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from app.conversations.message import Message, Role
-from app.core.errors import ContextOverflowError, DecodeError, Interrupted, ModelLoadError
+from app.core.errors import ContextOverflowError, DecodeError, Interrupted, ModelLoadError, PictureError
 from app.core.pictures import MARK, PictureData
 from app.engine import prompt_cache
 from app.engine.draft_source import DraftSource
@@ -26,7 +27,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams
-from app.llama.picture_chunks import decoded, mtmd
+from app.llama.picture_chunks import decoded, mtmd, pixels_of
 from app.llama.state_files import StateFiles
 from app.worker import responder
 from app.worker.events import Finished
@@ -385,15 +386,33 @@ def test_pictures_of_gemma_4_fit_one_batch(new_pair: NewPair) -> None:
     assert pair.pictures.max_tokens <= pair.target.n_batch + 16
 
 
-def test_a_picture_that_cannot_be_decoded_is_one_sentence(new_pair: NewPair) -> None:
+def test_a_picture_that_cannot_be_decoded_is_one_sentence(
+    new_pair: NewPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # libmtmd would ask this program about the bytes.
+    program, ran = tmp_path / "bin" / "ffprobe", tmp_path / "ran"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch '{ran}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     pair = new_pair("causal")
     shown = a_picture("causal")
     for data in (shown.data[:60], b"%PDF-1.7", shown.data.replace(b"IDAT", b"XXXX")):
         broken = replace(shown, data=data, picture=replace(shown.picture, digest=str(len(data)), name="cat.png"))
         prompt = prompt_of(pair, QUESTION, pictures=[broken])
-        with pytest.raises(DecodeError, match=r"cat\.png cannot be read"):
+        with pytest.raises(PictureError, match=r"cat\.png is damaged or incomplete"):
             answer(pair, prompt)
         assert pair._context.n_past == len(pair.target)
+    assert not ran.exists()
+
+
+def test_a_picture_is_decoded_for_its_preview() -> None:
+    shown = picture(6, 4)
+    found = pixels_of(shown)
+    assert found.shape == (4, 6, 3)
+    assert (found[0, 0] == found[0, 1]).all()
+    with pytest.raises(PictureError):
+        pixels_of(replace(shown, data=shown.data[:60]))
 
 
 def test_rows_that_are_not_numbers_are_refused(new_pair: NewPair, tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ class ChatView(Vertical):
         digest = event.preview.picture.digest
         found = self.session.library.pictures([digest]).get(digest)
         if found is not None:
-            make = partial(half_cells, found.data, *preview_room(self.app.size))
+            make = partial(half_cells, found, *preview_room(self.app.size))
             preview = await wrap_future(in_background(make, "preview"))
             event.preview.show(found, preview, self.session.picture_tokens.get(digest))
             self.messages.update(event.message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from io import BytesIO
 from itertools import groupby
@@ -50,21 +51,37 @@ def preview_room(window: Size) -> tuple[int, int]:
     return min(_MOST_COLUMNS, window.width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, window.height // _SHARE_OF_WINDOW))
 
 
-def half_cells(data: bytes, columns: int, rows: int) -> Content:
+def half_cells(data: PictureData, columns: int, rows: int) -> Content:
     """Return a picture as half cells, two pixels a cell; empty where it cannot be decoded."""
+    # Decoders raise many types.
     with suppress(Exception):
-        # An optional package, whose decoders raise many types.
-        from PIL import Image
-
-        with Image.open(BytesIO(data)) as image:
-            image.thumbnail((columns, 2 * rows), Image.Resampling.BOX)
-            width, flat = image.width, image.convert("RGB").tobytes()
-        pixels = [Color(*flat[at : at + 3]) for at in range(0, len(flat), 3)]
-        lines = [pixels[at : at + width] for at in range(0, len(pixels), width)]
-        blank = [Color(0, 0, 0, 0)] * width
-        lines += [blank] * (len(lines) % 2)
+        lines = [[Color(*pixel) for pixel in line] for line in _small(data, columns, 2 * rows)]
+        lines += [[Color(0, 0, 0, 0)] * len(lines[0])] * (len(lines) % 2)
         return Content("\n").join(map(_line, lines[::2], lines[1::2]))
     return Content("")
+
+
+def _small(data: PictureData, columns: int, rows: int) -> list[list[tuple[int, int, int]]]:
+    """Return the pixels of a reduced picture: by Pillow, else by llama.cpp if it is loaded in this process."""
+    import numpy as np
+
+    with suppress(ImportError):
+        from PIL import Image
+
+        with Image.open(BytesIO(data.data)) as image:
+            image.thumbnail((columns, rows), Image.Resampling.BOX)
+            return list(np.asarray(image.convert("RGB")).tolist())
+    if "llama_cpp" not in sys.modules:
+        return []
+    from app.llama.picture_chunks import pixels_of
+
+    pixels = pixels_of(data)
+    height, width, _ = pixels.shape
+    scale = max(width / columns, height / rows, 1.0)
+    across, down = (np.arange(max(1, round(n / scale))) * n // max(1, round(n / scale)) for n in (width, height))
+    sums = np.add.reduceat(np.add.reduceat(pixels, down, 0, dtype=np.uint32), across, 1, dtype=np.uint32)
+    counts = np.diff(down, append=height)[:, None, None] * np.diff(across, append=width)[:, None]
+    return list((sums // counts).tolist())
 
 
 def _line(upper: list[Color], lower: list[Color]) -> Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from textual import events
 
 from app.conversations.store import Store
 from app.core.errors import AppError
-from app.core.pictures import MARK
+from app.core.pictures import MARK, read_picture
 from app.ui.composer.included_files import dropped_files
 from app.ui.transcript.preview import half_cells
 from tests.core.test_pictures import gif, png
@@ -102,8 +103,13 @@ def test_dropped_paths_are_read_as_terminals_write_them(folder: Path) -> None:
         assert dropped_files(other) is None
 
 
-def test_a_preview_has_two_pixels_in_a_cell() -> None:
-    pytest.importorskip("PIL")
-    assert half_cells(png(40, 20), 10, 10).plain == "\n".join(["▀" * 10] * 3)
-    assert half_cells(png(2, 2), 40, 12).plain == "▀▀"
-    assert half_cells(b"damaged", 40, 12).plain == ""
+@pytest.mark.parametrize("decoder", ["PIL", "llama_cpp"])
+def test_a_preview_has_two_pixels_in_a_cell(monkeypatch: pytest.MonkeyPatch, decoder: str) -> None:
+    pytest.importorskip(decoder)
+    if decoder != "PIL":
+        monkeypatch.setitem(sys.modules, "PIL", None)
+    wide, small = read_picture(png(40, 20)), read_picture(png(2, 2))
+    assert half_cells(wide, 10, 10).plain == "\n".join(["▀" * 10] * 3)
+    assert half_cells(small, 40, 12).plain == "▀▀"
+    assert half_cells(replace(small, data=b"damaged"), 40, 12).plain == ""
+    assert str(half_cells(wide, 10, 10).spans[0].style) == "rgb(128,128,128) on rgb(128,128,128)"
