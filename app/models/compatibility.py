@@ -108,7 +108,7 @@ class PairCheck:
 
     @property
     def draft_kind(self) -> Source | None:
-        """Kind of the draft, "mtp" for the target's own MTP layer; None if the pair cannot draft."""
+        """Kind of the draft, MTP for the target's own layer; None if the pair cannot draft."""
         if self.problems:
             return None
         if self.draft is not None:
