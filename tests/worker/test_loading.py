@@ -18,10 +18,8 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import Device
-from app.hardware.rpc import RpcServer
 from app.llama import pair, stored_measurements
 from app.llama.cancel import CancelFlag
-from app.llama.draft_slot import beside_target
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
@@ -33,7 +31,6 @@ from app.models.source import LocalModel
 from app.worker import loading
 from app.worker.known_pairs import registry
 from tests.cli.doctor_facts import CPU, FACTS
-from tests.llama.tiny_heads import write_dflash, write_target
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 GB = 1_000_000_000
@@ -96,31 +93,3 @@ def test_a_load_that_runs_out_of_memory_is_tried_with_the_default_context(
 
     assert isinstance(loading.load(loader, CancelFlag(), lambda *_: True), PairParams)
     assert asked == [32_768, DEFAULT_CONTEXT]
-
-
-@pytest.mark.parametrize(
-    ("flags", "noticed"),
-    [
-        ({}, False),
-        ({"draft_device": ("cpu",)}, True),
-        ({"draft_gpu_layers": 0}, True),
-        ({"device": ("CUDA1",), "draft_device": ("cuda1",)}, False),
-        ({"device": ("CUDA1",)}, False),
-        ({"device": ("cpu",), "draft_device": ("cpu",)}, False),
-    ],
-)
-def test_layers_that_share_tensors_get_the_devices_of_their_target(
-    tmp_path: Path, flags: dict[str, object], noticed: bool
-) -> None:
-    target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
-    loader = read_pair({"target": str(target), "draft": str(draft), **flags})
-    asked = loading.asked_here(loader, lambda: memory_rooms(CARDS), use_tuned=False)
-    remote = loading.asked_here(loader, lambda: memory_rooms(CARDS), (RpcServer("host:1", (GB,)),), use_tuned=False)
-
-    found, far = (fit_pair.fitting_of(one, memory_rooms(CARDS), certain=9.0).params for one in (asked, remote))
-    assert found.draft_model.devices == found.model.devices
-    assert far.draft_model.devices == far.model.devices
-    notices: list[str] = []
-    assert beside_target(found, "draft.gguf", notices).draft_model == found.draft_model
-    told = ["draft.gguf shares tensors with its target, so it runs on the target's devices."]
-    assert notices == (told if noticed else [])
