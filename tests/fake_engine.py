@@ -10,6 +10,8 @@ from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
+from app.engine.text.shown_calls import shown_call
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
@@ -122,9 +124,15 @@ class FakeEngine:
         stats: GenerationStats = STATS,
         request: int | None = None,
         repeats: int = 0,
+        calls: tuple[ToolCall, ...] = (),
     ) -> None:
         number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, self._thoughts, stats, PLAN, repeats=repeats))
+        self.emit(Finished(number, reason, self._text, self._thoughts, stats, PLAN, repeats=repeats, calls=calls))
+
+    def calls(self, call: ToolCall) -> None:
+        """Write a call of a tool, and end the answer with it."""
+        self.emit(Step(len(self.requests), (Segment(shown_call(call), Source.MODEL, is_call=True),), STATS))
+        self.finishes(calls=(call,))
 
     def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
         """Emit the rest of an answer and end it."""

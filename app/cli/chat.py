@@ -15,14 +15,16 @@ from app.cli.setting_flags import Given, read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.log import guarded_stderr
-from app.core.paths import conversations_file, log_file
+from app.core.paths import allowed_tools_file, conversations_file, log_file, mcp_file
 from app.core.printable import printable
 from app.hardware.recommend import Capacity
 from app.models.catalog import Pair
 from app.models.pair_summary import setup_command
 from app.models.registry import SetUp
 from app.session.answering import Engine
+from app.session.tool_use import ToolUse
 from app.settings.live import LiveSettings
+from app.settings.mcp_file import read_servers
 from app.ui.models.state import FitOption, LoadRequest, Tuning
 from app.worker.events import Event
 from app.worker.known_pairs import (
@@ -40,6 +42,7 @@ from app.worker.known_pairs import (
     settings_of,
 )
 from app.worker.pair_loader import PairLoader, make_engine, pair_loader
+from app.worker.tool_servers import ToolServers
 
 if TYPE_CHECKING:
     from app.conversations.store import Store
@@ -78,6 +81,12 @@ def chat(*, continues: bool = False, **given: Any) -> int:
     def engine(emit: Callable[[Event], None]) -> Engine:
         return make_engine(opener.process, emit, server)
 
+    hosts: list[ToolServers] = []
+
+    def tools(emit: Callable[[Event], None]) -> ToolUse:
+        hosts.append(ToolServers(emit))
+        return ToolUse(hosts[0], lambda: read_servers(mcp_file()), allowed_tools_file())
+
     app = TandemApp(
         engine,
         first.loader,
@@ -88,6 +97,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         store=store,
         serve=server.toggle,
         continues=continues,
+        tools=tools,
     )
     install_driver()
     try:
@@ -108,6 +118,8 @@ def chat(*, continues: bool = False, **given: Any) -> int:
             for problem in problems:
                 print(f"tandem: {' '.join(printable(problem).split())}", file=sys.stderr)
         server.close()
+        for host in hosts:
+            host.close()
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under a running call, and wait for a stalled download.

@@ -132,6 +132,16 @@ class Session:
         return self.tools.question if self.tools is not None and self.is_answering else None
 
     @property
+    def n_tools(self) -> int:
+        """Return how many tools the last prompt offered the model."""
+        return len(self._answering.tools)
+
+    @property
+    def tool_activity(self) -> str | None:
+        """Return what the turn waits for, if it waits for a tool."""
+        return self.tools.activity if self.tools is not None and self.is_answering else None
+
+    @property
     def active_settings(self) -> tuple[str, ...]:
         """Return the settings in force that change answers, such as a preset."""
         preset = self._live.preset

@@ -114,14 +114,14 @@ class ToolUse:
         """Return the servers of mcp.json. Raises AppError."""
         return self._read()
 
-    def connect(self, names: Sequence[str] | None, *, again: bool = False) -> bool:
-        """Start servers and list their tools; return whether to wait. One that failed is tried only `again`.
+    def connect(self, names: Sequence[str] | None) -> bool:
+        """Start servers and list their tools for a turn; return whether to wait. One that failed is not tried again.
 
         Raises AppError for a damaged file or an unknown name.
         """
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
         known = {server.name: server for server in chosen_servers(self._read(), names)}
-        changed = [name for name in known if again or self._servers.get(name) != known[name]]
+        changed = [name for name in known if self._servers.get(name) != known[name]]
         for name in changed:
             self.listed.pop(name, None)
         self._servers |= known
@@ -130,6 +130,13 @@ class ToolUse:
         self._awaited = set(self._chosen)
         self._host.connect(ready)
         return bool(self._awaited)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Start servers and list their tools, also those that have failed; no turn waits for them."""
+        servers = chosen_servers(self._read(), names)
+        for server in servers:
+            self.listed.pop(server.name, None)
+        self._host.connect(servers)
 
     def take_list(self, event: ToolsListed) -> bool:
         """Take the tools of a server; return whether a turn has waited for them, and all are there now."""
@@ -145,8 +152,13 @@ class ToolUse:
         return True
 
     @property
-    def is_connecting(self) -> bool:
-        return bool(self._awaited)
+    def activity(self) -> str | None:
+        """Return what the turn waits for, if it waits."""
+        if self._awaited:
+            return "starting tools"
+        if self.question is not None:
+            return "waiting for your answer"
+        return f"running {printable(self.running.name)}" if self.running is not None else None
 
     @property
     def offered(self) -> tuple[dict[str, Any], ...]:

@@ -153,6 +153,9 @@ CHAT = (
     # The prompt uses the same key for what was typed, and the list of conversations for its own.
     _key("chat.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted message", "restore undelete",
          priority=True),
+    Action("chat.tools", None, "tools", "tools", "Switch MCP servers and see their tools", "mcp functions call server"),
+    Action("chat.allow", None, "allow", "allow", "Answer the question about a tool",
+           "permit yes deny refuse", argument="ANSWER"),
     Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
     Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @"),
     Action("chat.paste", None, "paste_picture", "paste", "Paste the picture on the clipboard", "image screenshot"),

@@ -27,6 +27,7 @@ from app.session.answering import EngineFactory
 from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.session.session import Session
+from app.session.tool_use import ToolUse
 from app.ui import actions
 from app.ui.base_screen import BaseScreen, SubScreen
 from app.ui.chat.screen import ChatScreen
@@ -42,6 +43,7 @@ from app.ui.widgets.hint import Hint
 if TYPE_CHECKING:
     from app.ui.screens.palette import Entry
     from app.worker.engine_worker import Loader
+    from app.worker.events import Event
 
 log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
@@ -70,6 +72,7 @@ class TandemApp(App[None]):
         serve: Starts or stops the server for other programs and returns a sentence and whether it serves now;
             None without one.
         continues: Whether the last conversation is opened.
+        tools: Makes the tools of the chat, given the receiver of their events; None for none.
     """
 
     TITLE = "Tandem"
@@ -88,6 +91,7 @@ class TandemApp(App[None]):
         store: StoreOpener | None = None,
         serve: Serve | None = None,
         continues: bool = False,
+        tools: Callable[[Callable[[Event], None]], ToolUse] | None = None,
     ) -> None:
         super().__init__()
         self._serve = serve
@@ -99,7 +103,14 @@ class TandemApp(App[None]):
         self._loader = loader
         self._pairs = pairs
         self._chooses_pair = first_run
-        self.session = Session(self.engine, title, tuning.live, store, is_loading=not self._chooses_pair)
+        self.session = Session(
+            self.engine,
+            title,
+            tuning.live,
+            store,
+            is_loading=not self._chooses_pair,
+            tools=tools(self._events) if tools is not None else None,
+        )
         self._interrupted_at = -_QUIT_AGAIN_S
         self.failure: str | None = None
         """The unforeseen error that ended the program, and what was saved."""

@@ -19,6 +19,7 @@ from app.core.errors import AppError, ContextOverflowError
 from app.engine.types import FinishReason
 from app.session.library import StoreOpener
 from app.session.state import Phase
+from app.session.tool_use import ToolUse
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.chat.screen import ChatScreen
@@ -255,9 +256,10 @@ async def open_chat(
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
     continues: bool = False,
+    tools: ToolUse | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(flags, closes=closes, store=store, live=live, continues=continues)
+    app, engine = fake_app(flags, closes=closes, store=store, live=live, continues=continues, tools=tools)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from app.hardware.offers import Offer
 from app.session.library import StoreOpener
+from app.session.tool_use import ToolUse
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
@@ -39,6 +40,7 @@ def fake_app(
     pairs: FakePairs | None = None,
     title: str = "A pair",
     first_run: bool = False,
+    tools: ToolUse | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
     """Return the real application over a fake engine, with `live` settings or those of the flags."""
     engines: list[FakeEngine] = []
@@ -49,5 +51,6 @@ def fake_app(
 
     tuning = tuning or tuning_of(live or in_memory({"answer.titles": False, **flags}))
     pairs = pairs or FakePairs()
-    app = TandemApp(factory, no_loader, title, tuning, pairs, first_run, store=store, continues=continues)
+    made = None if tools is None else lambda emit: tools
+    app = TandemApp(factory, no_loader, title, tuning, pairs, first_run, store=store, continues=continues, tools=made)
     return app, engines[0]

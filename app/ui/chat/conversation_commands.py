@@ -19,6 +19,7 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import counted
 from app.models.source import home_expanded
+from app.session.tool_use import Permission
 from app.ui.actions import NONE
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView
@@ -171,6 +172,14 @@ class ConversationCommands:
             return
         renamed = self._library.rename(number, "" if title == NONE else title)
         self._view.hint.say(f'Renamed to "{printable(renamed)}".')
+
+    def command_allow(self, answer: str) -> None:
+        """Answer the question about a tool."""
+        try:
+            permission = Permission(answer.lower())
+        except ValueError:
+            raise UsageError(f"Usage: /allow {'|'.join(one.value for one in Permission)}") from None
+        self._session.permit(permission)
 
     def command_system(self, text: str) -> None:
         """Set or remove the system prompt, or let the user edit it."""

@@ -121,6 +121,10 @@ class Renderer:
         if now.conversation.running is not None and what & (Change.ASKED | Change.OPENED):
             self._begin_answer(is_new=Change.ASKED in what)
         view.waiting.put(now.queued)
+        if view.question.put(now.question) and self._can_focus_options:
+            view.question.focus()
+        elif view.question.has_focus and now.question is None:
+            view.prompt.focus()
         view.header.active = now.active_settings
         if Change.COUNTED in what and now.typed is not None and now.pair is not None:
             n_shown = sum(now.typed.pictures.values())
@@ -155,6 +159,12 @@ class Renderer:
             status.do("context full: summarizing", is_long=True)
         elif Change.COMPACTED in what:
             status.begin()
+        status.n_tools = now.n_tools
+        if now.is_answering and what & (Change.CALLS | Change.ASKED | Change.OPENED):
+            if now.tool_activity is not None:
+                status.do(now.tool_activity, is_long=True)
+            elif Change.CALLS in what:
+                status.begin()
         if now.answered_elsewhere != self._named:
             self._name_answered(now)
         if now.phase in (Phase.READY, Phase.ANSWERING):

@@ -31,6 +31,7 @@ from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
+from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import MessageItem
 from app.ui.widgets.hint import Hint
@@ -211,6 +212,22 @@ class ChatScreen(BaseScreen[None]):
             except AppError as error:
                 self.session.library.say(error.sentences)
 
+    def action_tools(self) -> None:
+        """Open the screen of MCP servers."""
+        if self.session.tools is not None and self._is_on_top:
+            from app.ui.tools.screen import ToolsScreen
+
+            self.app.push_screen(ToolsScreen(self.session.tools, self._tuning.live, self._apply_settings))
+
+    @on(ToolQuestion.Answered)
+    async def _permit(self, event: ToolQuestion.Answered) -> None:
+        await self.controller.command(self.session.permit, event.permission)
+
+    @on(ToolQuestion.Dismissed)
+    def _leave_question(self, event: ToolQuestion.Dismissed) -> None:
+        self.view.prompt.focus()
+        self.view.prompt.insert(event.text)
+
     async def action_compare(self) -> None:
         """Compare the typed message, or else the last one."""
         typed = "" if self.controller.input_mode.is_active else self.view.prompt.whole.strip()
@@ -272,7 +289,7 @@ class ChatScreen(BaseScreen[None]):
         of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
         first = ("prompt.dismiss", *(("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()))
         idle = set()
-        if self.session.conversation.running is None:
+        if not self.session.is_answering:
             idle.add("chat.stop")
         if not self.session.can_regenerate:
             idle.add("chat.again")

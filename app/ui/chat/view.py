@@ -30,6 +30,7 @@ from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import MARK
+from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.preview import half_cells, preview_room
@@ -77,6 +78,7 @@ class ChatView(Vertical):
     messages = query_one(MessageList)
     _below_messages = query_one("#failure", VerticalScroll)
     inspector = query_one(Inspector)
+    question = query_one(ToolQuestion)
     hint = query_one(Hint)
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
@@ -104,6 +106,7 @@ class ChatView(Vertical):
                 yield MessageList()
                 yield VerticalScroll(id="failure", can_focus=False)
                 yield Inspector()
+                yield ToolQuestion()
                 yield Hint()
             yield ReadoutPanel(self.status)
         yield DownloadLines(self._pairs)

@@ -92,6 +92,7 @@ class Readouts:
         used: Used tokens of the context; None if unknown.
         unmeasured: Whether the running answer has no counters yet; the numbers are the last answer's.
         recent: Rates of its last steps.
+        n_tools: Tools that the model may call.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -109,6 +110,7 @@ class Readouts:
         self.live = False
         self.unmeasured = False
         self.recent = RecentRates()
+        self.n_tools = 0
 
     def watch(self, changed: Callable[[], object]) -> None:
         """Call `changed` after every change."""

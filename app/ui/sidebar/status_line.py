@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from textual.content import Content
 
+from app.core.units import counted
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, PAUSED, drafting_now, rate_number
 from app.ui.sidebar.view import ReadoutView
@@ -62,6 +63,8 @@ class StatusLine(ReadoutView):
     def _right(self, numbers: AnswerNumbers | None, width: int) -> Iterator[Content]:
         """Yield the parts at the right end, the most important last."""
         shown, source = self._readouts, self._source()
+        if shown.n_tools:
+            yield Content.styled(counted(shown.n_tools, "tool"), "$quiet")
         if source:
             drafts = source not in _UNDRAFTED_SOURCES and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")

@@ -9,6 +9,7 @@ from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.printable import printable
 from app.engine.text.segments import Segment
+from app.engine.text.shown_calls import shown_call
 from app.engine.types import FinishReason
 from app.ui.key_names import key
 from app.ui.reading.token_rows import TokenRuns, TokenStyles
@@ -36,6 +37,7 @@ class AnswerMessage(MessageItem):
         super().__init__("Answer", node, paint)
         # Leading spaces would make the first line a code block.
         self._text, self._thought = (node.text.lstrip(), node.reasoning) if is_answer else ("", "")
+        self._call_text = "\n".join(map(shown_call, node.calls))
         self.token_runs = None if self._text or self._thought else TokenRuns()
         self.tokens: TokenPart | None = None
         self.marked_code = 0
@@ -44,6 +46,7 @@ class AnswerMessage(MessageItem):
         self._shows_reasoning = False
         self._reasoning: Reasoning | None = None
         self._markdown: MarkdownPart | None = None
+        self._calls = Part(paint)
         self._remark = Part(paint, style=QUIET, n_below=1)
         self._activity = "waiting for the models" if node.id < 0 else ""
         self._is_running = is_running
@@ -101,7 +104,8 @@ class AnswerMessage(MessageItem):
         failure = None if self._is_running else self.node.ending.failure
         error = error_parts(self._paint, in_keys(failure, self.pair)) if failure is not None else []
         # The tokens show who wrote the text, in place of what it means.
-        text = [*self.reasoning.parts, self._markdown] if self.tokens is None else [self.tokens]
+        self._calls.put(0, list(typed_rows(printable(self._call_text))))
+        text = [*self.reasoning.parts, self._markdown, self._calls] if self.tokens is None else [self.tokens]
         self.parts = [self._label, *text, self._remark, *error]
         self._draw_remark()
 
@@ -130,7 +134,10 @@ class AnswerMessage(MessageItem):
             if self.tokens is not None:
                 self.tokens.append(runs)
         thought = "".join(segment.text for segment in segments if segment.reasoning)
-        text = "".join(segment.text for segment in segments if not segment.reasoning)
+        text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.is_call))
+        if call := "".join(segment.text for segment in segments if segment.is_call):
+            self._call_text += call
+            self._calls.put(0, list(typed_rows(printable(self._call_text))))
         text = text if self._text else text.lstrip()
         self._thought += thought
         self._text += text
@@ -161,6 +168,8 @@ class AnswerMessage(MessageItem):
         """Show how the answer ended."""
         self.node = node
         self._activity, self._is_running = "", False
+        # A call that was cut is not run.
+        self._call_text = "\n".join(map(shown_call, node.calls))
         self._arrange()
 
     # Code blocks and search

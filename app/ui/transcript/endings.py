@@ -59,7 +59,7 @@ def remark_on(node: Node) -> str:
     if ending.failure is not None:
         return ""
     if node.state is State.COMPLETE:
-        return _empty_answer(thought=thought) if empty else ""
+        return _empty_answer(thought=thought) if empty and not node.calls else ""
     text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
     return text or _STATE_TEXTS.get(node.state, "")
 
@@ -85,6 +85,8 @@ def _longer(error: ContextOverflowError, pair: PairInfo | None) -> str:
 def _shorter(whose: str) -> str:
     if whose == "system":
         return f"Shorten the system prompt ({key('chat.settings', 'f4')} or /system)"
+    if whose == "tools":
+        return "Switch servers off (/tools)"
     if whose == "prompt":
         return "Shorten it, or include a part of its files (@file.pdf:3-7)"
     choose, edit = key("chat.choose", CHOOSE), key("message.edit", "e")

@@ -19,7 +19,7 @@ from app.ui.reading.rows import Row
 from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
-from app.ui.transcript.message import Item, MessageItem, UserMessage, error_item, notice
+from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
 from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import QUIET, BriefRow, Painter, Part
 from app.ui.transcript.preview import PicturePreview
@@ -152,7 +152,7 @@ class MessageList(MessageNavigation):
 
     def _new(self, node: Node, is_answer: bool, last: Node | None) -> MessageItem:
         if not is_answer:
-            return UserMessage(node, self.paint)
+            return (ToolMessage if node.role is Role.TOOL else UserMessage)(node, self.paint)
         is_running = self._is_running and node is last and node.role is Role.ASSISTANT
         answer = AnswerMessage(node, self.paint, is_running=is_running)
         answer.show_tokens(self._token_styles)
@@ -306,7 +306,7 @@ def _branch(path: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
     """Yield each message, and whether an answer shows it; a prompt without one is shown again with the reason."""
     for node in path:
         yield node, node.role is Role.ASSISTANT
-    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or path[-1].ending.failure):
+    if path and path[-1].role in (Role.USER, Role.TOOL) and (remark_on(path[-1]) or path[-1].ending.failure):
         yield path[-1], True
 
 

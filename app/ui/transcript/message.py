@@ -10,12 +10,13 @@ from itertools import chain
 from textual.content import Content
 
 from app.conversations.attached import question_of, split
-from app.conversations.message import Role
+from app.conversations.message import Role, result_in
 from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.ui.key_names import for_chat, key
+from app.ui.reading.rows import Row
 from app.ui.transcript.parts import (
     QUIET,
     BriefRow,
@@ -23,6 +24,7 @@ from app.ui.transcript.parts import (
     Painter,
     Part,
     folded_attachment,
+    folded_result,
     folded_summary,
 )
 from app.ui.transcript.preview import PicturePreview
@@ -227,3 +229,31 @@ class UserMessage(MessageItem):
 
     def part_with(self, words: re.Pattern[str]) -> Part:
         return self._passage
+
+
+class ToolMessage(MessageItem):
+    """The result of a call, collapsed below its answer."""
+
+    def __init__(self, node: Node, paint: Painter) -> None:
+        super().__init__("", node, paint)
+        self._folding: Folding | None = None
+
+    @cached_property
+    def text(self) -> str:
+        return printable(self.node.text)
+
+    @property
+    def foldings(self) -> Sequence[Folding]:
+        return [self._folding] if self._folding is not None else []
+
+    def lay_out(self) -> None:
+        self._folding = folded_result(self._paint, result_in(self.node.stats), self.text)
+        self.parts = [*self._folding.parts, Part(self._paint, [Row()])]
+
+    def part_with(self, words: re.Pattern[str]) -> Part:
+        assert self._folding is not None
+        self._folding.fold(opened=True)
+        return self._folding.parts[1]
+
+    def _guessed_lines(self, width: int) -> int:
+        return 2

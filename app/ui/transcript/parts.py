@@ -11,7 +11,9 @@ from textual.content import Content
 from textual.strip import Strip
 
 from app.conversations.attached import Attachment
+from app.conversations.message import ResultOf
 from app.core.printable import printable
+from app.core.units import counted
 from app.ui.key_names import code_key
 from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
 from app.ui.reading.token_rows import LINE_END, Run, TokenDocument, TokenStyles
@@ -185,6 +187,10 @@ _MAX_LINES, _MAX_COLUMNS = 100, 400
 """Lines that are shown of an attachment, and characters of each."""
 
 
+_MAX_ERROR, _MIN_SHOWN_S = 80, 0.1
+"""Characters of an error in a summary line, and the shortest call whose time is shown, in seconds."""
+
+
 class Folding:
     """A summary line that a click opens, and the contents below it.
 
@@ -222,6 +228,14 @@ def folded_attachment(paint: Painter, attachment: Attachment) -> Folding:
     """Return an attachment under its name and size."""
     about = f"  {size(attachment.size)}" if attachment.is_file else ""
     return _folded_text(paint, f"{printable(attachment.name)}{about}", attachment.text)
+
+
+def folded_result(paint: Painter, result: ResultOf, text: str) -> Folding:
+    """Return the result of a call under the name of its tool and its size, or under its error."""
+    lines = text.splitlines()
+    outcome = f"failed: {lines[0][:_MAX_ERROR] if lines else ''}" if result.failed else counted(len(lines), "line")
+    seconds = f", {result.seconds:,.1f} s" if result.seconds >= _MIN_SHOWN_S else ""
+    return _folded_text(paint, f"{printable(result.tool)}  {outcome}{seconds}", text)
 
 
 def folded_summary(paint: Painter, text: str) -> Folding:

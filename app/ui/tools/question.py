@@ -1,0 +1,105 @@
+"""The question whether a call of a tool may run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from app.core.printable import printable
+from app.engine.text.shown_calls import shown_call
+from app.session.tool_use import Permission, Question
+
+
+class ToolQuestion(VerticalGroup, can_focus=True):
+    """Show a call with all its arguments; a digit answers. Other characters go to the prompt."""
+
+    DEFAULT_CSS = """
+    ToolQuestion {
+        display: none;
+        padding: 0 1;
+        border-top: solid $rule;
+        & VerticalScroll { height: auto; max-height: 8; padding-left: 2; }
+        & .keys { color: $quiet; }
+        &:focus .keys { color: $foreground; }
+    }
+    """
+
+    @dataclass
+    class Answered(Message):
+        """The user has answered."""
+
+        permission: Permission
+
+    @dataclass
+    class Dismissed(Message):
+        """The user went back to the prompt and typed `text`."""
+
+        text: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._question: Question | None = None
+        self._by_key: dict[str, Permission] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Static(classes="what")
+        with VerticalScroll(can_focus=False):
+            yield Static(classes="call")
+        yield Static(classes="keys")
+
+    def put(self, question: Question | None) -> bool:
+        """Show a question, or None for none; return whether it is a new one."""
+        if question == self._question:
+            return False
+        self._question = question
+        self.display = question is not None
+        if question is None:
+            return False
+        permissions = _permissions(question)
+        self._by_key = {str(n): permission for n, (permission, _) in enumerate(permissions, 1)}
+        keys = "  ".join(f"{n} {does}" for n, (_, does) in enumerate(permissions, 1))
+        call = "" if question.call is None else printable(shown_call(question.call))
+        for name, text in (("what", _what(question)), ("call", call), ("keys", keys)):
+            self.query_one(f".{name}", Static).update(Content(text))
+        return True
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in self._by_key:
+            self.post_message(self.Answered(self._by_key[event.key]))
+        elif event.character is not None and event.is_printable:
+            self.post_message(self.Dismissed(event.character))
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_click(self) -> None:
+        self.focus()
+
+
+def _what(question: Question) -> str:
+    tool = question.tool
+    if tool is None:
+        return "The model has called tools many times in a row. Let it go on?"
+    about = "It says that it only reads." if tool.reads_only else "It may change something."
+    about = "It has changed since you allowed it." if question.has_changed else about
+    return f"Run {printable(tool.name)} of {tool.server}? {about}"
+
+
+def _permissions(question: Question) -> list[tuple[Permission, str]]:
+    if question.tool is None:
+        return [(Permission.ONCE, "go on"), (Permission.NO, "no")]
+    all_reading = [(Permission.READING, f"every reading tool of {question.tool.server}")]
+    return [
+        (Permission.ONCE, "once"),
+        (Permission.CONVERSATION, "this conversation"),
+        (Permission.ALWAYS, "always"),
+        *(all_reading if question.tool.reads_only else []),
+        (Permission.NO, "no"),
+    ]

@@ -1,0 +1,177 @@
+"""The screen of tools: servers, what they offer, and where they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.getters import query_one
+
+from app.core.errors import AppError
+from app.core.paths import mcp_file
+from app.core.printable import printable
+from app.core.units import counted
+from app.session.tool_use import ToolUse
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
+from app.settings.mcp_file import McpServer
+from app.ui.base_screen import SubScreen
+from app.ui.text import MARK, cell
+from app.ui.widgets.choice_list import ChoiceList
+from app.ui.widgets.inputs import FilterInput
+from app.worker.tool_events import ToolsListed
+
+_NAME, _STATE = 20, 28
+"""Cells of a name and of what follows it."""
+_UPDATE_S = 0.5
+SETTING = "answer.tools"
+
+
+class ToolsInput(FilterInput):
+    """Takes the keys of the list."""
+
+    BINDING_GROUP_TITLE = "Tools"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "forward('enter')", "on/off", id="tools.toggle", tooltip="Switch it in this conversation"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """A server, where it is on, and its tools if it was started."""
+
+    server: McpServer
+    is_on: bool
+    is_on_everywhere: bool
+    listed: ToolsListed | None
+
+
+class ServerList(ChoiceList[ServerRow]):
+    """A line for each server; the chosen one names its tools, or why it fails."""
+
+    def line(self, at: int, width: int) -> Content:
+        row, is_chosen = self.rows[at], at == self.index
+        state = "off" if not row.is_on else "on" if row.is_on_everywhere else "on in this conversation"
+        state = "off in this conversation" if row.is_on_everywhere and not row.is_on else state
+        tools = "not started" if row.listed is None else "fails" if row.listed.error else _n_tools(row.listed)
+        name = Content.styled(printable(row.server.name), "bold" if is_chosen else "")
+        mark = f" {MARK} " if is_chosen else "   "
+        return Content.assemble(mark, cell(name, _NAME), " ", cell(Content(state), _STATE), " ", (tools, "$quiet"))
+
+    def details(self, at: int, width: int) -> Sequence[Content]:
+        """Return the tools of the chosen server, those that only read first, or why it fails."""
+        listed = self.rows[at].listed
+        if listed is None:
+            return [Content.styled("It starts with the next prompt; ctrl+r starts it now.", "$quiet")]
+        if listed.error is not None:
+            return [Content(printable(listed.error.sentences))]
+        tools = sorted(listed.tools, key=lambda tool: (not tool.reads_only, tool.name))
+        return [
+            Content.assemble(
+                printable(tool.name), (f"{'' if tool.reads_only else ' (may change something)'}  ", "$quiet"),
+                (" ".join(printable(tool.description).split())[:width], "$quiet"),
+            ).truncate(width, ellipsis=True)
+            for tool in tools
+        ]  # fmt: skip
+
+
+class ToolsScreen(SubScreen[None]):
+    """Switch servers on and off.
+
+    Args:
+        on_change: Called after every change of the settings.
+    """
+
+    HEADING = BINDING_GROUP_TITLE = "Tools"
+    AUTO_FOCUS = "ToolsInput"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "back", key_display="esc", id="tools.leave", tooltip="Back to the chat"),
+        Binding("ctrl+a", "everywhere", "everywhere", id="tools.everywhere", priority=True,
+                tooltip="Switch it in all conversations"),
+        Binding("ctrl+r", "start", "start", id="tools.start", tooltip="Start all, and list their tools", priority=True),
+    ]  # fmt: skip
+    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.start", "tools.leave")
+
+    servers = query_one(ServerList)
+
+    def __init__(self, tools: ToolUse, live: LiveSettings, on_change: Callable[[], object]) -> None:
+        super().__init__()
+        self._tools, self._live, self._on_change = tools, live, on_change
+        self._servers: Sequence[McpServer] = ()
+
+    def compose_body(self) -> ComposeResult:
+        yield ToolsInput("")
+        yield ServerList(select_at_once=True)
+
+    def on_mount(self) -> None:
+        self._show()
+        self.set_interval(_UPDATE_S, self._show)
+
+    def _show(self) -> None:
+        try:
+            servers, problem = self._tools.servers(), ""
+        except AppError as error:
+            servers, problem = (), error.sentences
+        self._servers = servers
+        here, everywhere = self._on(here=True), self._on(here=False)
+        rows = [ServerRow(s, s.name in here, s.name in everywhere, self._tools.listed.get(s.name)) for s in servers]
+        if rows != self.servers.rows or not rows:
+            empty = (
+                problem or f"There are no MCP servers. Add them to {mcp_file()}, as for Claude Desktop or LM Studio."
+            )
+            self.servers.show_rows(rows, self.servers.index, empty)
+
+    def _on(self, *, here: bool) -> tuple[str, ...]:
+        """Return the names of the servers that are on in this conversation, or in all others."""
+        names = self._live.resolved(None if here else {})[SETTING]
+        if isinstance(names, tuple):
+            return tuple(map(str, names))
+        return tuple(server.name for server in self._servers if not server.is_disabled)
+
+    @on(FilterInput.Pressed)
+    def _press(self, event: FilterInput.Pressed) -> None:
+        if by := event.lines(self.servers.page):
+            self.servers.move(by)
+        else:
+            self._toggle()
+
+    @on(ServerList.Selected)
+    def _toggle(self) -> None:
+        if (row := self.servers.row) is not None:
+            self._set(row.server.name, Scope.CONVERSATION, on=not row.is_on)
+
+    def action_everywhere(self) -> None:
+        if (row := self.servers.row) is not None:
+            is_own = self._live.resolved().origin(SETTING) is Origin.CONVERSATION
+            here = self._on(here=True)
+            self._set(row.server.name, Scope.ALL, on=not row.is_on_everywhere)
+            if is_own:
+                # The change for all has removed what was chosen here for the other servers.
+                self._live.set(SETTING, here, Scope.CONVERSATION)
+                self._set(row.server.name, Scope.CONVERSATION, on=not row.is_on_everywhere)
+
+    def _set(self, name: str, scope: Scope, *, on: bool) -> None:
+        others = tuple(one for one in self._on(here=scope is Scope.CONVERSATION) if one != name)
+        try:
+            self._live.set(SETTING, (*others, name) if on else others, scope)
+        except AppError as error:
+            self.hint.say(error.sentences)
+        self._on_change()
+        self._show()
+
+    def action_start(self) -> None:
+        """Start the servers that are on, also those that have failed."""
+        try:
+            self._tools.check(self._on(here=True))
+            self.hint.say("Starting the servers that are on ...")
+        except AppError as error:
+            self.hint.say(error.sentences)
+
+
+def _n_tools(listed: ToolsListed) -> str:
+    return counted(len(listed.tools), "tool")

@@ -1,0 +1,169 @@
+"""Tools in the chat: the call as it is written, the question, and the result below it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app.core.errors import AppError
+from app.session.tool_use import ToolUse
+from app.settings.mcp_file import McpServer
+from app.ui.text import MARK
+from app.ui.tools.screen import ToolsScreen
+from app.worker.tool_events import ToolReturned, ToolsListed
+from tests.fake_engine import FIXED
+from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call, tool_use
+from tests.settings.in_memory import in_memory
+from tests.ui.driver import Chat, open_chat
+
+READS = call("read_file", '{"path": "notes.md"}')
+QUESTION = "Run read_file of files? It says that it only reads."
+
+
+class ToolChat:
+    """A chat with tools without servers."""
+
+    def __init__(self, chat: Chat, host: FakeToolHost) -> None:
+        self.chat, self.host = chat, host
+
+    async def asks(self, prompt: str = "What is in notes.md?") -> None:
+        """Send a prompt, and let the model call a tool."""
+        await self.chat.type(prompt)
+        await self.chat.press("enter", shows="starting tools")
+        self.chat.engine.emit(ToolsListed("files", (READ, WRITE)))
+        await self.chat.until(lambda: self.chat.engine.requests)
+        self.chat.engine.says("I look into it.")
+        self.chat.engine.calls(READS)
+        await self.chat.shows('read_file(path="notes.md")')
+
+    async def returns(self, text: str, *, is_error: bool = False) -> None:
+        n_asked = len(self.chat.engine.requests)
+        self.chat.engine.emit(ToolReturned(self.host.calls[-1][0], text, is_error, 0.25))
+        await self.chat.until(lambda: len(self.chat.engine.requests) > n_asked)
+
+
+@asynccontextmanager
+async def tool_chat(size: tuple[int, int] = (80, 24)) -> AsyncIterator[ToolChat]:
+    tools, host = tool_use()
+    async with open_chat(tools=tools, size=size) as chat:
+        yield ToolChat(chat, host)
+
+
+async def test_a_whole_turn() -> None:
+    async with tool_chat() as it:
+        chat = it.chat
+        await it.asks()
+        await chat.shows(QUESTION)
+        assert it.host.calls == []
+        await chat.press("1", shows="running read_file")
+        assert QUESTION not in chat.text
+        await it.returns("Buy milk.\n\x1b[31m[bold]Call[/bold] Eve.")
+        await chat.answer("Milk, and a call.")
+        await chat.shows("Milk, and a call.")
+
+        assert chat.said == [
+            "You",
+            "What is in notes.md?",
+            "Answer",
+            "I look into it.",
+            'read_file(path="notes.md")',
+            "▸ read_file  2 lines, 0.2 s",
+            "Answer",
+            "Milk, and a call.",
+        ]
+        assert "2 tools" in chat.text
+        await chat.click("lines")
+        await chat.shows("[31m[bold]Call[/bold] Eve.")
+        assert chat.screen.focused is chat.screen.view.prompt
+
+
+async def test_letters_go_to_the_prompt_not_into_the_answer() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.shows(QUESTION)
+        await it.chat.press("h", "i", "1")
+
+        assert it.chat.prompt == "hi1"
+        assert it.host.calls == []
+        await it.chat.press("backspace", "backspace", "backspace")
+        await it.chat.enter("/allow no", "failed: The user does not allow this call.")
+        assert it.host.calls == []
+
+
+async def test_escape_stops_a_call() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.press("1", shows="running read_file")
+        await it.chat.press("escape", shows="failed: The user stopped this call.")
+        await it.chat.ready()
+
+        assert it.host.cancelled == [1]
+
+
+async def test_escape_stops_at_a_question() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.shows(QUESTION)
+        await it.chat.press("escape")
+        await it.chat.ready()
+
+        assert QUESTION not in it.chat.text
+
+
+async def test_all_arguments_are_shown() -> None:
+    async with tool_chat() as it:
+        lines = "\\n".join(f"line {n}" for n in range(40))
+        await it.chat.type("a")
+        await it.chat.press("enter", shows="starting tools")
+        it.chat.engine.emit(ToolsListed("files", (WRITE,)))
+        await it.chat.until(lambda: it.chat.engine.requests)
+        it.chat.engine.finishes(calls=(call("write_file", f'{{"path": "{lines}"}}'),))
+        await it.chat.shows("It may change something.")
+
+        question = it.chat.screen.view.question
+        assert question.query_one("VerticalScroll").max_scroll_y >= 0
+        assert "line 39" in str(question.query_one(".call").render())  # type: ignore[attr-defined]
+
+
+async def test_the_screen_of_tools() -> None:
+    web = McpServer("web", "serve-web", is_disabled=True)
+    tools, host = tool_use(None, FILES, web)
+    live = in_memory(FIXED)
+    async with open_chat(tools=tools, live=live) as chat:
+        await chat.type("/tools")
+        await chat.press("enter", shows="not started")
+        assert isinstance(chat.pilot.app.screen, ToolsScreen)
+        assert [row.split() for row in chat.rows if "not started" in row] == [
+            [MARK, "files", "on", "not", "started"],
+            ["web", "off", "not", "started"],
+        ]
+        await chat.press("ctrl+r")
+        assert host.connected == ["files"]
+        chat.engine.emit(ToolsListed("files", (READ, WRITE)))
+        await chat.shows("write_file (may change something)")
+        await chat.press("enter", shows="off in this conversation")
+        assert chat.screen.session.settings.tools == ()
+        await chat.press("down", "ctrl+a")
+        assert chat.screen.session.settings.tools == ("web",)
+        # Other conversations have both.
+        assert live.resolved({})["answer.tools"] == ("files", "web")
+        await chat.press("escape")
+        await chat.in_front()
+
+
+async def test_a_server_that_fails() -> None:
+    tools, _ = tool_use()
+    async with open_chat(tools=tools) as chat:
+        await chat.type("Hi")
+        await chat.press("enter", shows="starting tools")
+        chat.engine.emit(ToolsListed("files", error=AppError("It cannot start.", "Install it.")))
+        await chat.until(lambda: chat.engine.requests)
+        await chat.shows("It cannot start. Install it.")
+
+
+async def test_no_servers() -> None:
+    tools, _ = tool_use()
+    tools_without = ToolUse(FakeToolHost(), lambda: ())
+    async with open_chat(tools=tools_without) as chat:
+        await chat.enter("/tools", "There are no MCP servers.")
+    assert tools.question is None
