@@ -122,7 +122,7 @@ async def test_all_arguments_are_shown() -> None:
 
         question = it.chat.screen.view.question
         assert question.query_one("VerticalScroll").max_scroll_y >= 0
-        assert "line 39" in str(question.query_one(".call").render())  # type: ignore[attr-defined]
+        assert "line 39" in str(question.query_one(".call").render())
 
 
 async def test_the_screen_of_tools() -> None:
@@ -142,7 +142,7 @@ async def test_the_screen_of_tools() -> None:
         chat.engine.emit(ToolsListed("files", (READ, WRITE)))
         await chat.shows("write_file (may change something)")
         await chat.press("enter", shows="off in this conversation")
-        assert chat.screen.session.settings.tools == ()
+        assert not chat.screen.session.settings.tools
         await chat.press("down", "ctrl+a")
         assert chat.screen.session.settings.tools == ("web",)
         # Other conversations have both.
