@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import re
 import sys
@@ -157,6 +158,9 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
     def progress(share: float, _: object) -> bool:
         nonlocal goes_on, failure
         try:
+            if not share:
+                # The buffers are there, and nothing is written to them.
+                prefer_huge_pages()
             goes_on = on_progress(read + (1 - read) * share)
         except BaseException as error:
             # C has no exceptions; this one is raised below.
@@ -183,6 +187,26 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
         f"llama.cpp could not load {path}: {reason}.",
         "The file may be cut short (download it again), or newer than this llama.cpp.",
     )
+
+
+_LARGE_BYTES = 32 << 20
+"""Buffers from this size on are worth huge pages."""
+
+
+def prefer_huge_pages() -> None:
+    """Let Linux use pages of 2 MB where large buffers are written for the first time.
+
+    Every token reads all weights, and the CPU remembers where only so many pages are.
+    """
+    if sys.platform != "linux":
+        return
+    madvise = ctypes.CDLL(None).madvise
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            place, access, _, _, *file = line.split()
+            start, end = (int(edge, 16) for edge in place.split("-"))
+            if (access, file) == ("rw-p", ["0"]) and end - start >= _LARGE_BYTES:
+                madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_HUGEPAGE)
 
 
 _CHUNK_BYTES = 8 << 20

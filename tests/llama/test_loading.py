@@ -1,14 +1,18 @@
-"""Loading progress: one figure for both models, and reading a file before llama.cpp maps it."""
+"""Loading: one progress figure for both models, reading a file before llama.cpp maps it, and pages of its buffers."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from app.llama import loading as module
-from app.llama.loading import PairProgress, read_ahead
+from app.llama.loading import PairProgress, prefer_huge_pages, read_ahead
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +73,18 @@ def test_cached_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # It would be read into this, and nothing can be.
     monkeypatch.setattr(module, "bytearray", bytes, raising=False)
     assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux is told.")
+def test_large_buffers_are_written_in_huge_pages() -> None:
+    def flags(buffer: mmap.mmap) -> str:
+        at = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+        maps = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
+        edges = (re.match(r"(\w+)-(\w+)", each) for each in maps)
+        found = next(n for n, edge in enumerate(edges) if edge and int(edge[1], 16) <= at < int(edge[2], 16))
+        return maps[found].rpartition("VmFlags:")[2]
+
+    with mmap.mmap(-1, 64 << 20, access=mmap.ACCESS_COPY) as large:
+        assert " hg" not in flags(large)
+        prefer_huge_pages()
+        assert " hg" in flags(large)
