@@ -3,7 +3,7 @@
 python -m tests.bench.screen [--runs 3] [--tokens 300] [--rate 100] [--only first|pair|fake] [--pair -m FILE ...]
 
 The real program runs in pseudo terminals, with separate folders. A pair answers one prompt greedily, without drafts, in
-turn without a screen (`tandem run`) and in chats of three sizes; ratios are of consecutive runs. A fake engine that
+turn without a screen (`tandem run`) and in a chat of each size; ratios are of consecutive runs. A fake engine that
 only sleeps shows what drawing takes at some tokens per second: frames, bytes and CPU time.
 """
 
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.streamer import Streamer
@@ -30,6 +29,8 @@ _PROMPT = "Write a long story about a lighthouse, with a list of its rooms and a
 _FLAGS = ["--temp", "0", "--no-draft"]
 _SEEN = "Tandem"
 _FAKE_S = 15
+_QUIET_S = 2.0
+"""Seconds without a frame after which an answer has ended."""
 
 
 def main() -> None:
@@ -113,46 +114,43 @@ def _find(document: object, name: str) -> float:
 
 
 def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
-    chats: dict[str, tuple[PseudoTerminal, Path]] = {}
+    """Compare each answer of a chat with a run beside it, before or after it; chats that wait are stopped."""
     for number, (name, size) in enumerate(_SIZES.items()):
         data = folder / f"data{number}"
-        own = {**env, "XDG_DATA_HOME": str(data)}
-        chats[name] = PseudoTerminal(_chat("--max-tokens", str(tokens)), size, own), data
-    contenders: dict[str, Callable[[], float]] = {"no screen": lambda: _headless(env, tokens)}
-    for name, (terminal, data) in chats.items():
+        terminal = PseudoTerminal(_chat("--max-tokens", str(tokens)), size, {**env, "XDG_DATA_HOME": str(data)})
         terminal.until("ready")
         if "open" in name:
             terminal.type(_F5)
-        contenders[name] = lambda terminal=terminal, data=data: _answer(terminal, data)  # type: ignore[misc]
-    speeds: dict[str, list[float]] = {name: [] for name in contenders}
-    gaps: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in range(runs):
-        for name in list(contenders) if run % 2 == 0 else list(reversed(contenders)):
-            speeds[name].append(contenders[name]())
-            if name in chats:
-                gaps[name] += chats[name][0].frame_gaps
-    for terminal, _ in chats.values():
+        # The first answer of a process is none of those that count.
+        _answer(terminal, data)
+        terminal.pause()
+        ratios, speeds, gaps = list[float](), list[float](), list[float]()
+        for run in range(runs):
+            alone = _headless(env, tokens) if run % 2 == 0 else 0.0
+            terminal.go_on()
+            speeds.append(_answer(terminal, data))
+            gaps += terminal.frame_gaps
+            terminal.pause()
+            ratios.append(speeds[-1] / (alone or _headless(env, tokens)))
         terminal.close()
-    for name, own_speeds in speeds.items():
-        ratios = [mine / theirs for mine, theirs in zip(own_speeds, speeds["no screen"], strict=True)]
         print(
-            f"{name:28} {statistics.median(own_speeds):7.1f} tok/s, {statistics.median(ratios):.3f} of no screen, "
-            f"{min(ratios):.3f} to {max(ratios):.3f}"
-            + (f"; {1e3 * statistics.median(gaps[name]):.0f} ms between frames" if gaps[name] else ""),
+            f"{name:28} {statistics.median(speeds):7.1f} tok/s, {statistics.median(ratios):.3f} of no screen, "
+            f"{min(ratios):.3f} to {max(ratios):.3f}; {1e3 * statistics.median(gaps):.0f} ms between frames",
             flush=True,
         )
 
 
 def _answer(terminal: PseudoTerminal, data: Path) -> float:
     """Send the prompt in a new conversation; return the speed that the chat measured."""
-    before = len(_stored(data))
     terminal.type("\x0e")
     time.sleep(0.5)
     terminal.type(_PROMPT)
     time.sleep(0.5)
+    before = len(_stored(data))
     terminal.type("\r")
     while len(stored := _stored(data)) == before:
-        time.sleep(0.5)
+        # Reading the file takes time from the models.
+        terminal.rest(_QUIET_S)
     return _find(json.loads(stored[-1]), "predicted_per_second")
 
 

@@ -73,6 +73,21 @@ class PseudoTerminal:
                 raise TimeoutError(f"{text!r} was not drawn")
         return time.perf_counter() - self.began
 
+    def rest(self, seconds: float) -> None:
+        """Wait until nothing was drawn for so long since the last keys."""
+        while not self._drawn or time.perf_counter() - self._drawn[-1] < seconds:
+            time.sleep(seconds / 4)
+
+    def pause(self) -> None:
+        """Stop the process, so that it takes no time from another one."""
+        for pid in (self._pid, *self._children):
+            os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let a stopped process run again."""
+        for pid in (*self._children, self._pid):
+            os.kill(pid, signal.SIGCONT)
+
     def cpu_seconds(self) -> float:
         """Return the CPU seconds of all threads of the process and of its children. Linux only."""
         tasks = [task for pid in (self._pid, *self._children) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")]
