@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from app.conversations.attached import Attachment, compose
+from app.core.errors import ContextOverflowError
 from app.core.pictures import MARK, read_picture
+from app.worker.events import Failed
 from tests.core.test_pictures import gif, png
-from tests.session.scripted import ScriptedSession
+from tests.session.scripted import ScriptedSession, finished
 
 CAT, DOG = read_picture(png(4, 3)), read_picture(gif(40, 30))
 ASKED_CAT = compose("What is @a.png?", [Attachment.of(CAT.picture, "a.png")])
@@ -51,3 +53,15 @@ def test_a_fork_keeps_its_pictures(chat: ScriptedSession) -> None:
     assert chat.session.open_conversation(copy)
     chat.session.send("More?")
     assert _sent(chat) == ([f"What is {MARK}?", "A cat.", "More?"], [CAT.data])
+
+
+def test_names_replace_the_pictures_that_a_summary_leaves(chat: ScriptedSession) -> None:
+    chat.library.add_picture(CAT)
+    chat.exchange("Describe the weather of the last years, month by month. " * 9, "It was warm. " * 9)
+    chat.exchange(ASKED_CAT, "A cat.")
+    chat.session.send("More?")
+    overflow = ContextOverflowError("Too long.", whose="conversation", n_tokens=5000)
+    chat.session.handle(Failed(len(chat.engine.requests), overflow))
+    chat.session.handle(finished(len(chat.engine.requests), "They talked."))
+    summary = "Summary of the earlier conversation:\nThey talked."
+    assert _sent(chat) == ([summary, "What is [picture a.png]?", "A cat.", "More?"], [])
