@@ -17,6 +17,7 @@ from app.models.source import DEFAULT_REVISION, HubModel
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
 _DRAFT_HEAD_NAME = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
 """Draft layers that need a target."""
+_WORD = re.compile("[a-z0-9]+")
 _PROJECTOR_NAME = re.compile(r"mmproj[^/]*\.gguf$", re.IGNORECASE)
 PROJECTOR_PREFERENCE = ("Q8_0", "F16", "BF16", "F32")
 """Smallest first; more bits hardly change an answer."""
@@ -118,12 +119,17 @@ def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
 
 
 def projector_for(model: str, files: Sequence[RemoteFile]) -> RemoteFile | None:
-    """Return the projector for the file of a model: from its folder, else from a folder above it."""
+    """Return the projector for the file of a model: from its folder, else from a folder above it.
 
-    def rank(file: RemoteFile) -> tuple[int, int]:
+    Of several, one is preferred whose name has no words that the model's lacks.
+    """
+    own = {"mmproj", "model", "gguf", *_WORD.findall(model.lower())}
+
+    def rank(file: RemoteFile) -> tuple[int, int, int]:
         quant = quantization(file.path)
+        foreign = set(_WORD.findall(file.name.lower().replace(quant.lower(), ""))) - own
         preference = PROJECTOR_PREFERENCE.index(quant) if quant in PROJECTOR_PREFERENCE else len(PROJECTOR_PREFERENCE)
-        return -file.path.count("/"), preference
+        return -file.path.count("/"), len(foreign), preference
 
     found = [file for file in files if _PROJECTOR_NAME.search(file.path)]
     return min((file for file in found if model.startswith(file.path[: -len(file.name)])), key=rank, default=None)

@@ -133,6 +133,7 @@ def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> 
         ("q4/m.gguf", ("mmproj-Q8_0.gguf", "q4/mmproj-F16.gguf", "q8/mmproj-Q8_0.gguf"), "q4/mmproj-F16.gguf"),
         ("q4/m.gguf", ("mmproj-model.gguf", "q40/mmproj-F16.gguf"), "mmproj-model.gguf"),
         ("m.gguf", ("q4/mmproj-F16.gguf", "mmproj.txt"), None),
+        ("b-Q4_K_M.gguf", ("mmproj-a-Q8_0.gguf", "mmproj-b-F16.gguf"), "mmproj-b-F16.gguf"),
     ],
 )
 def test_a_projector_is_found_in_the_folder_of_its_target_or_above(
