@@ -266,10 +266,6 @@ class LineScroll(ScrollView, RowCanvas):
             self.redraw()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        # Textual would render every visible line again whenever the text grows.
-        return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
-
     def render_line(self, y: int) -> Strip:
         item, part, line = self.place_at(y)
         if part is None:

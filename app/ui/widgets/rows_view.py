@@ -155,6 +155,12 @@ class RowCanvas(Widget):
         # Links in a model's text cannot be clicked.
         self.auto_links = False
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if self.styles.gutter:
+            return super().render_lines(crop)
+        # Textual would render every visible line again whenever the text grows.
+        return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
+
     def segments(self, line: Line, number: int, style: str = "") -> list[Segment]:
         """Return a line of the row that a selection knows by a number; `style` is below all other styles."""
         base = self.visual_style
@@ -245,12 +251,6 @@ class RowsView(RowCanvas):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.list.n_lines(width) + self.n_below if self.rows else 0
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        if self.styles.gutter:
-            return super().render_lines(crop)
-        # Textual would render every visible line again whenever the text grows.
-        return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
