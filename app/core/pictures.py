@@ -10,7 +10,6 @@ import struct
 import zlib
 from base64 import b64encode
 from dataclasses import dataclass
-from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -168,6 +167,9 @@ def read_picture(
 
 
 def _whole(data: bytes, media_type: str, width: int, height: int, name: str | None) -> PictureData:
+    # It loads OpenSSL, which `tandem --help` need not wait for.
+    from hashlib import sha256
+
     return PictureData(Picture(sha256(data).hexdigest(), media_type, width, height, name), data)
 
 

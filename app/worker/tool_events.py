@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 from app.core.errors import AppError
@@ -35,6 +34,9 @@ class Tool:
     def digest(self) -> str:
         """A digest of all that the user saw of the tool when they allowed it."""
         seen = [self.server, self.name, self.description, self.schema, self.reads_only]
+        # Not needed for the first frame.
+        from hashlib import blake2b
+
         return blake2b(json.dumps(seen, sort_keys=True).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
