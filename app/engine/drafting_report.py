@@ -53,16 +53,14 @@ class Speedup:
         """Return whether one decimal shows a gain."""
         return self.ratio > 1 and not self.is_none
 
-    @property
-    def brief(self) -> str:
-        """Return "3.1×" or "none", with "(estimate)" behind it unless it was measured."""
-        text = "none" if self.is_none else times(self.ratio)
+    def __str__(self) -> str:
+        text = NO_SPEEDUP if self.is_none else times(self.ratio)
         return text if self.measured else f"{text} (estimate)"
 
-    def __str__(self) -> str:
-        if self.measured:
-            return NO_SPEEDUP if self.is_none else times(self.ratio)
-        return f"{NO_SPEEDUP} (estimated)" if self.is_none else f"about {times(self.ratio)} (estimated)"
+    @property
+    def labeled(self) -> str:
+        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
+        return str(self) if self.is_none else f"speedup {self}"
 
 
 def speedup_of(stats: GenerationStats, status: DraftingStatus | None) -> Speedup | None:

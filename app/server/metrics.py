@@ -69,7 +69,7 @@ class Metrics:
         self.current = event.stats
         self.tokens_per_second = event.stats.tokens_per_second or self.tokens_per_second
         speedup = speedup_of(event.stats, event.drafting)
-        self.speedup = speedup.brief if speedup is not None else ""
+        self.speedup = str(speedup) if speedup is not None else ""
 
     def as_prometheus(self) -> str:
         """Return the counters in Prometheus' text format, with llama-server's names where it has one."""

@@ -39,7 +39,7 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
     ("event", "line"),
     [
         (ended(STATS, WON), f"{LINE}, 3.1× {DRAFTED}{TTFT}"),
-        (ended(STATS, replace(WON, measured=False)), f"{LINE}, about 3.1× (estimated) {DRAFTED}{TTFT}"),
+        (ended(STATS, replace(WON, measured=False)), f"{LINE}, 3.1× (estimate) {DRAFTED}{TTFT}"),
         (ended(STATS, None, "fixed"), f"{LINE} {DRAFTED}{TTFT}"),
         (
             ended(STATS, DraftingStatus(Source.MODEL, NEVER_MEASURED), "fixed"),

@@ -63,7 +63,7 @@ def test_an_answer_of_an_earlier_version_has_an_estimate_and_its_measuring_time(
     numbers = AnswerNumbers.read({**old, "first_token_ms": 210, "measuring_ms": 90})
 
     assert (numbers.speedup, numbers.first_token_ms) == (Speedup(3.14, measured=False), 300)
-    assert str(numbers) == "412 tokens, 107 tok/s, about 3.1× (estimated), 7 of 9 accepted"
+    assert str(numbers) == "412 tokens, 107 tok/s, 3.1× (estimate), 7 of 9 accepted"
 
 
 @pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -66,7 +65,7 @@ def test_every_view_shows_the_same_speedup(case: str) -> None:
 
     for name, shown_text in views(stats, status).items():
         if text:
-            assert text in re.sub("speedup +none", "no speedup", shown_text), name
+            assert text in shown_text, name
         else:
             assert "×" not in shown_text, name
             assert "no speedup" not in shown_text, name
@@ -109,16 +108,16 @@ def test_scripts_get_whether_the_speedup_was_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "text", "brief"),
+    ("gain", "text", "labeled"),
     [
-        (Speedup(3.14, measured=True), "3.1×", "3.1×"),
-        (Speedup(3.14), "about 3.1× (estimated)", "3.1× (estimate)"),
-        (Speedup(0.98, measured=True), "no speedup", "none"),
-        (Speedup(0.98), "no speedup (estimated)", "none (estimate)"),
+        (Speedup(3.14, measured=True), "3.1×", "speedup 3.1×"),
+        (Speedup(3.14), "3.1× (estimate)", "speedup 3.1× (estimate)"),
+        (Speedup(0.98, measured=True), "no speedup", "no speedup"),
+        (Speedup(0.98), "no speedup (estimate)", "no speedup (estimate)"),
     ],
 )
-def test_a_speedup_in_words(gain: Speedup, text: str, brief: str) -> None:
-    assert (str(gain), gain.brief) == (text, brief)
+def test_a_speedup_in_words(gain: Speedup, text: str, labeled: str) -> None:
+    assert (str(gain), gain.labeled) == (text, labeled)
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,11 @@ def _speed(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
     )
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
-    text = gain.brief if gain is not None else NONE
-    is_measured = gain is not None and gain.measured
-    yield True, _row("speedup", Content.styled(f"{text:>{_VALUE_CELLS}}", "bold" if is_measured else "$quiet"))
+    value = Content.styled(
+        f"{NONE if gain is None else str(gain):>{_VALUE_CELLS}}",
+        "bold" if gain is not None and gain.measured else "$quiet",
+    )
+    yield True, value if gain is not None and gain.is_none else _row("speedup", value)
 
 
 def _drafts(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:

@@ -49,7 +49,7 @@ class StatusLine(ReadoutView):
             ),
             (
                 _SPEEDUP,
-                Content(f"speedup {NONE if gain is None else gain.brief}"),
+                Content(f"speedup {NONE}" if gain is None else gain.labeled),
             ),
         ]
         if width >= _BARS_FROM:

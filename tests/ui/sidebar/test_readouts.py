@@ -251,7 +251,7 @@ def test_drafting_that_is_off_shows_why() -> None:
     readouts = Readouts()
     drafting = DraftingStatus("off", "paused: system is busy", "break-even", 1.01, measured=True)
     readouts.follow(Step(1, (), STATS, drafting))
-    assert "speedup       none" in shown(readouts)
+    assert "no speedup" in shown(readouts)
     assert "now         paused\nsystem is busy\n" in shown(readouts)
 
 
