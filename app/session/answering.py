@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from app.conversations.message import Compaction, Message, Prefill, Role
 from app.conversations.titles import title_of
 from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError, UsageError
+from app.core.errors import AppError, ContextOverflowError
 from app.engine.events import PromptProgress, Step
-from app.engine.types import DraftParams, SamplingParams
-from app.models.pair_info import PairInfo
+from app.engine.types import SamplingParams
 from app.session.active_conversations import ActiveConversations
-from app.session.chat_settings import ChatSettings, Comparable, answer_request, shortened
+from app.session.chat_settings import ChatSettings, answer_request, shortened
 from app.session.conversation import Conversation
-from app.session.state import DraftState
-from app.worker.events import Event
+from app.session.state import Change
+from app.worker.events import Event, Failed, JobEnded
 from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
 from app.worker.measuring import MeasureJob
-from app.worker.request import AnswerRequest, with_seed
+from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
@@ -34,8 +33,6 @@ _LONGEST_TITLE = 24
 """Most tokens of a title."""
 _ANSWER_TOKENS = 1024
 """Room in the context for an answer without a limit."""
-_COMPARED_TOKENS = 256
-"""Enough for a steady speed, short enough to compare several times."""
 _N_MESSAGES_FOR_TITLE = 6
 """A longer conversation keeps the title made from its first prompt; to name it would take long."""
 _SUMMARY_INSTRUCTION = (
@@ -153,24 +150,6 @@ class Answering:
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
 
-    def comparable(
-        self, conversation: Conversation, typed: str, pair: PairInfo | None, drafting: DraftState
-    ) -> Comparable:
-        """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
-        settings, last = self._settings_of(conversation), conversation.turn.prompt
-        if settings.drafting is None:
-            raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
-        if not drafting.is_available:
-            raise UsageError(f"There is nothing to compare. {drafting.reason}")
-        prompt = typed.strip() or (last.text if last is not None else "")
-        if not prompt or pair is None:
-            raise UsageError("There is no prompt to compare yet; type one.")
-        request = self.request_for(conversation, prompt, None if typed.strip() else last)
-        most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
-        request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-        fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
-        return Comparable(request, settings.automatic, fixed, pair)
-
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to a request or to loading; the text of a summary is not shown."""
         is_hidden = self.n_kept is not None and isinstance(event, Step | PromptProgress)
@@ -181,6 +160,23 @@ class Answering:
             self.measure_job,
             self.count_job,
         )
+
+    def take_job(self, event: JobEnded | Failed) -> Change:
+        """Take the end of a job; return what changed."""
+        result = event.result if isinstance(event, JobEnded) else None
+        if event.request == self.count_job:
+            # An error is shown again when the prompt is sent.
+            self.typed = result if isinstance(result, PromptSize) else None
+            self.picture_tokens |= result.pictures if isinstance(result, PromptSize) else {}
+            return Change.COUNTED
+        if event.request == self.measure_job:
+            self.measure_job = None
+            return Change.MEASURED
+        if event.request == self.title_job and isinstance(result, str):
+            self.title_job = None
+            if result and self._titled is not None:
+                self._library.name(self._titled, result)
+        return Change.NOTHING
 
     def end(self) -> None:
         """Expect no more events of the running request."""
@@ -240,12 +236,6 @@ class Answering:
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None, tools=self.tools)
             self.title_job = self._engine.run(TitleJob(request))
             self._titled = number
-
-    def take_title(self, title: str) -> None:
-        """Set the title that the job has written; the title of a failed job is empty."""
-        self.title_job = None
-        if title and self._titled is not None:
-            self._library.name(self._titled, title)
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""

@@ -71,7 +71,7 @@ def test_messages_are_left_out_without_a_summary(chat: ScriptedSession) -> None:
     chat.live.set("answer.context_full", "drop")
     overflowing(chat)
     assert chat.read == ["question 3", "answer 3", "more"]
-    assert chat.session.summary is None
+    assert chat.session.conversation.summary is None
 
 
 def test_stop_keeps_the_error(chat: ScriptedSession) -> None:
@@ -134,7 +134,7 @@ def test_stopping_the_summary_stops_the_answer(chat: ScriptedSession) -> None:
     overflowing(chat)
     assert ended(chat, "They", FinishReason.CANCELLED) is not None
     assert chat.session.phase is Phase.READY
-    assert chat.session.summary is None
+    assert chat.session.conversation.summary is None
 
 
 def test_a_summary_that_fails_leaves_the_messages_out(chat: ScriptedSession) -> None:
@@ -148,7 +148,7 @@ def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSessi
     ended(chat, "They talked.")
     chat.finishes("fine")
     chat.session.set_summary("They talked about birds.")
-    assert chat.session.summary == "They talked about birds."
+    assert chat.session.conversation.summary == "They talked about birds."
     number = chat.library.conversation
     assert number is not None
     other = ScriptedSession(chat.file)

@@ -203,14 +203,14 @@ class ConversationCommands:
 
     def action_edit_summary(self) -> None:
         """Edit the summary that the model reads in place of earlier messages."""
-        if self._session.summary is None:
+        if self._session.conversation.summary is None:
             raise AppError("There is no summary of earlier messages.")
 
         async def change(text: str) -> None:
             self._session.set_summary(text)
             self._view.hint.say("The next answer uses the new summary.")
 
-        self._input_mode.begin("Editing the summary of earlier messages", self._session.summary, change)
+        self._input_mode.begin("Editing the summary of earlier messages", self._session.conversation.summary, change)
 
     def action_toggle_drafting(self) -> None:
         """Turn drafting on or off, or say why not."""

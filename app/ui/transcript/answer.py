@@ -15,7 +15,7 @@ from app.ui.key_names import key
 from app.ui.reading.token_rows import TokenRuns, TokenStyles
 from app.ui.transcript.endings import in_keys, remark_on
 from app.ui.transcript.message import MessageItem, error_parts
-from app.ui.transcript.parts import QUIET, Folding, MarkdownPart, Painter, Part, Reasoning, TokenPart
+from app.ui.transcript.parts import QUIET, Folding, MarkdownPart, MessagePart, Painter, Reasoning, TokenPart
 from app.ui.widgets.rows_view import typed_rows
 
 
@@ -46,8 +46,8 @@ class AnswerMessage(MessageItem):
         self._shows_reasoning = False
         self._reasoning: Reasoning | None = None
         self._markdown: MarkdownPart | None = None
-        self._calls = Part(paint)
-        self._remark = Part(paint, style=QUIET, n_below=1)
+        self._calls = MessagePart(paint)
+        self._remark = MessagePart(paint, style=QUIET, n_below=1)
         self._activity = "waiting for the models" if node.id < 0 else ""
         self._is_running = is_running
 
@@ -181,11 +181,11 @@ class AnswerMessage(MessageItem):
         self.marked_code = number
         return self.markdown.mark_code(number) if self.is_laid_out else 0
 
-    def request_at(self, part: Part, x: int, y: int) -> str:
+    def request_at(self, part: MessagePart, x: int, y: int) -> str:
         number = self.markdown.code_label_at(x, y) if part is self._markdown else None
         return f"copy_code {number}" if number is not None else super().request_at(part, x, y)
 
-    def part_with(self, words: re.Pattern[str]) -> Part:
+    def part_with(self, words: re.Pattern[str]) -> MessagePart:
         if words.search(self._text) is None and words.search(self._thought) is not None:
             self.reasoning.fold(opened=True)
             self.reasoning.markdown.read_all()

@@ -21,7 +21,7 @@ from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import QUIET, BriefRow, Painter, Part
+from app.ui.transcript.parts import QUIET, BriefRow, MessagePart, Painter
 from app.ui.transcript.preview import PicturePreview
 
 _HOW_IT_WORKS = Content.from_markup(
@@ -45,7 +45,7 @@ class Welcome(Item):
     """Legend of the two colors, and the next steps."""
 
     def __init__(self, paint: Painter) -> None:
-        super().__init__([Part(paint, style=QUIET, n_below=1)])
+        super().__init__([MessagePart(paint, style=QUIET, n_below=1)])
 
     def draw(self, keys: Mapping[str, str], width: int, height: int) -> None:
         """Show the keys by the ids of their bindings, in at most so many lines of a window."""

@@ -21,8 +21,8 @@ from app.ui.transcript.parts import (
     QUIET,
     BriefRow,
     Folding,
+    MessagePart,
     Painter,
-    Part,
     folded_attachment,
     folded_result,
     folded_summary,
@@ -44,7 +44,7 @@ class Item:
         is_notice: Whether it says something in passing.
     """
 
-    def __init__(self, parts: Sequence[Part], *, is_notice: bool = False) -> None:
+    def __init__(self, parts: Sequence[MessagePart], *, is_notice: bool = False) -> None:
         self.parts = parts
         self.is_notice = is_notice
         self._height = (0, 0)
@@ -65,7 +65,7 @@ class Item:
     def _guessed_lines(self, width: int) -> int:
         return 1
 
-    def part_at(self, y: int, width: int) -> tuple[Part | None, int]:
+    def part_at(self, y: int, width: int) -> tuple[MessagePart | None, int]:
         """Return the part at a line, if any, and its own line there."""
         for part in self.parts:
             height = part.n_lines(width)
@@ -74,7 +74,7 @@ class Item:
             y -= height
         return None, 0
 
-    def top_of(self, part: Part, width: int) -> int:
+    def top_of(self, part: MessagePart, width: int) -> int:
         """Return the first line of a part."""
         return sum(each.n_lines(width) for each in self.parts[: self.parts.index(part)])
 
@@ -91,7 +91,7 @@ class Item:
 
 def notice(paint: Painter, text: str) -> Item:
     """Return a notice."""
-    return Item([Part(paint, typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
+    return Item([MessagePart(paint, typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
 
 
 def error_item(paint: Painter, error: AppError) -> Item:
@@ -99,12 +99,12 @@ def error_item(paint: Painter, error: AppError) -> Item:
     return Item(error_parts(paint, error))
 
 
-def error_parts(paint: Painter, error: AppError) -> list[Part]:
+def error_parts(paint: Painter, error: AppError) -> list[MessagePart]:
     """Return an error and its fix."""
     message, hint = (printable(for_chat(text)) for text in (error.message, error.hint))
-    parts = [Part(paint, typed_rows(message), prefix=_ERROR_BAR)]
+    parts = [MessagePart(paint, typed_rows(message), prefix=_ERROR_BAR)]
     if hint:
-        parts.append(Part(paint, typed_rows(hint), prefix=_ERROR_BAR, style=QUIET))
+        parts.append(MessagePart(paint, typed_rows(hint), prefix=_ERROR_BAR, style=QUIET))
     parts[-1].n_below = 1
     return parts
 
@@ -128,7 +128,7 @@ class MessageItem(Item):
         self._paint = paint
         self._speaker = speaker
         self._branch = self._branches = 1
-        self._label = Part(paint, style=QUIET)
+        self._label = MessagePart(paint, style=QUIET)
 
     @property
     def id(self) -> int | None:
@@ -175,7 +175,7 @@ class MessageItem(Item):
         others = key("message.earlier", "left/right")
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self.has_branches else ""
 
-    def request_at(self, part: Part, x: int, y: int) -> str:
+    def request_at(self, part: MessagePart, x: int, y: int) -> str:
         """Return the action that a click on a cell of a part asks for."""
         at = x - len(self._speaker) - len(_GAP)
         if part is self._label and 0 <= at < len(self._arrows):
@@ -188,7 +188,7 @@ class MessageItem(Item):
         for folding in self.foldings:
             folding.fold(opened=opened)
 
-    def part_with(self, words: re.Pattern[str]) -> Part:
+    def part_with(self, words: re.Pattern[str]) -> MessagePart:
         """Return the part that a search found these words in, opened."""
         raise NotImplementedError
 
@@ -202,7 +202,7 @@ class UserMessage(MessageItem):
 
     def __init__(self, node: Node, paint: Painter) -> None:
         super().__init__("You" if node.role is Role.USER else "System", node, paint)
-        self._passage = Part(paint, n_below=1)
+        self._passage = MessagePart(paint, n_below=1)
         self._foldings: list[Folding] = []
 
     @cached_property
@@ -227,7 +227,7 @@ class UserMessage(MessageItem):
         folded = chain.from_iterable(folding.parts for folding in self._foldings)
         self.parts = [self._label, *folded, self._passage]
 
-    def part_with(self, words: re.Pattern[str]) -> Part:
+    def part_with(self, words: re.Pattern[str]) -> MessagePart:
         return self._passage
 
 
@@ -248,9 +248,9 @@ class ToolMessage(MessageItem):
 
     def lay_out(self) -> None:
         self._folding = folded_result(self._paint, result_in(self.node.stats), self.text)
-        self.parts = [*self._folding.parts, Part(self._paint, [Row()])]
+        self.parts = [*self._folding.parts, MessagePart(self._paint, [Row()])]
 
-    def part_with(self, words: re.Pattern[str]) -> Part:
+    def part_with(self, words: re.Pattern[str]) -> MessagePart:
         assert self._folding is not None
         self._folding.fold(opened=True)
         return self._folding.parts[1]

@@ -15,7 +15,7 @@ from app.ui.actions import MESSAGE, bindings
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
-from app.ui.transcript.parts import Part, TokenPart
+from app.ui.transcript.parts import MessagePart, TokenPart
 from app.ui.transcript.scroll import LineScroll
 
 _LINES_ABOVE = 2
@@ -149,7 +149,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         self.update(answer)
         self._show_line(answer, answer.markdown, line)
 
-    def _show_line(self, item: MessageItem, part: Part, line: int) -> None:
+    def _show_line(self, item: MessageItem, part: MessagePart, line: int) -> None:
         """Scroll until a line of a part is visible, unless it is."""
         line += self._top_of(item) + item.top_of(part, self._width)
         if not 0 <= line - round(self.scroll_y) < self._height - 1:

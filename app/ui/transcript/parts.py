@@ -28,7 +28,7 @@ INDENT = Content("  ")
 QUIET = "$quiet"
 
 
-class Part(RowList):
+class MessagePart(RowList):
     """Rows of a message, below each other.
 
     Attributes:
@@ -66,11 +66,11 @@ class Part(RowList):
         return n_lines + self.n_below if self.is_shown and self.rows else 0
 
 
-Painter = Callable[[Part, int, Line, int], Strip]
+Painter = Callable[[MessagePart, int, Line, int], Strip]
 """Draws a line of the row with a number, at a width."""
 
 
-class MarkdownPart(Part):
+class MarkdownPart(MessagePart):
     """Markdown that grows; a long text is read in pieces, so that keys do not wait for it.
 
     Args:
@@ -135,7 +135,7 @@ class MarkdownPart(Part):
         )
 
 
-class TokenPart(Part):
+class TokenPart(MessagePart):
     """The plain text of an answer, in the color of each token's source."""
 
     def __init__(self, paint: Painter, runs: Iterable[Run], styles: TokenStyles) -> None:
@@ -201,8 +201,8 @@ class Folding:
         parts: The summary and the contents.
     """
 
-    def __init__(self, paint: Painter, title: str | None, contents: Part) -> None:
-        self.parts = Part(paint, style=QUIET), contents
+    def __init__(self, paint: Painter, title: str | None, contents: MessagePart) -> None:
+        self.parts = MessagePart(paint, style=QUIET), contents
         self._title = title
         self.fold(opened=False)
 
@@ -221,7 +221,7 @@ class Folding:
 
 
 def _folded_text(paint: Painter, title: str, text: str) -> Folding:
-    return Folding(paint, title, Part(paint, typed_rows(_beginning(text)), prefix=INDENT, style=QUIET))
+    return Folding(paint, title, MessagePart(paint, typed_rows(_beginning(text)), prefix=INDENT, style=QUIET))
 
 
 def folded_attachment(paint: Painter, attachment: Attachment) -> Folding:

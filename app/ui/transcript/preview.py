@@ -17,7 +17,7 @@ from app.core.pictures import Picture, PictureData
 from app.core.printable import printable
 from app.ui.reading.rows import Row
 from app.ui.text import size
-from app.ui.transcript.parts import INDENT, Folding, Painter, Part
+from app.ui.transcript.parts import INDENT, Folding, MessagePart, Painter
 
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"
@@ -35,7 +35,7 @@ class PicturePreview(Folding):
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
         title = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
-        super().__init__(paint, title, Part(paint, prefix=INDENT))
+        super().__init__(paint, title, MessagePart(paint, prefix=INDENT))
         self.fold(opened=True)
 
     def show(self, data: PictureData, preview: Content, n_tokens: int | None = None) -> None:

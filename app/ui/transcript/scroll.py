@@ -19,7 +19,7 @@ from textual.widget import Widget
 from app.ui.reading.rows import NOTHING, Line
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
-from app.ui.transcript.parts import QUIET, Part
+from app.ui.transcript.parts import QUIET, MessagePart
 from app.ui.widgets.rows_view import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2
@@ -273,7 +273,7 @@ class LineScroll(ScrollView, RowCanvas):
         strip = part.line(line)
         return self._blank(item, part) if strip is None else strip
 
-    def place_at(self, y: int) -> tuple[Item | None, Part | None, int]:
+    def place_at(self, y: int) -> tuple[Item | None, MessagePart | None, int]:
         """Return the item and the part at a line of the view, and the part's own line there."""
         y += self.scroll_offset.y
         at = bisect_right(self._ends, y)
@@ -287,13 +287,13 @@ class LineScroll(ScrollView, RowCanvas):
         """Cells before the mark of the chosen message."""
         return max(0, (self._columns - 1 - (_MAX_COLUMNS + 1)) // 2)
 
-    def paint(self, part: Part, number: int, line: Line, width: int) -> Strip:
+    def paint(self, part: MessagePart, number: int, line: Line, width: int) -> Strip:
         """Draw a line of a part, with what is left and right of it."""
         item = self.items[part.first_number >> _ROW_BITS >> _PART_BITS]
         style = QUIET if isinstance(item, MessageItem) and item.is_unread else part.style
         return self._framed(item, part.prefix, self.segments(line, part.first_number + number, style))
 
-    def _blank(self, item: Item | None, part: Part) -> Strip:
+    def _blank(self, item: Item | None, part: MessagePart) -> Strip:
         """Draw a blank line below a part, which a selection may end in."""
         item = item if isinstance(item, AnswerMessage) else None
         return self._framed(item, NOTHING, self.segments([(0, NOTHING)], part.first_number + len(part.rows) - 1))

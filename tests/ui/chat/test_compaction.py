@@ -39,7 +39,9 @@ async def test_the_summary_opens_and_can_be_changed() -> None:
         await chat.pilot.press("end")
         await chat.type(" At length.")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.session.summary == "They talked about Kilimanjaro. At length.")
+        await chat.until(
+            lambda: chat.screen.session.conversation.summary == "They talked about Kilimanjaro. At length."
+        )
 
 
 async def test_a_conversation_that_the_model_reads_whole_has_no_summary() -> None:

@@ -1,0 +1,193 @@
+"""How a chat goes on: answers begin and end, calls of tools run, pairs are loaded."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from app.conversations.message import Ending, Prefill
+from app.core.errors import AppError
+from app.engine.events import PromptProgress, Step
+from app.engine.types import AutoDraft, FinishReason
+from app.models.pair_info import PairInfo
+from app.session.conversation import Conversation
+from app.session.facts import ChatFacts
+from app.session.state import Change, Changes, Idle, Phase
+from app.session.turn import Outcome
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, PairChanged
+from app.worker.tool_events import ToolReturned, ToolsListed
+
+
+class ChatEvents(ChatFacts):
+    """Takes every event of the worker, in order, on the thread that gives the commands."""
+
+    def take_changes(self) -> Changes:
+        """Return what the commands have changed since the last call."""
+        changes = Changes(self._what, self._ended)
+        self._what, self._ended = Change.NOTHING, None
+        return changes
+
+    def handle(self, event: Event | Idle) -> Changes:
+        """Take an event; return what changed. An event that belongs to no request of this chat changes nothing."""
+        match event:
+            case Idle(next_s):
+                self._active.answered.save_due(next_s)
+                return Changes()
+            case LoadProgress() | Measuring() | PromptProgress() | Step():
+                return Changes(self._progress(event))
+            case _ if self._answering.expects(event):
+                self._handle(event)
+        return self.take_changes()
+
+    def _progress(self, event: LoadProgress | Measuring | PromptProgress | Step) -> Change:
+        if isinstance(event, PromptProgress | Step) and self.phase is Phase.ANSWERING:
+            self.is_behind = event.request != self._answering.number
+        if not self._answering.expects(event):
+            return Change.NOTHING
+        if isinstance(event, Step):
+            self._active.answered.add(event.segments)
+        # A comparison that loads the pair again shows that itself.
+        is_seen = self.expects_events and self.answered_elsewhere is None
+        return Change.PROGRESS if is_seen else Change.NOTHING
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case PairChanged(pair) | Loaded(pair) if not self._pair.is_loading:
+                self._pair.take(pair)
+                self._what |= Change.PAIR
+            case Loaded() | Failed(request=None) if self._pair.end_load():
+                pass
+            case Loaded(pair):
+                self._loaded(pair)
+            case Failed(request=None):
+                self.phase = Phase.UNLOADED
+                self._what |= Change.UNLOADED
+                self._ended = Outcome(Ending(failure=event.error), "", returned=self._active.give_up_all())
+            case JobEnded() | Failed() if event.request != self._answering.number:
+                self._what |= (change := self._answering.take_job(event))
+                is_interrupted = change is Change.MEASURED and isinstance(event, JobEnded) and event.result is False
+                if is_interrupted and self.phase is Phase.READY:
+                    # A request of another program interrupted it.
+                    self._go_on()
+            case Finished(reason=FinishReason.CANCELLED) if self._answering.n_kept is not None:
+                self._end(self._active.answered.stop())
+            case Finished() | Failed() if self._answering.n_kept is not None:
+                self._answering.go_on(event.text if isinstance(event, Finished) else "")
+                self._what |= Change.COMPACTED
+            case ToolsListed() if self.tools is not None:
+                if event.error is not None:
+                    self.library.say(event.error.sentences)
+                if self.tools.take_list(event):
+                    self._begin_answer()
+                self._what |= Change.CALLS
+            case ToolReturned():
+                self._run_calls(event)
+            case Finished():
+                self._finished(event)
+            case Failed(error=error) if not self._compacts(error):
+                self._end(self._active.answered.fail(error))
+
+    def _compacts(self, error: AppError) -> bool:
+        """Make room for an answer that failed because the context is full; return whether it goes on."""
+        return self.pair is not None and self._answering.compact(error, self.pair.n_ctx)
+
+    def _finished(self, event: Finished) -> None:
+        conversation = self._active.answered
+        running, outcome = conversation.running, conversation.finish(event)
+        if event.reason is FinishReason.CONTEXT and self._answering.can_compact and running is not None:
+            # Earlier messages make room for the rest.
+            with suppress(AppError):
+                self._answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
+                return
+        answer = conversation.tree.nodes.get(running or 0)
+        if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
+            self.tools.begin(answer.calls, event.stats, self.pair.n_ctx)
+            self._run_calls()
+            return
+        self._end(outcome)
+
+    def _loaded(self, pair: PairInfo) -> None:
+        self.phase = Phase.READY
+        self._what |= Change.LOADED
+        self._pair.take(pair)
+        self._pair.switch(self.drafting.is_on)
+        self.engine.draft(self.drafting.is_on)
+        self._go_on()
+
+    def _start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
+        self._active.answered, self._prefill = conversation, prefill
+        self.phase, self.is_behind = Phase.ANSWERING, False
+        self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
+        try:
+            waits = self.tools is not None and self.tools.connect(self._settings_of(conversation).tools)
+        except AppError as error:
+            self.library.say(f"{error.sentences} This answer has no tools.")
+            waits = False
+        if not waits:
+            self._begin_answer()
+
+    def _begin_answer(self) -> None:
+        self._answering.tools = self.tools.offered if self.tools is not None else ()
+        self._answering.start(self._active.answered, self._prefill)
+
+    def _run_calls(self, result: ToolReturned | None = None) -> None:
+        """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""
+        conversation, tools = self._active.answered, self.tools
+        assert tools is not None
+        try:
+            if result is not None and not tools.take_result(result, conversation):
+                return
+            self._what |= Change.CALLS
+            if tools.next(conversation, self._settings_of(conversation).tool_rounds):
+                conversation.go_on()
+                self._answering.start(conversation)
+        except AppError as error:
+            self._end(Outcome(Ending(failure=error), "", counts=True))
+
+    def _go_on(self) -> None:
+        """Answer the next prompt that waits, else let the engine measure the pair."""
+        if self.phase is Phase.READY and (conversation := self._active.ask_next()) is not None:
+            self._start(conversation)
+            self._apply_settings()
+        if self.phase is Phase.READY and isinstance(self.settings.drafting, AutoDraft) and self.drafting.is_available:
+            self._answering.begin_measuring()
+
+    def _stop_running(self) -> bool:
+        if self.phase is not Phase.ANSWERING:
+            return False
+        outcome = self.tools.stop(self._active.answered) if self.tools is not None else None
+        if outcome is not None:
+            self._end(outcome)
+        else:
+            self.engine.cancel(self._answering.number)
+        return True
+
+    def _apply_settings(self) -> None:
+        self._pair.use_mode(self.settings.drafting)
+        if self.phase is not Phase.LOADING and self.answered_elsewhere is None:
+            self.engine.draft(self.drafting.is_on)
+
+    def _load_next(self) -> None:
+        if self._pair.load_next():
+            self.phase = Phase.LOADING
+            self._what |= Change.LOADING
+            self._pair.use_mode(self.settings.drafting, again=True)
+
+    def _end(self, outcome: Outcome) -> None:
+        """End an answer; the prompts that waited for it come back if it failed or was stopped."""
+        conversation = self._active.answered
+        self._answering.end()
+        self.phase = Phase.READY
+        self._active.ended()
+        if conversation is not self.conversation:
+            self._apply_settings()
+        ending, returned = outcome.ending, ""
+        if ending.failure is not None or ending.reason is FinishReason.CANCELLED:
+            returned = self._active.give_up(conversation)
+        self._load_next()
+        # A recurrent model would read the conversation again after the title.
+        if self._can_answer and self.pair is not None and self.pair.most_drafted is None:
+            self._answering.begin_title()
+        self._go_on()
+        is_open = conversation is self.conversation
+        self._ended = replace(outcome, conversation=conversation.number, is_open=is_open, returned=returned)

@@ -1,0 +1,239 @@
+"""What is true of a chat now, for its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.conversations.message import Prefill
+from app.conversations.tree import Node
+from app.core.errors import UsageError
+from app.engine.types import DraftParams
+from app.models.pair_info import PairInfo
+from app.session.active_conversations import ActiveConversations
+from app.session.answering import Answering, Engine
+from app.session.chat_settings import ChatSettings, Comparable, chat_settings
+from app.session.conversation import Conversation
+from app.session.library import Library, Mark, StoreOpener
+from app.session.pair_state import PairState
+from app.session.state import Blocked, BlockedError, Change, DraftState, Phase
+from app.session.tool_use import Question, ToolUse
+from app.session.turn import Outcome
+from app.settings.live import LiveSettings
+from app.worker.jobs import PromptSize
+from app.worker.request import with_seed
+
+_COMPARED_TOKENS = 256
+"""Enough for a steady speed, short enough to compare several times."""
+
+
+class ChatFacts:
+    """A chat with one pair and one open conversation; another one may be answered meanwhile.
+
+    Args:
+        title: Name of the pair, shown until it is loaded.
+        open_store: Opens the conversations; None keeps them in memory only.
+        is_loading: Whether the engine was told to load a pair.
+        tools: The tools that the model may call; None for none.
+
+    Attributes:
+        is_behind: Whether a request of another program is answered before the prompt.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        title: str,
+        live: LiveSettings,
+        open_store: StoreOpener | None = None,
+        *,
+        is_loading: bool = True,
+        tools: ToolUse | None = None,
+    ) -> None:
+        self.engine = engine
+        self.library = Library(open_store)
+        self.library.open_number = lambda: self.conversation.number
+        self.library.marks = lambda: self.marks
+        self.is_behind = False
+        self._active = ActiveConversations(self.library, lambda: self.models)
+        self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
+        self._pair = PairState(engine, title, is_loading=is_loading)
+        self._live = live
+        self._pair.use_mode(self.settings.drafting, again=True)
+        self._answering = Answering(engine, self._active, self._settings_of)
+        self.tools = tools
+        self._prefill: Prefill | None = None
+        self._what = Change.NOTHING
+        self._ended: Outcome | None = None
+
+    @property
+    def conversation(self) -> Conversation:
+        """Return the open conversation."""
+        return self._active.open
+
+    @property
+    def title(self) -> str:
+        """Return the name of the pair that is loaded, or is being loaded."""
+        return self._pair.title
+
+    @property
+    def waiting(self) -> str | None:
+        """Return the prompt that waits for the models, at the end of the branch."""
+        here = self.conversation
+        return here.queued[0] if self.phase is Phase.LOADING and here.queued and here.running is None else None
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Return further prompts of the open conversation that wait, first one first."""
+        return self.conversation.queued[self.waiting is not None :]
+
+    @property
+    def messages(self) -> tuple[Node, ...]:
+        """Return the active branch; a prompt that waits for the models stands at its end with negative ids."""
+        waiting, here = self.waiting, self.conversation
+        return here.messages if waiting is None else here.messages_with(waiting)
+
+    @property
+    def is_compacting(self) -> bool:
+        """Return whether earlier messages are being summarized for the answer."""
+        return self._answering.n_kept is not None
+
+    @property
+    def typed(self) -> PromptSize | None:
+        """Return the size of the conversation with the typed prompt, if it was counted."""
+        return self._answering.typed
+
+    @property
+    def picture_tokens(self) -> Mapping[str, int]:
+        """Return the tokens of each counted picture by its digest."""
+        return self._answering.picture_tokens
+
+    @property
+    def is_answering(self) -> bool:
+        """Return whether an answer in the open conversation is being written, or waits for a tool."""
+        return self.conversation.running is not None or (
+            self.phase is Phase.ANSWERING and self._active.answered is self.conversation
+        )
+
+    @property
+    def question(self) -> Question | None:
+        """Return what the user must answer before the open conversation goes on, if anything."""
+        return self.tools.question if self.tools is not None and self.is_answering else None
+
+    @property
+    def n_tools(self) -> int:
+        """Return how many tools the last prompt offered the model."""
+        return len(self._answering.tools)
+
+    @property
+    def tool_activity(self) -> str | None:
+        """Return what the turn waits for, if it waits for a tool."""
+        return self.tools.activity if self.tools is not None and self.is_answering else None
+
+    @property
+    def active_settings(self) -> tuple[str, ...]:
+        """Return the settings in force that change answers, such as a preset."""
+        preset = self._live.preset
+        system = ("system prompt",) if self.settings.system else ()
+        return system if preset is None else (*system, f"preset {preset}")
+
+    @property
+    def pair(self) -> PairInfo | None:
+        """Return the loaded pair."""
+        return self._pair.info
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Return the names of the loaded models by role."""
+        return self._pair.models
+
+    @property
+    def has_asked_for_pair(self) -> bool:
+        """Return whether a pair was loaded, is being loaded or could not be loaded."""
+        return self._pair.was_requested
+
+    @property
+    def answered_elsewhere(self) -> int | None:
+        """Return the conversation that is being answered, if it is not the open one."""
+        answered = self._active.answered
+        return answered.number if self.phase is Phase.ANSWERING and answered is not self.conversation else None
+
+    @property
+    def marks(self) -> dict[int, Mark]:
+        """Return what happens in conversations that are not open, by id."""
+        return self._active.marks(is_answering=self.phase is Phase.ANSWERING)
+
+    @property
+    def settings(self) -> ChatSettings:
+        """Return how the next answer in the open conversation is asked for."""
+        return self._settings_of(self.conversation)
+
+    def _settings_of(self, conversation: Conversation) -> ChatSettings:
+        is_open = conversation is self.conversation
+        return chat_settings(self._pair.title, self._live.resolved(None if is_open else conversation.settings))
+
+    @property
+    def drafting(self) -> DraftState:
+        return self._pair.drafting(self.settings.drafting)
+
+    @property
+    def can_switch_running(self) -> bool:
+        """Return whether turning drafting on or off takes effect in the running answer."""
+        return self.conversation.running is not None and self._answering.can_switch
+
+    @property
+    def _can_answer(self) -> bool:
+        return self.phase is Phase.READY and not self._active.has_waiting
+
+    @property
+    def can_regenerate(self) -> bool:
+        return self._can_answer and self.conversation.turn.prompt is not None
+
+    @property
+    def _blocked(self) -> Blocked | None:
+        """Why the open conversation cannot be answered now."""
+        phase, here = self.phase, self.conversation
+        reasons = (
+            (phase is Phase.UNLOADED, Blocked.UNLOADED),
+            (bool(here.queued), Blocked.WAITING),
+            (self.is_answering, Blocked.ANSWERING),
+            (phase is Phase.ANSWERING or self._active.has_waiting, Blocked.ELSEWHERE),
+            (phase is Phase.LOADING, Blocked.LOADING),
+        )
+        return next((why for holds, why in reasons if holds), None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a prompt was sent in the open conversation that has no answer yet."""
+        return self.is_answering or bool(self.conversation.queued)
+
+    def refuse_if_blocked(self) -> None:
+        """Raise BlockedError if no answer can begin in the open conversation now."""
+        if (why := self._blocked) is not None:
+            raise BlockedError(why)
+
+    def refuse_if_busy(self) -> None:
+        """Raise BlockedError if `is_busy`."""
+        if self.is_busy:
+            self.refuse_if_blocked()
+
+    @property
+    def expects_events(self) -> bool:
+        """Return whether more events will come without a further command."""
+        return self.phase in (Phase.LOADING, Phase.ANSWERING) or self._answering.measure_job is not None
+
+    def comparable(self, typed: str) -> Comparable:
+        """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
+        settings, last = self.settings, self.conversation.turn.prompt
+        if settings.drafting is None:
+            raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
+        if not self.drafting.is_available:
+            raise UsageError(f"There is nothing to compare. {self.drafting.reason}")
+        prompt = typed.strip() or (last.text if last is not None else "")
+        if not prompt or self.pair is None:
+            raise UsageError("There is no prompt to compare yet; type one.")
+        request = self._answering.request_for(self.conversation, prompt, None if typed.strip() else last)
+        most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
+        request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
+        fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
+        return Comparable(request, settings.automatic, fixed, self.pair)
