@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import reactive
@@ -21,9 +21,11 @@ from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.ui.reading.document import MarkdownDocument
 from app.ui.text import percent
-from app.ui.widgets.rows_view import Passage, RowsView
+from app.ui.transcript.message import Item
+from app.ui.transcript.parts import QUIET, MarkdownPart, MessagePart
+from app.ui.transcript.scroll import LineScroll
+from app.ui.widgets.rows_view import typed_rows
 
 _TITLE_COLUMNS = 23
 _FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
@@ -95,48 +97,6 @@ class SideLine(Widget):
         return line
 
 
-class FollowedText(VerticalScroll, can_focus=False):
-    """A text that follows its end until the reader scrolls.
-
-    Textual's anchor uses the height before a resize, so a short text would float after the pane has shrunk.
-    """
-
-    follows = True
-
-    def release_anchor(self) -> None:
-        super().release_anchor()
-        self.follows = False
-
-    def on_resize(self) -> None:
-        self._scroll_to_end()
-
-    def watch_virtual_size(self) -> None:
-        # Text that grows inside resizes the parts, not this widget.
-        self._scroll_to_end()
-
-    def _scroll_to_end(self) -> None:
-        if self.follows:
-            self.scroll_end(animate=False)
-
-
-class ModelMarkdown(RowsView):
-    """Markdown that grows."""
-
-    def __init__(self, classes: str) -> None:
-        super().__init__()
-        self.set_classes(classes)
-        self.clear()
-
-    def clear(self) -> None:
-        """Remove the text."""
-        self._document = MarkdownDocument()
-        self.put(0, ())
-
-    def append(self, text: str) -> None:
-        """Show more text."""
-        self.put(*self._document.append(text))
-
-
 class SidePane(Vertical):
     """A side's figures, and its text below.
 
@@ -145,59 +105,57 @@ class SidePane(Vertical):
     """
 
     line = query_one(SideLine)
-    body = query_one(FollowedText)
-    reasoning = query_one(".reasoning", ModelMarkdown)
-    answer = query_one(".answer", ModelMarkdown)
-    note = query_one(Passage)
 
     def __init__(self, side: str) -> None:
         super().__init__()
         self._side = side
         self._color = "$target" if side == PLAIN else "$draft"
         self.row = SideLine(side, self._color)
-        self._texts = {True: "", False: ""}
-        """The reasoning (True) and the answer (False)."""
-        self._marked: tuple[ModelMarkdown, re.Pattern[str], int] | None = None
-        """The part with the mark, the marked word, and the number of its occurrences before the mark."""
+        self._body = LineScroll()
+        self._item = Item(())
+        self.begin("waiting")
 
     def compose(self) -> ComposeResult:
         yield SideLine(self._side, self._color)
-        with FollowedText():
-            yield ModelMarkdown(classes="reasoning")
-            yield ModelMarkdown(classes="answer")
-            yield Passage(Content.styled("waiting", "$quiet"))
+        yield self._body
 
     @property
     def text(self) -> str:
         """The text, reasoning included."""
         return _PART_BREAK.join(filter(None, self._texts.values()))
 
-    def begin(self) -> None:
+    def begin(self, note: str = "") -> None:
         """Clear the text for the next run."""
-        self._texts, self._marked = {True: "", False: ""}, None
-        for part in (self.reasoning, self.answer):
-            part.clear()
-        self.note.write("")
-        self.show_figures(())
-        self.body.follows = True
+        paint = self._body.paint
+        self._texts = {True: "", False: ""}
+        """The reasoning (True) and the answer (False)."""
+        self._marked: tuple[MarkdownPart, re.Pattern[str], int] | None = None
+        """The part with the mark, the marked word, and the number of its occurrences before the mark."""
+        self.markdown = {True: MarkdownPart(paint, style=QUIET), False: MarkdownPart(paint)}
+        self._note = MessagePart(paint, typed_rows(note), style=QUIET)
+        self._item = Item([*self.markdown.values(), self._note])
+        self._body.items = [self._item]
+        self._body.follow_end()
 
     def add(self, segments: Sequence[Segment], stats: GenerationStats | None) -> None:
         """Append text, and show newer counters."""
         if stats is not None:
             self.show_figures(running_figures(stats))
-        for is_reasoning, part in ((True, self.reasoning), (False, self.answer)):
+        for is_reasoning, part in self.markdown.items():
             text = "".join(segment.text for segment in segments if segment.reasoning is is_reasoning)
             # Leading spaces would make the first line a code block.
             text = text if self._texts[is_reasoning] else text.lstrip()
             if text:
                 self._texts[is_reasoning] += text
                 part.append(text)
+        self._body.update(self._item)
 
     def end(self, run: Run) -> None:
         """Show the counters of a finished run, and why its text stops."""
         self.show_figures(running_figures(run.stats))
         reason = "empty answer" if not self.text.strip() else _END_NOTES.get(run.reason, "")
-        self.note.write(Content.styled(reason.format(counted(run.stats.predicted_n, "token")), "$quiet"))
+        self._note.put(0, list(typed_rows(reason.format(counted(run.stats.predicted_n, "token")))))
+        self._body.update(self._item)
 
     def show_figures(self, figures: Figures) -> None:
         self.line.figures = self.row.figures = figures
@@ -208,30 +166,29 @@ class SidePane(Vertical):
             return
         n_reasoning = len(self._texts[True])
         is_reasoning = at < n_reasoning
-        part, text = (self.reasoning if is_reasoning else self.answer), self._texts[is_reasoning]
+        part, text = self.markdown[is_reasoning], self._texts[is_reasoning]
         start = at if is_reasoning or not n_reasoning else at - n_reasoning - len(_PART_BREAK)
         word = next((each for each in _WORD_PATTERN.finditer(text) if each.end() > start), None)
         if word is None:
             return
         same = re.compile(rf"\b{re.escape(word[0])}\b")
         n_before = sum(1 for _ in same.finditer(text, 0, word.start()))
+        part.read_all()
         part.mark_match(same, n_before, f"bold underline {self._color}")
         self._marked = part, same, n_before
-        self.body.release_anchor()
-        self.call_after_refresh(self._scroll_to_mark)
+        self._body.settle()
+        self._scroll_to_mark()
 
     def on_resize(self) -> None:
-        if self._marked is not None:
-            self.call_after_refresh(self._scroll_to_mark)
+        self._scroll_to_mark()
 
     def scroll_text(self, lines: int) -> None:
-        self.body.scroll_relative(y=lines, animate=False, immediate=True)
+        self._body.scroll_relative(y=lines, animate=False, immediate=True)
 
     def _scroll_to_mark(self) -> None:
         if self._marked is None:
             return
         part, word, number = self._marked
-        line = part.list.line_of_match(word, number)
+        line = part.line_of_match(word, number)
         if line is not None:
-            above = min(1, self.body.size.height - 1)
-            self.body.scroll_to(y=part.virtual_region.y + line - above, animate=False, immediate=True)
+            self._body.show_line(self._item, part, line)

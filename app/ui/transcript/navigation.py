@@ -15,11 +15,8 @@ from app.ui.actions import MESSAGE, bindings
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
-from app.ui.transcript.parts import MessagePart, TokenPart
+from app.ui.transcript.parts import TokenPart
 from app.ui.transcript.scroll import LineScroll
-
-_LINES_ABOVE = 2
-"""Lines that stay visible above a line that is scrolled into view."""
 
 
 class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
@@ -147,13 +144,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     def _mark_code(self, answer: AnswerMessage, number: int) -> None:
         line = answer.mark_code(number)
         self.update(answer)
-        self._show_line(answer, answer.markdown, line)
-
-    def _show_line(self, item: MessageItem, part: MessagePart, line: int) -> None:
-        """Scroll until a line of a part is visible, unless it is."""
-        line += self._top_of(item) + item.top_of(part, self._width)
-        if not 0 <= line - round(self.scroll_y) < self._height - 1:
-            self._scroll_to_line(line - _LINES_ABOVE)
+        self.show_line(answer, answer.markdown, line)
 
     # Search
 
@@ -168,7 +159,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             line = part.highlight(words)
             self.settle()
             if line is not None and part in message.parts:
-                self._show_line(message, part, line)
+                self.show_line(message, part, line)
 
     # Keys and clicks
 

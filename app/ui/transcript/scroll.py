@@ -26,6 +26,8 @@ _AHEAD, _FAR = 1, 2
 """Heights of the view above and below it in which every message is laid out, and beyond which none stays chosen."""
 _MAX_COLUMNS = 100
 """Cells of a line of text; a wider view has it in its middle."""
+_LINES_ABOVE = 2
+"""Lines that stay visible above a line that is scrolled into view."""
 _PART_BITS, _ROW_BITS = 8, 24
 """Bits for the part and for the row in the numbers by which a selection knows the rows."""
 
@@ -252,6 +254,12 @@ class LineScroll(ScrollView, RowCanvas):
             self._scroll_to_line(top)
         elif end > y + self._height:
             self._scroll_to_line(end - self._height)
+
+    def show_line(self, item: Item, part: MessagePart, line: int) -> None:
+        """Scroll until a line of a part is visible, unless it is."""
+        line += self._top_of(item) + item.top_of(part, self._width)
+        if not 0 <= line - round(self.scroll_y) < self._height - 1:
+            self._scroll_to_line(line - _LINES_ABOVE)
 
     # Drawing
 

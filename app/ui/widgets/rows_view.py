@@ -120,6 +120,14 @@ class RowList:
         ends = (max((start + len(part) for start, part in line if start is not None), default=0) for line in lines)
         return self.top_of(at) + n_leading(end <= match.start() for end in ends)
 
+    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
+        """Mark the match with a number from 0, if there is one, in a style."""
+        if (found := self.match(words, number)) is not None:
+            at, match = found
+            row = self.rows[at]
+            marked = replace(row, content=row.content.stylize(style, *match.span()))
+            self.put(at, [marked, *self.rows[at + 1 :]])
+
     def selected(self, selection: Selection, first: int = 0) -> Iterator[str]:
         """Yield the selected text of each row, with lines as they were written; `first` numbers the first row."""
         for number, row in enumerate(self.rows, first):
@@ -240,14 +248,6 @@ class RowsView(RowCanvas):
         if not regions:
             self.list.redraw()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
-
-    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
-        """Mark the match with a number from 0, if there is one, in a style."""
-        if (found := self.list.match(words, number)) is not None:
-            at, match = found
-            row = self.rows[at]
-            marked = replace(row, content=row.content.stylize(style, *match.span()))
-            self.put(at, [marked, *self.rows[at + 1 :]])
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.list.n_lines(width) + self.n_below if self.rows else 0

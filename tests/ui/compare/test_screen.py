@@ -112,7 +112,7 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
         assert isinstance(screen, CompareScreen)
         marked = {}
         for name, pane in screen.panes.items():
-            rows = [row.content for row in pane.answer.rows]
+            rows = [row.content for row in pane.markdown[False].rows]
             marked[name] = [r.plain[s.start : s.end] for r in rows for s in r.spans if "underline" in str(s.style)]
         assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
 
@@ -144,7 +144,7 @@ async def test_a_difference_behind_markup_and_reasoning_is_marked() -> None:
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
         for pane, last in zip(screen.panes.values(), ("one", "two"), strict=True):
-            (row,) = pane.answer.rows
+            (row,) = pane.markdown[False].rows
             ends = [span.end for span in row.content.spans if "underline" in str(span.style)]
             assert (ends, row.content.plain[-3:]) == ([len(row.content.plain)], last)
 
