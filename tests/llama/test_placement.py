@@ -13,7 +13,7 @@ import pytest
 from app.cli import main
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.llama import loading, stored_measurements
+from app.llama import draft_slot, loading, stored_measurements
 from app.llama import pair as pairs
 from app.llama.cancel import CancelFlag
 from app.llama.child import SafeFiles
@@ -110,8 +110,9 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
             contexts.append(params)
             super().__init__(model, params, cancel)
 
-    monkeypatch.setattr(pairs, "Model", SeenModel)
-    monkeypatch.setattr(pairs, "Context", SeenContext)
+    for module in (pairs, draft_slot):
+        monkeypatch.setattr(module, "Model", SeenModel)
+        monkeypatch.setattr(module, "Context", SeenContext)
     files = [tiny(llama__context_length=512) for _ in range(2)]
     target, draft = ModelParams(devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
     load(
