@@ -28,13 +28,9 @@ _SPLIT_NONE = 0
 
 
 def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
-    """Write the placement into a `llama_model_params`.
+    """Write the placement into a `llama_model_params`; return what must live until the model is freed.
 
-    Returns:
-        What llama.cpp holds bare pointers to; it must live until the model is freed.
-
-    Raises:
-        UsageError: A device is not known here. llama.cpp would follow the pointer.
+    Raises UsageError if a device is not known here: llama.cpp would follow the pointer.
     """
     kept: list[Any] = []
     raw.n_gpu_layers = params.n_gpu_layers
@@ -68,8 +64,7 @@ class _Override(ctypes.Structure):
 def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
     """Return the overrides with the buffer types of their devices, ended by an empty entry.
 
-    Raises:
-        UsageError: A device holds no layers of the model. llama.cpp would abort the process on the first batch.
+    llama.cpp would abort the process on the first batch if a device held no layers of the model.
     """
     known = {name.lower(): handle for name, handle in graphics().items()}
     on_cpu = params.devices == (CPU,)
@@ -99,11 +94,7 @@ def _pointers(names: tuple[str, ...]) -> list[int] | None:
 
 
 def find(names: tuple[str, ...]) -> list[int]:
-    """Return the pointers of devices in the order of their names, which ignore case.
-
-    Raises:
-        UsageError: One is not known here; a GPU may have gone since the last run.
-    """
+    """Return the pointers of devices in the order of their names, which ignore case; raise UsageError without one."""
     known = graphics()
     by_name = {name.lower(): handle for name, handle in known.items()}
     missing = [name for name in names if name.lower() not in by_name]
@@ -139,10 +130,9 @@ _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 
 
 def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) -> tuple[Any, Any]:
-    """Load weights; see `app.llama.model.Model` for arguments and errors.
+    """Load weights; return the native model, and what must outlive it, because it holds bare pointers to it.
 
-    Returns:
-        The native model, and what must outlive it, because it holds bare pointers to it.
+    See `app.llama.model.Model` for arguments and errors.
     """
     raw = native.llama_model_default_params()
     placement = place(raw, params)
@@ -213,16 +203,9 @@ _CHUNK_BYTES = 8 << 20
 
 
 def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
-    """Read a model's files into the page cache with progress; on Linux only.
+    """Read a model's files, given the first one, into the page cache; return False if `on_progress` stopped it.
 
-    Files larger than the available memory are skipped: the system would drop their beginning again.
-
-    Args:
-        path: The model file; the first part of a split model.
-        on_progress: Called with the share of bytes read; returns False to stop.
-
-    Returns:
-        Whether it was not stopped.
+    On Linux only. Files larger than the available memory are skipped: the system would drop their beginning again.
     """
     files = parts_here(path)
     total, done = sum(map(_size, files)), 0
@@ -297,12 +280,7 @@ def no_memory(device: str, what: str) -> NoMemoryError:
 
 
 class PairProgress:
-    """Combine the progress of several models into one share, by bytes.
-
-    Args:
-        on_progress: Called with the model being loaded and the share of the pair that is done; returns False to stop.
-        models: File of each model, by its name; None where there is none.
-    """
+    """Combine the progress of several models, given by their files, into one share of their bytes."""
 
     def __init__(self, on_progress: Callable[[str, float], bool], **models: Path | None) -> None:
         self._on_progress = on_progress

@@ -24,15 +24,8 @@ an assumption too. Kept states need none, because they are copies in RAM."""
 def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
     """Compute the largest batch on GPUs that hold the whole model, and check that enough of their memory stays free.
 
-    Where the CPU computes layers too, such a batch could take a minute.
-
-    Args:
-        context: An empty context.
-        params: Placement of its model.
-        is_planned: Whether Tandem planned the placement; a user who turned that off may fill a GPU.
-
-    Raises:
-        NoMemoryError: Too little GPU memory stays free.
+    Where the CPU computes layers too, such a batch could take a minute. Unless Tandem planned the placement, the user
+    may fill a GPU. Raises NoMemoryError.
     """
     if not _gpus(params):
         return

@@ -70,8 +70,7 @@ def throughput(n_threads: int, of_ram: bool = False) -> float | None:
 def try_cpu() -> None:
     """Compute one small product on the CPU: the child's side of `app.llama.start_check`.
 
-    Raises:
-        LibraryError: The structs of this release of llama-cpp-python may be others than Tandem's.
+    Raises LibraryError for another release of llama-cpp-python, whose structs may be others than Tandem's.
     """
     if not library.binding_version.startswith(version := known_builds()["version"]):
         raise import_failure(f"it is llama-cpp-python {library.binding_version}, and Tandem needs {version}")
@@ -86,11 +85,7 @@ def _measured(
     n_outputs: int = _OUTPUTS,
     timed: Callable[[Callable[[], bool]], float | None] | None = None,
 ) -> float | None:
-    """Measure on one device; `timed` as `_timed`.
-
-    Raises:
-        MemoryError: The device has no room.
-    """
+    """Measure on one device; raise MemoryError if it has no room."""
     ggml = {name: function(name, *prototype) for name, prototype in _FUNCTION_PROTOTYPES.items()}
     with ExitStack() as stack:
 
