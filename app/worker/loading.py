@@ -37,6 +37,7 @@ from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_command, without_draft
 from app.models.projector_file import projector_beside
+from app.models.registry import SetUp
 from app.models.source import ModelSource
 from app.settings.layers import drafting
 from app.settings.placement import DEFAULT_OFFLOAD
@@ -135,7 +136,7 @@ def asked_here(
     params = PairParams.of(chosen.settings, target, draft)
     params = replace(params, memory_dir=memory_dir(), notices=notices, preferred_ctx=chosen.preferred_ctx)
     params = _with_draft_type(params, drafts=drafting(chosen.settings) is not None)
-    params = replace(params, projector=_projector(params))
+    params = replace(params, projector=_projector(params, files))
     if servers:
         params = replace(params, rpc=tuple(server.address for server in servers))
         if not params.draft_model.devices:
@@ -145,17 +146,19 @@ def asked_here(
     return with_tuned_placement(params, local) if use_tuned else params
 
 
-def _projector(params: PairParams) -> Path | None:
-    """Return the projector that the settings name, or the one beside the target."""
+def _projector(params: PairParams, files: SetUp | None) -> Path | None:
+    """Return the projector that the settings name, that was set up, or that is beside the target."""
     wanted = str(params.settings["model.mmproj"])
-    if wanted not in ("auto", "none"):
-        return Path(wanted).expanduser()
+    if wanted != "auto":
+        return Path(wanted).expanduser() if wanted != "none" else None
+    if files is not None and files.projector is not None:
+        return files.projector.path
     try:
         header = read_header(params.target, vocabulary=False)
     except ModelFileError:
         # The load reports it.
         return None
-    return projector_beside(params.target, header) if wanted == "auto" else None
+    return projector_beside(params.target, header)
 
 
 def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:

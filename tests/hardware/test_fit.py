@@ -51,6 +51,19 @@ def loaded(found: Plan) -> dict[str, int]:
 # Where it goes
 
 
+def test_a_projector_is_on_the_first_device_of_its_target() -> None:
+    seeing = need(8, projector=3 * GB)
+    alone, both = plan(need(8), None, (card(), main())), plan(seeing, None, (card(), main()))
+    assert loaded(both)["CUDA0"] - loaded(alone)["CUDA0"] == 3 * GB
+    assert loaded(both)[MAIN] == loaded(alone)[MAIN]
+    on_cpu = PlacementRequest(devices=(MAIN,))
+    assert (
+        loaded(plan(seeing, None, (main(),), on_cpu))[MAIN]
+        == loaded(plan(need(8), None, (main(),), on_cpu))[MAIN] + 3 * GB
+    )
+    assert where(plan(need(22, 0.5, projector=3 * GB), None, (card(), card("CUDA1"), main())))[0] == ("CUDA0", "CUDA1")
+
+
 def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
     played = Device("Vulkan0", "software", "Vulkan", 2 * GB)
 

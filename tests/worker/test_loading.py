@@ -31,6 +31,8 @@ from app.models.source import LocalModel
 from app.worker import loading
 from app.worker.known_pairs import registry
 from tests.cli.doctor_facts import CPU, FACTS
+from tests.llama.tiny_heads import write_target
+from tests.llama.tiny_projector import write_projector
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 GB = 1_000_000_000
@@ -93,3 +95,19 @@ def test_a_load_that_runs_out_of_memory_is_tried_with_the_default_context(
 
     assert isinstance(loading.load(loader, CancelFlag(), lambda *_: True), PairParams)
     assert asked == [32_768, DEFAULT_CONTEXT]
+
+
+def test_a_projector_is_named_or_set_up_or_beside_the_target(tmp_path: Path) -> None:
+    target = write_target(tmp_path / "a.gguf")
+    beside = write_projector(tmp_path / "mmproj-a.gguf", "llava")
+    chosen = read_pair({"target": str(target)})
+    downloaded = SetUp(chosen.pair, ModelOnDisk(target, 1), None, ModelOnDisk(tmp_path / "other.gguf", 1))
+
+    def found(files: SetUp | None, **flags: str) -> Path | None:
+        asked = replace(read_pair({"target": str(target), **flags}), files=files)
+        return loading.asked_here(asked, lambda: ()).projector
+
+    assert found(None) == beside
+    assert found(downloaded) == tmp_path / "other.gguf"
+    assert found(downloaded, mmproj="none") is None
+    assert found(downloaded, mmproj="~/mine.gguf") == Path("~/mine.gguf").expanduser()
