@@ -165,18 +165,18 @@ def logits_after(pair: NativePair, prompt: Sequence[int]) -> Any:
 @pytest.mark.parametrize("name", KINDS)
 def test_logits_equal_those_of_libmtmds_own_decoding(name: str, new_pair: NewPair) -> None:
     pair = new_pair(name)
-    shown = a_picture(name)
-    prompt = prompt_of(pair, QUESTION, pictures=[shown])
+    question, shown = f"{QUESTION} four {MARK} five", [a_picture(name), a_picture(name, seed=2)]
+    prompt = prompt_of(pair, question, pictures=shown)
     logits = logits_after(pair, prompt)
     assert pair.pictures is not None
     handle, context = pair.pictures._handle, pair._context
     pair.target.rollback(0)
 
     chunks = mtmd.mtmd_input_chunks_init()
-    text = b"<|start|>" + QUESTION.encode().replace(MARK.encode(), b"<__media__>") + b"<|end|>"
-    with decoded(handle, shown, "") as bitmap:
+    text = b"<|start|>" + question.encode().replace(MARK.encode(), b"<__media__>") + b"<|end|>"
+    with decoded(handle, shown[0], "") as first, decoded(handle, shown[1], "") as second:
         whole = mtmd.mtmd_input_text(text, len(text), False, True)
-        assert not mtmd.mtmd_tokenize(handle, chunks, whole, (mtmd.mtmd_bitmap_p_ctypes * 1)(bitmap), 1)
+        assert not mtmd.mtmd_tokenize(handle, chunks, whole, (mtmd.mtmd_bitmap_p_ctypes * 2)(first, second), 2)
     assert mtmd.mtmd_helper_get_n_tokens(chunks) == len(prompt)
     end = native.llama_pos()
     assert not mtmd.mtmd_helper_eval_chunks(handle, context._handle, chunks, 0, 0, context.n_batch, True, end)
@@ -186,7 +186,7 @@ def test_logits_equal_those_of_libmtmds_own_decoding(name: str, new_pair: NewPai
     np.testing.assert_allclose(logits, np.ctypeslib.as_array(last, logits.shape), atol=1e-4)
 
     context.clear()
-    other = logits_after(pair, prompt_of(pair, QUESTION, pictures=[a_picture(name, seed=1)]))
+    other = logits_after(pair, prompt_of(pair, question, pictures=[a_picture(name, seed=1), shown[1]]))
     assert np.abs(other - logits).max() > 1e-3
 
 
