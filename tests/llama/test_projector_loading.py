@@ -13,7 +13,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError
 from app.core.pictures import MARK
 from app.hardware.fit import MAIN, main_memory_room
-from app.llama import projector_loading
+from app.llama import draft_slot, projector_loading
 from app.llama.cancel import CancelFlag
 from app.llama.child import ChildError
 from app.llama.fitting import fit_pair
@@ -30,6 +30,8 @@ pytestmark = pytest.mark.native
 def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PairParams]:
     """Return a function that writes a target with a projector, and returns the pair."""
     monkeypatch.setattr(PairParams, "safe_files", tmp_path / "survived.json")
+    # The target is known to be whole; each child takes a second.
+    monkeypatch.setattr(draft_slot, "try_file", lambda *_, **__: None)
 
     def write(name: str = "causal", *, mmproj: str = "auto", **changes: Any) -> PairParams:
         target, encoder = tmp_path / f"{name}.gguf", tmp_path / "mmproj.gguf"
