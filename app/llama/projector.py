@@ -162,14 +162,14 @@ class Projector:
         return self.n_picture_tokens(LARGEST_SIDE, LARGEST_SIDE)[0]
 
     def n_picture_tokens(self, width: int, height: int) -> tuple[int, int]:
-        """Return the cells and the positions that a picture takes, with the tokens around it. Raises UsageError."""
+        """Return the cells and the positions that a picture takes, with the tokens around it. Raises DecodeError."""
         parts = self._layout(width, height)
         texts = sum(len(part) for part in parts if isinstance(part, tuple))
         slices = [part for part in parts if isinstance(part, Slice)]
         return texts + sum(part.n_cells for part in slices), texts + sum(part.n_positions for part in slices)
 
     def tokens(self, pictures: Sequence[PictureData]) -> list[tuple[int, ...]]:
-        """Return the tokens of each picture of a prompt, which can be encoded then. Raises UsageError."""
+        """Return the tokens of each picture of a prompt, which can be encoded then. Raises DecodeError."""
         found: list[tuple[int, ...]] = []
         n_slices_of_all = 0
         for data in pictures:
