@@ -25,8 +25,8 @@ class Scope(Enum):
 class LiveSettings:
     """The owner of the settings of a running program.
 
-    A change for all conversations goes into the file; a `SettingsError` leaves everything unchanged. The last change
-    wins: it removes the flag and the conversation's own value of the same setting.
+    A change for all conversations goes into the file; a `SettingsError` leaves everything unchanged. It removes the
+    flag of the same setting; a conversation keeps its own value.
 
     Args:
         flags: Values of the command line.
@@ -141,7 +141,6 @@ class LiveSettings:
             self._conversation[name] = value
         else:
             self.file.set(name, value)
-            self._conversation.pop(name, None)
         self._flags.pop(name, None)
         self._changed()
 
@@ -153,15 +152,14 @@ class LiveSettings:
         self._conversation.pop(name, None)
         self._changed()
 
-    def reset(self, name: str) -> None:
-        """Remove the present value, so that the next layer counts."""
-        match self.resolved().origin(name):
-            case Origin.FLAG:
-                del self._flags[name]
-            case Origin.CONVERSATION:
-                del self._conversation[name]
-            case Origin.FILE:
-                self.file.unset(name)
+    def reset(self, name: str, scope: Scope = Scope.ALL) -> None:
+        """Remove the flag, or else the value in a scope, so that the next layer counts."""
+        if name in self._flags:
+            del self._flags[name]
+        elif scope is Scope.CONVERSATION:
+            self._conversation.pop(name, None)
+        else:
+            self.file.unset(name)
         self._changed()
 
     def save_preset(self, name: str) -> None:

@@ -32,15 +32,17 @@ def test_more_flags_are_weighed_before_they_are_taken() -> None:
     assert (live.resolved()["model.kv_type"], live.resolved()["model.ctx"]) == ("q8_0", 4096)
 
 
-def test_a_change_for_all_is_in_the_file_and_takes_the_place_of_flag_and_conversation(file: SettingsFile) -> None:
+def test_a_change_for_all_replaces_the_flag_and_a_conversation_keeps_its_own_value(file: SettingsFile) -> None:
     live = LiveSettings(file, flags={"sampling.temp": 0.1})
     live.set("sampling.temp", 0.2, Scope.CONVERSATION)
     assert live.resolved().origin("sampling.temp") is Origin.CONVERSATION
     assert not file.path.exists()
     live.set("sampling.temp", 0.3)
-    assert (live.resolved()["sampling.temp"], live.resolved().origin("sampling.temp")) == (0.3, Origin.FILE)
     assert file.read().values == {"sampling.temp": 0.3}
-    assert live.document == {}
+    assert live.resolved()["sampling.temp"] == 0.2
+    assert (live.resolved({})["sampling.temp"], live.resolved({}).origin("sampling.temp")) == (0.3, Origin.FILE)
+    live.reset("sampling.temp", Scope.CONVERSATION)
+    assert (live.resolved()["sampling.temp"], live.document) == (0.3, {})
 
 
 def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
@@ -51,7 +53,7 @@ def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
     for _ in range(4):
         now = live.resolved()
         seen.append((now.origin("sampling.temp"), now["sampling.temp"]))
-        live.reset("sampling.temp")
+        live.reset("sampling.temp", Scope.CONVERSATION if now.origin("sampling.temp") is not Origin.FILE else Scope.ALL)
         if seen[-1][0] is Origin.PRESET:
             live.set("preset", None)
     assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.PRESET, 0.3), (Origin.FILE, 0.4)]
@@ -161,8 +163,9 @@ def test_the_model_file_counts_under_everything_that_anybody_shows(file: Setting
 
     seen = []
     for _ in range(3):
-        seen.append((live.resolved().origin("sampling.temp"), live.resolved()["sampling.temp"]))
-        live.reset("sampling.temp")
+        now = live.resolved()
+        seen.append((now.origin("sampling.temp"), now["sampling.temp"]))
+        live.reset("sampling.temp", Scope.ALL if now.origin("sampling.temp") is Origin.FILE else Scope.CONVERSATION)
     assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.FILE, 0.4)]
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
     assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)

@@ -63,8 +63,13 @@ class SettingEdits:
 
     def views(self) -> list[SettingView]:
         """Return every setting."""
-        now = self._live.resolved()
+        now = self._now
         return [self._view(setting, now) for setting in SETTINGS]
+
+    @property
+    def _now(self) -> Resolved:
+        """Return the settings of the scope: all conversations have no values of their own."""
+        return self._live.resolved({} if self.scope is Scope.ALL else None)
 
     def _view(self, setting: Setting, now: Resolved) -> SettingView:
         origin, ignored = now.origin(setting.name), self._why_ignored(setting, now)
@@ -73,6 +78,9 @@ class SettingEdits:
             about = context_line(self._pair)
         if setting.name == PRESET:
             about = "\n".join(f"{name}: {_contents(preset)}" for name, preset in self._live.presets.items())
+        own = self._live.resolved()
+        if self.scope is Scope.ALL and own.origin(setting.name) is Origin.CONVERSATION:
+            about = f"{about}\nThis conversation has its own value: {setting.display(own[setting.name])}".lstrip()
         return SettingView(
             setting,
             now[setting.name],
@@ -106,18 +114,22 @@ class SettingEdits:
         """Set a valid value."""
         if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
             return error
-        now = self._live.resolved()
+        now = self._now
         if setting.only_fixed and now["draft.mode"] != "fixed":
             return f"{setting.key} takes effect with mode fixed."
         if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
-            return f"Saved, but the preset {self._live.preset} overrides it."
+            return f"Saved, but the preset {now[PRESET]} overrides it."
         if setting.name == "model.ctx" and isinstance(value, int):
             return printable(context_remark(self._pair, value) if self._pair is not None else "") or rounding(value)
         return ""
 
+    def can_reset(self, view: SettingView) -> bool:
+        """Return whether the setting has a changed value in this scope."""
+        return view.origin in (Origin.FLAG, Origin.FILE if self.scope is Scope.ALL else Origin.CONVERSATION)
+
     def reset(self, setting: Setting) -> str:
         """Remove the changed value."""
-        return self._try(lambda: self._live.reset(setting.name))
+        return self._try(lambda: self._live.reset(setting.name, self.scope))
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""

@@ -16,8 +16,7 @@ from textual.widgets import Input, Static
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.models.pair_info import PairInfo
-from app.settings.kinds import Text
-from app.settings.layers import Origin
+from app.settings.kinds import Name, Text
 from app.settings.live import LiveSettings
 from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
@@ -165,12 +164,12 @@ class SettingsScreen(SubScreen[bool]):
         view = self.settings.row
         if view is None or self._is_editing:
             return
-        if view.options:
+        if view.options and not isinstance(view.setting.kind, Name):
             self._step(1)
         elif refusal := self._edits.not_in_scope(view.setting):
             self.hint.say(refusal)
         else:
-            self._open_editor(view.name, view.setting)
+            self._open_editor(": ".join(filter(None, (view.name, ", ".join(view.options)))), view.setting)
             self.editor.begin(view.setting.kind.show(view.value), is_text=isinstance(view.setting.kind, Text))
 
     @on(SettingList.Changed)
@@ -260,8 +259,7 @@ class SettingsScreen(SubScreen[bool]):
             case "scope" | "save":
                 return not editing
             case "reset":
-                may = view is not None and view.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
-                return False if editing else may or None
+                return False if editing else (view is not None and self._edits.can_reset(view)) or None
         return True
 
     @property

@@ -149,6 +149,16 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
     store.close()
 
 
+async def test_the_values_for_all_are_shown_and_changed_beside_those_of_a_conversation(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.press("tab")
+        await panel.find("sampling.temp")
+        await panel.press("enter", *"0.3", "enter", "tab", shows="This conversation has its own value: 0.3")
+        await panel.press("enter", *"0.6", "enter")
+        await panel.chat.until(lambda: panel.live.resolved({})["sampling.temp"] == 0.6)
+        assert panel.live.resolved()["sampling.temp"] == 0.3
+
+
 async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
     store = Store(database)
@@ -224,8 +234,8 @@ async def test_settings_that_the_model_ignores_are_dimmed(file: Path) -> None:
 async def test_presets_are_chosen_and_saved(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.chat.shows("precise: temp 0")
-        await panel.press("right")
-        assert panel.live.preset == "precise"
+        await panel.press("enter", *"precise", "enter")
+        await panel.chat.until(lambda: panel.live.preset == "precise")
         await panel.find("sampling.temp", shows="preset")
         await panel.press("enter", *"0.4", "enter", shows="Saved, but the preset precise overrides it.")
         await panel.find("")
