@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from app.server.errors import RequestError
 from app.server.fields import is_token, refuse
 from app.server.messages import read_count
 from app.server.service import Service, body_of, result_of
-from app.worker.jobs import Query, prompt_text, token_count, tokens_of
+from app.worker.jobs import Query, prompt_text, text_of, token_count, tokens_of
 
 
 async def health(request: Request, service: Service) -> Response:
@@ -148,7 +147,7 @@ async def detokenize(request: Request, service: Service) -> Response:
     tokens: list[Any] = fields.array("tokens")
     if not all(map(is_token, tokens)):
         refuse("tokens", tokens, "an array of token ids")
-    return JSONResponse({"content": await result_of(request, service.queue, Query(methodcaller("detokenize", tokens)))})
+    return JSONResponse({"content": await result_of(request, service.queue, Query(partial(text_of, tokens)))})
 
 
 async def apply_template(request: Request, service: Service) -> Response:

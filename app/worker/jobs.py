@@ -82,6 +82,11 @@ def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
     return pair.model.detokenize([token for token in tokens if token >= 0])
 
 
+def text_of(tokens: Sequence[int], pair: LoadedPair) -> str:
+    """Return the text of tokens."""
+    return pair.model.detokenize(tokens)
+
+
 def tokens_of(
     parts: Sequence[str | int], pair: LoadedPair, *, add_special: bool, parse_special: bool
 ) -> tuple[tuple[int, bytes], ...]:
