@@ -401,11 +401,7 @@ class Context:
         native.llama_set_abort_callback(handle, callback, self._cancel.address)
 
     def warm_up(self) -> None:
-        """Compute the largest batch and a single token: backends allocate memory when they first need it.
-
-        Raises:
-            DecodeError: It failed.
-        """
+        """Compute the largest batch and a single token: backends allocate memory when they first need it."""
         for n in (min(self.n_batch, self.n_ctx), 1):
             self.decode([0] * n, min(n, self._n_outputs))
             self.clear()
@@ -414,8 +410,7 @@ class Context:
     def batch_index(self, row: int) -> int:
         """Return the index of output row `row` in the last batch.
 
-        Raises:
-            UsageError: The last decode did not ask for that row; llama.cpp would abort on it.
+        Raises UsageError if the last decode did not ask for that row: llama.cpp would abort on it.
         """
         first, end = self._outputs
         if not 0 <= row < end - first:
@@ -435,11 +430,7 @@ class Context:
         self._owned.close()
 
     def _open(self) -> Any:
-        """Return the native pointer.
-
-        Raises:
-            UsageError: The context was closed.
-        """
+        """Return the native pointer. Raises UsageError once the context was closed."""
         if self._handle is None:
             raise UsageError(f"The context of {self.model.path.name} was closed.")
         return self._handle

@@ -78,11 +78,7 @@ class Model:
 
     @property
     def handle(self) -> Any:
-        """Return the native pointer, for this package only.
-
-        Raises:
-            UsageError: The model was closed.
-        """
+        """Return the native pointer, for this package only. Raises UsageError once the model was closed."""
         if self._handle is None:
             raise UsageError(f"{self.path.name} is not loaded any more.")
         return self._handle
