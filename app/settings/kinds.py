@@ -157,17 +157,19 @@ class Name(Kind):
     Attributes:
         what: Description, with its article.
         word: Text for None; "" if a name is required.
+        longest: Most characters.
     """
 
     what: str
     word: str = ""
+    longest: int = _LONGEST_NAME
 
     @property
     def allowed(self) -> str:
         return f"{self.what}, or {self.word}" if self.word else self.what
 
     def parse(self, text: str) -> Value:
-        name = _name(text.strip())
+        name = _name(text.strip(), self.longest)
         return None if self.word and name.lower() == self.word else name
 
 
@@ -312,8 +314,8 @@ def share(text: str) -> float:
     return number
 
 
-def _name(text: str) -> str:
-    if not 0 < len(text) <= _LONGEST_NAME or not text.isprintable():
+def _name(text: str, longest: int = _LONGEST_NAME) -> str:
+    if not 0 < len(text) <= longest or not text.isprintable():
         raise ValueError(text)
     return text
 

@@ -53,6 +53,8 @@ MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 """Most threads: with 4,096 one decode took 20 s."""
 _MAX_MIB = 1 << 24
+_LONGEST_PATH = 4096
+"""Characters of a path."""
 _FORMER_MAX_DRAFT = 64
 """Most drafted tokens of earlier versions."""
 _MAX_SHOWN_CHARACTERS = 40
@@ -369,7 +371,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _placed(
         "model.mmproj",
-        Name("auto, none, or the path of a GGUF file"),
+        Name("auto, none, or the path of a GGUF file", longest=_LONGEST_PATH),
         "projector, which encodes pictures",
         "FILE",
         default="auto",

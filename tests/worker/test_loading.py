@@ -28,6 +28,7 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
+from app.settings.table import BY_NAME
 from app.worker import loading
 from app.worker.known_pairs import registry
 from tests.cli.doctor_facts import CPU, FACTS
@@ -110,4 +111,6 @@ def test_a_projector_is_named_or_set_up_or_beside_the_target(tmp_path: Path) -> 
     assert found(None) == beside
     assert found(downloaded) == tmp_path / "other.gguf"
     assert found(downloaded, mmproj="none") is None
-    assert found(downloaded, mmproj="~/mine.gguf") == Path("~/mine.gguf").expanduser()
+    long = f"~/{'folder/' * 40}mine.gguf"
+    assert BY_NAME["model.mmproj"].kind.parse(long) == long
+    assert found(downloaded, mmproj=long) == Path(long).expanduser()
