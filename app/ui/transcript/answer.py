@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
@@ -46,8 +47,6 @@ class AnswerMessage(MessageItem):
         self._shows_reasoning = False
         self._reasoning: Reasoning | None = None
         self._markdown: MarkdownPart | None = None
-        self._calls = MessagePart(paint)
-        self._remark = MessagePart(paint, style=QUIET, n_below=1)
         self._activity = "waiting for the models" if node.id < 0 else ""
         self._is_running = is_running
 
@@ -86,6 +85,14 @@ class AnswerMessage(MessageItem):
         self.reasoning.markdown.read()
 
     # Layout
+
+    @cached_property
+    def _calls(self) -> MessagePart:
+        return MessagePart(self._paint)
+
+    @cached_property
+    def _remark(self) -> MessagePart:
+        return MessagePart(self._paint, style=QUIET, n_below=1)
 
     def lay_out(self) -> None:
         self._reasoning = Reasoning(self._paint, self._thought)

@@ -128,7 +128,10 @@ class MessageItem(Item):
         self._paint = paint
         self._speaker = speaker
         self._branch = self._branches = 1
-        self._label = MessagePart(paint, style=QUIET)
+
+    @cached_property
+    def _label(self) -> MessagePart:
+        return MessagePart(self._paint, style=QUIET)
 
     @property
     def id(self) -> int | None:
@@ -202,12 +205,15 @@ class UserMessage(MessageItem):
 
     def __init__(self, node: Node, paint: Painter) -> None:
         super().__init__("You" if node.role is Role.USER else "System", node, paint)
-        self._passage = MessagePart(paint, n_below=1)
         self._foldings: list[Folding] = []
 
     @cached_property
     def text(self) -> str:
         return printable(question_of(self.node.text))
+
+    @cached_property
+    def _passage(self) -> MessagePart:
+        return MessagePart(self._paint, typed_rows(self.text), n_below=1)
 
     @property
     def foldings(self) -> Sequence[Folding]:
@@ -223,7 +229,6 @@ class UserMessage(MessageItem):
         ]
         if self.node.compaction is not None:
             self._foldings.insert(0, folded_summary(self._paint, self.node.compaction.summary))
-        self._passage.put(0, list(typed_rows(self.text)))
         folded = chain.from_iterable(folding.parts for folding in self._foldings)
         self.parts = [self._label, *folded, self._passage]
 

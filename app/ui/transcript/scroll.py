@@ -74,8 +74,12 @@ class LineScroll(ScrollView, RowCanvas):
         top = self._ends[-1] if self._ends else 0
         self._ends += [top + end for end in accumulate(item.n_lines(self._width) for item in self.items[start:])]
 
+    def _index(self, item: Item) -> int:
+        # Usually the last one grows.
+        return len(self.items) - 1 if item is self.items[-1] else self.items.index(item)
+
     def _top_of(self, item: Item) -> int:
-        at = self.items.index(item)
+        at = self._index(item)
         return self._ends[at - 1] if at else 0
 
     @property
@@ -98,7 +102,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def update(self, item: Item) -> None:
         """Draw what has changed in an item."""
-        width, at = self._width, self.items.index(item)
+        width, at = self._width, self._index(item)
         changed, end, y = item.changed_line(width), self._ends[at], self.scroll_offset.y
         self._measure(at)
         if not self._columns or changed is None:
@@ -150,7 +154,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def _is_far(self, item: Item | None) -> bool:
         first, end = self._near(_FAR)
-        return item is not None and not first <= self.items.index(item) < end
+        return item is not None and not first <= self._index(item) < end
 
     def leave_far(self) -> None:
         """Select nothing if the selected message is far away: keys must not act on what is out of sight."""
@@ -185,19 +189,22 @@ class LineScroll(ScrollView, RowCanvas):
             self.settle()
         return resized
 
+    def _reading(self) -> AnswerMessage | None:
+        """Return the first long text near the view that is not laid out whole."""
+        near = self.items[slice(*self._near(_AHEAD))]
+        return next((item for item in near if isinstance(item, AnswerMessage) and item.is_reading), None)
+
     def _read_soon(self) -> None:
         """Let the next piece of a long text be read, once keys had their turn."""
-        if not self._reads_soon and any(isinstance(item, AnswerMessage) and item.is_reading for item in self.items):
+        if not self._reads_soon and self._reading() is not None:
             self._reads_soon = True
             self.call_after_refresh(self._read)
 
     def _read(self) -> None:
         self._reads_soon = False
-        for item in self.items:
-            if isinstance(item, AnswerMessage) and item.is_reading:
-                item.read_more()
-                self.update(item)
-                return
+        if (answer := self._reading()) is not None:
+            answer.read_more()
+            self.update(answer)
 
     # Scrolling
 
@@ -245,7 +252,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def show_item(self, item: Item) -> None:
         """Scroll until an item is visible."""
-        at = self.items.index(item)
+        at = self._index(item)
         if not item.is_laid_out:
             self.show_at_top(item)
             return

@@ -192,3 +192,21 @@ async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
         await chat.shows("deep thought")
         await chat.click("notes")
         await chat.shows("the contents")
+
+
+async def test_a_growing_answer_costs_the_same_below_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with long_chat(path()) as chat:
+        await chat.send("go on")
+        chat.engine.says("one ")
+        await chat.shows("one")
+        asked: list[MessageItem] = []
+        n_lines = MessageItem.n_lines
+
+        def noted(self: MessageItem, width: int) -> int:
+            asked.append(self)
+            return n_lines(self, width)
+
+        monkeypatch.setattr(MessageItem, "n_lines", noted)
+        chat.engine.says("two")
+        await chat.shows("one two")
+        assert set(asked) == {chat.screen.view.messages.answer}
