@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -441,3 +443,53 @@ def test_changes_that_a_reader_sees(chat: ToolChat) -> None:
     chat.session.permit(Permission.ONCE)
     assert chat.session.take_changes().what == Change.CALLS
     assert chat.session.handle(ToolReturned(1, "one")).what == Change.CALLS
+
+
+# Any order of operations
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_operations_in_any_order_lose_nothing(tmp_path: Path, seed: int) -> None:
+    random, chat = Random(seed), ToolChat(tmp_path)
+
+    def act() -> None:
+        session = chat.session
+        if chat.session.question is not None:
+            session.permit(random.choice(list(Permission)))
+        elif chat.tools.running is not None and random.random() < 0.8:
+            chat.returns(random.choice(("one", "two")), is_error=random.random() < 0.3)
+        elif session.is_answering and chat.conversation.running is not None and chat.tools.activity is None:
+            if random.random() < 0.5:
+                chat.calls(*random.choices((READS, call("write_file"), call("gone")), k=random.randint(1, 3)))
+            else:
+                chat.says("text")
+                chat.finishes("text", random.choice((FinishReason.STOP, FinishReason.LENGTH)))
+        elif session.is_answering:
+            session.stop()
+        else:
+            path = chat.conversation.tree.path
+            match random.choice(("ask", "ask", "again", "edit", "delete", "switch")):
+                case "again" if path:
+                    session.regenerate()
+                case "edit" if path:
+                    session.edit(next(node.id for node in path if node.role is Role.USER), f"edit {random.random()}")
+                case "delete" if len(path) > 6:
+                    session.delete(random.choice(path).id)
+                case "switch" if path:
+                    session.switch(random.choice(list(chat.conversation.tree.nodes)))
+                case _:
+                    session.send(f"prompt {random.random()}")
+            if chat.tools.activity == "starting tools":
+                session.handle(ToolsListed("files", (READ, WRITE)))
+
+    for _ in range(60):
+        with suppress(AppError):
+            act()
+        for request in chat.engine.requests[-1:]:
+            made = [one.id for message in request.messages for one in message.tool_calls]
+            assert made == [message.tool_call_id for message in request.messages if message.role is Role.TOOL]
+        if chat.library.conversation is not None and chat.conversation.running is None:
+            stored = chat.other.load(chat.library.conversation).tree
+            assert [(n.id, n.text, n.calls) for n in stored.path] == [
+                (n.id, n.text, n.calls) for n in chat.conversation.tree.path
+            ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ContextOverflowError
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
-from tests.pairs import FakePair
+from tests.pairs import FakePair, LetterPrompts
 
 
 def said(*texts: str, system: str = "") -> tuple[Message, ...]:
@@ -133,3 +135,50 @@ def test_messages_leave_room_for_an_answer_up_to_a_quarter_of_the_context(
     with pytest.raises(ContextOverflowError) as caught:
         events(pair, request)
     assert caught.value.whose == "conversation"
+
+
+class ToolPrompts(LetterPrompts):
+    """Prompts with ten tokens for each tool."""
+
+    def build(self, messages: Any, prefill: Any = None, thinking: Any = None, tools: Any = (), *more: Any) -> Any:
+        return RenderedPrompt((1,) * (sum(len(message.content) for message in messages) + 10 * len(tools)))
+
+
+def tool(name: str, description: str = "") -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": {}}}
+
+
+RESULT = (Message(Role.ASSISTANT, "a"), Message(Role.TOOL, "b" * 30, tool_call_id="1"))
+
+
+@pytest.mark.parametrize(
+    ("messages", "tools", "message", "whose"),
+    [
+        (
+            (Message(Role.USER, "a"),),
+            (tool("small"), tool("big", "long"), tool("other")),
+            "The 3 tools, of which big is the largest, have 30 tokens and the context holds 16.",
+            "tools",
+        ),
+        (
+            (Message(Role.USER, "a"), *RESULT),
+            (),
+            "The prompt has 32 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (
+            (*said("a" * 9, "b" * 4, "cc"), Message(Role.ASSISTANT, "d"), Message(Role.TOOL, "e", tool_call_id="1")),
+            (),
+            "With this prompt the conversation has 17 tokens and the context holds 16.",
+            "conversation",
+        ),
+    ],
+)
+def test_tools_and_results_that_do_not_fit(
+    messages: tuple[Message, ...], tools: tuple[dict[str, Any], ...], message: str, whose: str
+) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=16))
+    pair.prompts = ToolPrompts()
+    with pytest.raises(ContextOverflowError) as failed:
+        events(pair, AnswerRequest(messages, tools=tools))
+    assert (failed.value.message, failed.value.whose) == (message, whose)

@@ -1,0 +1,87 @@
+"""`tandem run` with tools: allowed calls run, and another one is an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.cli.run_tools import RunTools
+from app.conversations.message import Message, Role
+from app.core.errors import AppError, UsageError
+from app.engine.text.tool_calls import ToolCall
+from app.worker.events import Loaded
+from app.worker.request import AnswerRequest
+from app.worker.tool_events import ToolReturned, ToolsListed
+from tests.fake_engine import PAIR
+from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
+from tests.session.scripted import finished
+
+READS = call("read_file", '{"path": "notes.md"}')
+
+
+class Run:
+    """A prompt with the server of files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *allowed: str, limit: int = 5) -> None:
+        self.host = FakeToolHost()
+        self.host.close = lambda: None  # type: ignore[attr-defined]
+        monkeypatch.setattr("app.cli.run_tools.ToolServers", lambda emit: self.host)
+        monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: (FILES,))
+        self.requests: list[AnswerRequest] = []
+        self.said: list[str] = []
+        asked = AnswerRequest((Message(Role.USER, "What is in notes.md?"),))
+        self.tools = RunTools(asked, self.requests.append, lambda event: None, allowed, limit, self.said.append)
+        self.tools.start(None)
+        self.tools.take(Loaded(PAIR))
+
+    def lists(self) -> None:
+        assert self.tools.take(ToolsListed("files", (READ, WRITE)))
+
+    def calls(self, *calls: ToolCall) -> bool:
+        return self.tools.take(replace(finished(1, "I look."), calls=calls))
+
+    def returns(self, text: str) -> None:
+        assert self.tools.take(ToolReturned(len(self.host.calls), text, seconds=0.25))
+
+
+def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, "read_file")
+    run.lists()
+    assert len(run.requests[0].tools) == 2
+    assert run.calls(READS)
+    run.returns("Buy milk.")
+
+    roles = [message.role for message in run.requests[1].messages]
+    assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert run.said == ['read_file(path="notes.md"), 0.2 s']
+    assert not run.calls()
+
+
+def test_another_call_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, "read_file")
+    run.lists()
+    with pytest.raises(AppError, match=r"The model calls write_file\(\), which is not allowed") as failed:
+        run.calls(call("write_file"))
+    assert failed.value.hint == "To allow it: --allow write_file"
+    assert run.host.calls == []
+
+
+def test_an_unknown_tool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match='There is no tool "read"'):
+        Run(monkeypatch, "read").lists()
+
+
+def test_a_server_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AppError, match="It does not start"):
+        Run(monkeypatch).tools.take(ToolsListed("files", error=AppError("It does not start.")))
+
+
+def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, "read_file", limit=1)
+    run.lists()
+    run.calls(READS)
+    run.returns("one")
+    run.calls(READS)
+    with pytest.raises(AppError, match="1 times in a row"):
+        run.returns("two")
