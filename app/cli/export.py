@@ -157,6 +157,9 @@ def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[
     for conversation, there in zip(conversations, known, strict=True):
         summary, n = conversation.summary, len(conversation.tree.nodes)
         number = next(inserted) if there is None else there
-        about = counted(n, "message") + ", already there" * (there is not None)
+        about = counted(n, "message")
+        if there is not None:
+            about += ", restored" if there in store.deleted() else ", already there"
+            store.undelete(there)
         print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")
     return len(known), len(new)

@@ -110,12 +110,14 @@ def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation
 def find_duplicates(database: Database, conversations: Iterable[StoredConversation]) -> tuple[int | None, ...]:
     """Map each imported conversation to the id of a stored conversation with all its messages, or None.
 
+    A deleted one counts where no other has them.
+
     Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.
     """
     messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
     stored = [
         (number, _digests(database.rows(messages, (number,))))
-        for (number,) in database.rows("SELECT id FROM conversations WHERE deleted IS NULL ORDER BY id")
+        for (number,) in database.rows("SELECT id FROM conversations ORDER BY deleted IS NOT NULL, id")
     ]
     found = []
     for conversation in conversations:

@@ -162,8 +162,9 @@ class Store:
         """Remove a conversation from the list and the search; `undelete` restores it for a day."""
         self._change(conversation, "deleted = ?", self._now())
 
-    def undelete(self, conversation: int) -> None:
-        self._change(conversation, "deleted = NULL")
+    def undelete(self, *conversations: int) -> None:
+        for conversation in conversations:
+            self._change(conversation, "deleted = NULL")
 
     def deleted(self) -> tuple[int, ...]:
         """Return the conversations that `undelete` can restore, the last deleted one at the end."""

@@ -202,6 +202,11 @@ class Library:
         self.do(lambda store: store.undelete(conversation))
         return conversation
 
+    def restore(self, conversations: Sequence[int]) -> None:
+        """Restore those of these conversations that are deleted."""
+        self.do(lambda store: store.undelete(*conversations))
+        self._deleted = [number for number in self._deleted if number not in conversations]
+
     @property
     def can_undelete(self) -> bool:
         return bool(self._deleted)

@@ -181,9 +181,9 @@ def test_import_skips_existing_conversations(
 
     assert capsys.readouterr().out.splitlines() == [
         "     3  Quicksort  (2 messages, already there)",
-        "     4  Trip to Turin  (2 messages)",
+        "     2  Trip to Turin  (2 messages, restored)",
         "     1  Trip to Trieste  (2 messages, already there)",
-        "3 conversations, 1 new",
+        "3 conversations, 0 new",
     ]
     store = Store(filled)
     assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"

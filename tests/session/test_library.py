@@ -83,6 +83,14 @@ def test_a_deleted_conversation_is_restored(chat: ScriptedSession) -> None:
     assert len(chat.library.summaries()) == 1
 
 
+def test_what_an_import_restores_cannot_be_restored_once_more(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.library.delete(first)
+    chat.library.restore([first])
+    assert [summary.id for summary in chat.library.summaries()] == [first]
+    assert not chat.library.can_undelete
+
+
 def test_deletions_of_an_earlier_run_are_undone_last_first(chat: ScriptedSession) -> None:
     first = chat.exchange("a", "b")
     chat.session.new_conversation()

@@ -136,6 +136,8 @@ class ConversationCommands:
         conversation = self._library.load_whole(number) if number is not None else None
         if conversation is None:
             raise AppError("There is nothing to export yet.")
+        if name == NONE:
+            raise UsageError("The chat has no standard output.", "Name a file, or leave the name out.")
         file = home_expanded(name) if name else _new_file(conversation.summary.title)
         if not file.name or file.is_dir():
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
@@ -151,6 +153,7 @@ class ConversationCommands:
         conversations = await wrap_future(in_background(partial(read_file, file), "import"))
         known = self._library.do(lambda store: store.duplicates(conversations)) or ()
         new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
+        self._library.restore([there for there in known if there is not None])
         self._library.do(lambda store: store.insert(new))
         there = f", {len(known) - len(new):,} already there" * (len(new) < len(known))
         opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self._library.has_history else ""

@@ -41,7 +41,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
         Binding("ctrl+a", "add", "add", id="pairs.add", tooltip="Add models from a repository or file", priority=True),
-        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open Tandem with it", priority=True),
+        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Make it the default", priority=True),
         Binding(
             "ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download or the answer", priority=True
         ),
