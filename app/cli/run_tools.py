@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.conversations.message import Message, ResultOf, Role
-from app.conversations.tree import State
+from app.conversations.tree import State, as_message
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
@@ -73,7 +73,7 @@ class RunTools:
             case Finished(calls=calls) if calls and self._pair is not None:
                 before = self._request.messages
                 calls = tuple(replace(call, id=f"call{len(before)}n{n}") for n, call in enumerate(calls))
-                self._add(Message(Role.ASSISTANT, event.text, event.reasoning, calls))
+                self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=calls))
                 self._use.begin(calls, event.stats, self._pair.n_ctx)
                 self._go_on()
                 return True
@@ -106,7 +106,7 @@ class RunTools:
         """Add the result of a call to the request."""
         call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
         self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
-        self._add(Message(Role.TOOL, text, tool_call_id=result.call))
+        self._add(replace(as_message(Role.TOOL, text), tool_call_id=result.call))
 
     def _add(self, message: Message) -> None:
         self._request = replace(self._request, messages=(*self._request.messages, message))
