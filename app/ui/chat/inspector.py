@@ -252,7 +252,7 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
         if (line < 2 and not details.drafted) or (brief and label in _PROBABILITY_LABELS):
             continue
         if label == _ROW_LABELS[-1] and not details.chosen:
-            unseen = f"not recorded: {key('chat.tokens', 'f3')} was closed during this step"
+            unseen = f"recorded only while {key('chat.tokens', 'f3')} is open"
             yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET).truncate(width, ellipsis=True)
             continue
         cells = [columns[depth][line] for depth in range(start, end)]

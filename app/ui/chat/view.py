@@ -115,7 +115,9 @@ class ChatView(Vertical):
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
-            yield PromptInput(menu, library)
+            prompt = PromptInput(menu, library)
+            prompt.past.waiting = lambda: self.session.queued
+            yield prompt
 
     def action_toggle_sidebar(self) -> None:
         """Show or hide the conversations."""

@@ -165,9 +165,14 @@ def _suggestion(command: Action) -> Suggestion:
 
 
 class PastPrompts:
-    """The prompts of this run before those of earlier ones, each once."""
+    """The prompts of this run before those of earlier ones, each once.
+
+    Attributes:
+        waiting: Returns the prompts that are not asked yet; they are left out, as sending one would ask it twice.
+    """
 
     def __init__(self, library: Library) -> None:
+        self.waiting: Callable[[], Sequence[str]] = tuple
         self._library = library
         self._new: list[str] = []
         self._stored: Sequence[str] | None = None
@@ -183,11 +188,12 @@ class PastPrompts:
             stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
             self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
         once: dict[tuple[str, ...], tuple[str, str]] = {}
+        waiting = {split(message)[0].strip() for message in self.waiting()}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)
             question = question.strip()
             # A file is read again when its prompt is sent; a paste is nowhere else.
             pastes = (each.text for each in attachments if not each.is_file)
-            if question:
+            if question and question not in waiting:
                 once.setdefault((" ".join(question.split()), *pastes), (message, question))
         return tuple(once.values())

@@ -129,7 +129,7 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
         chat.engine.finishes()
         await chat.ready()
         await chat.press("f3", shows="step 2")
-        await chat.shows("target p  not recorded: f3 was closed during this step")
+        await chat.shows("target p  recorded only while f3 is open")
         await chat.shows("f3 closes")
         await chat.press("ctrl+u", "left", shows="step 1")
         await chat.pilot.press("f3")
@@ -180,7 +180,7 @@ def test_a_step_shows_drafted_and_verified_tokens_and_the_disagreement() -> None
     ]
     assert lines(replace(ROUND, chosen=(), declined=None))[2:] == [
         "target    [·pivot] [·=] [·items] [0]",
-        "target p  not recorded: f3 was closed during this step",
+        "target p  recorded only while f3 is open",
         "the target wrote 0; the draft said ·len (draft p .61)",
     ]
     plain = replace(ROUND, drafted=(), sources=(), confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
