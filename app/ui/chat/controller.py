@@ -326,5 +326,7 @@ class ChatController:
                 self.view.status.do("stopping")
             else:
                 self.view.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
+        elif choice.is_new_default:
+            self.view.hint.say(f"Tandem opens with this pair from now on; {key('chat.pairs', 'f6')} changes that.")
         self.session.load(choice.loader, choice.title, waits=not choice.stops)
         await self.renderer.render()

@@ -204,13 +204,14 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.pairs.choose_pair(name)
             self._timer.resume()
 
-    def _open(self, name: str, *, stops: bool = False) -> None:
+    def _open(self, name: str, *, stops: bool = False, is_new: bool = False) -> None:
         try:
             request = self._service.load_request(name)
         except AppError as error:
             self.hint.say(printable(for_pairs(error.sentences)))
         else:
-            self.dismiss(replace(request, stops=stops))
+            is_default = any(card.is_default for card in self.pairs.state.cards if card.name == name)
+            self.dismiss(replace(request, stops=stops, is_new_default=is_new and is_default))
 
     def _update(self) -> None:
         state = self._service.state()
@@ -242,4 +243,4 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         name, self._awaited = self._awaited, None
         may_open = not self._can_leave or not setup.has_downloaded
         if setup.stage is Stage.READY and may_open and name is not None and self.is_current:
-            self._open(name)
+            self._open(name, is_new=True)

@@ -81,11 +81,15 @@ class PairsState:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A pair to load in the chat; `stops` a running answer instead of waiting for its end."""
+    """A pair to load in the chat; `stops` a running answer instead of waiting for its end.
+
+    With `is_new_default` it was just set up, and Tandem opens with it from now on.
+    """
 
     loader: Loader
     title: str
     stops: bool = False
+    is_new_default: bool = False
 
 
 @dataclass(frozen=True, slots=True)

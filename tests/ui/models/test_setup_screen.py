@@ -72,7 +72,15 @@ async def test_the_first_download_shows_its_progress_and_opens() -> None:
         window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.shows("Title of coder-32b")
+        assert "from now on" not in window.text
         assert window.engine.loads == 1
+
+
+async def test_a_first_pair_says_that_tandem_opens_with_it() -> None:
+    async with open_setup(FakePairs(replace(CODER, here=True, is_default=True))) as window:
+        await window.press("enter")
+        window.pairs.report("coder-32b", SetupProgress(Stage.READY))
+        await window.shows("Tandem opens with this pair from now on; f6 changes that.")
 
 
 async def test_waiting_is_explained() -> None:
