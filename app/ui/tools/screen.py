@@ -21,6 +21,7 @@ from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.mcp_file import McpServer
 from app.ui.base_screen import SubScreen
+from app.ui.key_names import key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput
@@ -67,7 +68,8 @@ class ServerList(ChoiceList[ServerRow]):
         """Return the tools of the chosen server, those that only read first, or why it fails."""
         listed = self.rows[at].listed
         if listed is None:
-            return [Content.styled("It starts with the next prompt; ctrl+r starts it now.", "$quiet")]
+            now = key("tools.start", "ctrl+r")
+            return [Content.styled(f"It starts with the next prompt; {now} starts it now.", "$quiet")]
         if listed.error is not None:
             return [Content(printable(listed.error.sentences))]
         tools = sorted(listed.tools, key=lambda tool: (not tool.reads_only, tool.name))
