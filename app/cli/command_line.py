@@ -59,7 +59,7 @@ _DRAFTS_FLAG = Option(
     section="Models",
     help="draft model: a GGUF file or owner/repo:QUANT (repeat to find the best)",
 )
-_CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
+_CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES, calls_tools=True), _ISOLATE, _rpc(rare=True)]
 
 
 def _in_one(_context: object, _argument: object, words: Sequence[str]) -> str | None:
@@ -109,7 +109,10 @@ _SERVE = Command(
         Option(
             "--cors", multiple=True, metavar="ORIGIN", help="origin of web pages that may call the server (repeatable)"
         ),
-        *_CHAT_OPTIONS,
+        *_PAIR_FLAGS,
+        *setting_options(ANSWER_TABLES),
+        _ISOLATE,
+        _rpc(rare=True),
     ],
     notes="Tandem answers one request at a time with the loaded pair, whatever model the request names. "
     "Fields of a request override the settings.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.conversations.message import repeated
@@ -76,13 +77,16 @@ def _first_token(stats: GenerationStats) -> str:
     return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s"
 
 
-def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
+def as_json(
+    event: Finished, pair: PairInfo, notices: list[str], calls: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """Return the answer with every number; `timings` has llama-server's names."""
     stats = event.stats
     params, gain = event.plan.draft_params, event.numbers.speedup
     return {
         "text": event.text,
         "reasoning": event.reasoning,
+        "calls": list(calls),
         "finish_reason": event.reason.value,
         "seed": event.plan.seed,
         "notices": notices,

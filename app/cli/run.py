@@ -173,7 +173,8 @@ class Listener:
         self._status.clear()
         assert self._pair is not None
         if self._as_json:
-            print(json_for(sys.stdout, as_json(event, self._pair, self._notices)))
+            calls = self.tools.calls if self.tools is not None else ()
+            print(json_for(sys.stdout, as_json(event, self._pair, self._notices, calls)))
         else:
             self._printer.end()
         self._status.say(summary(event, self._pair))

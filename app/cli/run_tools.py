@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from app.conversations.message import Message, ResultOf, Role
 from app.conversations.tree import State, as_message
@@ -12,7 +13,7 @@ from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.shown_calls import shown_call
 from app.models.pair_info import PairInfo
-from app.session.tool_use import Permission, ToolUse
+from app.session.tool_use import Permission, ToolUse, read_arguments
 from app.settings.mcp_file import read_servers
 from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
@@ -28,8 +29,11 @@ class RunTools:
         answer: Asks the engine.
         emit: Takes the events of the servers.
         allowed: Names of the tools that may run.
-        limit: Answers to results in a row.
+        limit: Answers with calls in a row.
         say: Shows a line.
+
+    Attributes:
+        calls: The calls so far, for JSON.
     """
 
     number = None
@@ -48,6 +52,7 @@ class RunTools:
         self._host = ToolServers(emit)
         self._use = ToolUse(self._host, lambda: read_servers(mcp_file()))
         self._pair: PairInfo | None = None
+        self.calls: list[dict[str, Any]] = []
         self.close = self._host.close
 
     def start(self, names: Sequence[str] | None) -> None:
@@ -106,6 +111,15 @@ class RunTools:
         """Add the result of a call to the request."""
         call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
         self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
+        arguments = read_arguments(call)
+        self.calls.append(
+            {
+                "name": call.name,
+                "arguments": call.arguments if arguments is None else arguments,
+                "result_characters": len(text),
+                "error": text if result.failed else None,
+            }
+        )
         self._add(replace(as_message(Role.TOOL, text), tool_call_id=result.call))
 
     def _add(self, message: Message) -> None:

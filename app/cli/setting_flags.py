@@ -24,6 +24,8 @@ SEED = 1
 """Seed of every measured draw, so that the same command measures the same answers."""
 PAIR_TABLES = ("model", "draft")
 ANSWER_TABLES = ("sampling", "answer", "")
+_TOOL_SETTINGS = ("answer.tools", "answer.tool_rounds")
+"""Settings of tools, which only the chat and `tandem run` call."""
 _COMMON_SETTINGS = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "sampling.temp")
 """Settings whose flags are in the short help."""
 _FLAG_ALIASES = {
@@ -72,14 +74,17 @@ class _Value(click.ParamType[Value]):
             raise UsageError(self._setting.error(_flag(self._setting.name), printable(value))) from None
 
 
-def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = None) -> list[click.Parameter]:
+def setting_options(
+    tables: Sequence[str], defaults: Mapping[str, str] | None = None, *, calls_tools: bool = False
+) -> list[click.Parameter]:
     """Return the options of the settings in these tables.
 
     `defaults` has the defaults of one command in words, by setting; such a setting always takes a number.
+    Commands that call no tools have no flags for them.
     """
     options: list[click.Parameter] = []
     for setting in SETTINGS:
-        if setting.table in tables and setting.flags:
+        if setting.table in tables and setting.flags and (calls_tools or setting.name not in _TOOL_SETTINGS):
             default = (defaults or {}).get(setting.name)
             if default is not None:
                 assert isinstance(setting.kind, Number)

@@ -24,9 +24,9 @@ def list_servers(*, as_json: bool = False) -> int:
     servers = _servers()
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
-        how = _url(server) or f"{server.command} ({counted(len(server.args), 'argument')})"
+        how = server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
         lines.append(printable(f"{server.name:<{width}}  {how}{'  disabled' if server.is_disabled else ''}"))
-    listed = [{"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": _url(s)} for s in servers]
+    listed = [{"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": s.address} for s in servers]
     print_result({"file": str(mcp_file()), "servers": listed}, lines, as_json=as_json)
     return 0
 
@@ -54,10 +54,6 @@ def _servers() -> tuple[McpServer, ...]:
     if not (servers := read_servers(mcp_file())):
         raise UsageError(f"There are no MCP servers in {mcp_file()}.", f"Add them there, for example: {_EXAMPLE}")
     return servers
-
-
-def _url(server: McpServer) -> str:
-    return server.url.partition("?")[0]
 
 
 def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:

@@ -29,7 +29,7 @@ class ChatSettings:
         context_full: What happens to earlier messages when the context is full: "compact", "drop" or "stop".
         titles: Whether the model names a conversation after its first answer.
         tools: Names of the MCP servers whose tools the model may call; None for all that are not disabled.
-        tool_rounds: Calls of tools in a row before the user is asked.
+        tool_rounds: Answers with calls in a row before the user is asked.
         pictures: Limits of pictures; None if requests may have none.
     """
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
 from app.conversations.tree import State
@@ -23,9 +23,6 @@ from app.session.conversation import Conversation
 from app.session.turn import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
 from app.worker.tool_events import Tool, ToolReturned, ToolsListed
-
-if TYPE_CHECKING:
-    pass
 
 _SAFE_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """What the names of functions may not contain in any format of calls."""
@@ -210,7 +207,7 @@ class ToolUse:
         """Run calls, or ask the user, until none is left; return whether the model goes on."""
         while self._calls:
             call = self._calls[0]
-            tool, arguments = self._tools.get(call.name), _arguments(call)
+            tool, arguments = self._tools.get(call.name), read_arguments(call)
             if tool is None or arguments is None:
                 reason = f"There is no tool {call.name}." if tool is None else "The arguments are not a JSON object."
                 self._end_call(conversation, reason, failed=True)
@@ -238,7 +235,7 @@ class ToolUse:
             self._end_call(conversation, _DECLINED, failed=True)
             return True
         self.allow(permission, question.tool, conversation.number)
-        self._run(question.call, question.tool, _arguments(question.call) or {})
+        self._run(question.call, question.tool, read_arguments(question.call) or {})
         return True
 
     def _run(self, call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> None:
@@ -289,7 +286,8 @@ class ToolUse:
         return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)
 
 
-def _arguments(call: ToolCall) -> dict[str, Any] | None:
+def read_arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Return the arguments of a call, or None if they are not a JSON object."""
     try:
         found = json.loads(call.arguments or "{}", strict=False)
     except (ValueError, RecursionError):

@@ -38,6 +38,13 @@ class McpServer:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     is_disabled: bool = False
 
+    @property
+    def address(self) -> str:
+        """Return the URL without its user name, password and query, which may be secrets."""
+        scheme, _, rest = self.url.partition("?")[0].partition("#")[0].partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if self.url else ""
+
 
 def read_servers(path: Path) -> tuple[McpServer, ...]:
     """Return the servers of a file, none if it does not exist. Raises SettingsError with the line and the key."""

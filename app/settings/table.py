@@ -281,7 +281,11 @@ SETTINGS: tuple[Setting, ...] = (
         more="all takes those of mcp.json that are not disabled; tandem run uses none unless told",
     ),
     _setting(
-        "answer.tool_rounds", Number(1, 1000, whole=True), 25, "calls of tools in a row before Tandem asks", metavar="N"
+        "answer.tool_rounds",
+        Number(1, 1000, whole=True),
+        25,
+        "answers with calls in a row before Tandem asks",
+        metavar="N",
     ),
     _setting(
         "answer.titles", Switch(), True, "conversation titles by the model", more="written after the first answer"

@@ -131,7 +131,7 @@ def _open_log() -> TextIO:
 
 @asynccontextmanager
 async def _http(server: McpServer, meter: Meter, start_s: float) -> AsyncIterator[Any]:
-    """Connect to a URL: certificates are checked, and the SDK follows no redirect to another host."""
+    """Connect to a URL: certificates are checked, and the SDK follows redirects to the same origin only."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -215,7 +215,7 @@ def _text_of(result: Any) -> str:
 def failure(server: McpServer, error: BaseException, meter: Meter, *, has_begun: bool) -> AppError:
     """Return why a server cannot be used; `has_begun` if it was connected."""
     name, reasons = f"The MCP server {server.name}", list(_flat(error))
-    where = server.url.partition("?")[0] or server.command
+    where = server.address or server.command
     look = "" if server.url else f"Its messages are in the log: {log_file()}"
     junk = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
     start = next((one for one in reasons if isinstance(one, OSError) and one.errno is not None), None)

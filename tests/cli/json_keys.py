@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "run": (
-        *("text", "reasoning", "finish_reason", "seed", "notices", "device"),
+        *("text", "reasoning", "calls", "finish_reason", "seed", "notices", "device"),
         *("timings", "speculation", "models"),
     ),
     "compare": (

@@ -133,3 +133,10 @@ def test_root_help_lists_commands_and_examples_first(capsys: pytest.CaptureFixtu
 
 def test_every_command_has_an_example() -> None:
     assert all("tandem" in command.examples for command in every_command())
+
+
+@pytest.mark.parametrize("command", ["serve", "compare", "bench"])
+def test_only_commands_that_call_tools_have_their_flags(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("--tools", "--tool-rounds"):
+        assert main([command, flag, "1"]) == 2
+        assert f"No such option '{flag}'" in capsys.readouterr().err

@@ -55,6 +55,8 @@ def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     roles = [message.role for message in run.requests[1].messages]
     assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL]
     assert run.said == ['read_file(path="notes.md"), 0.2 s']
+    read = {"name": "read_file", "arguments": {"path": "notes.md"}, "result_characters": 9, "error": None}
+    assert run.tools.calls == [read]
     assert not run.calls()
 
 

@@ -21,7 +21,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     servers = {
         "good": {"command": sys.executable, "args": [str(mcp_server.__file__), "bad", "--key=sesame"]},
         "gone": {"command": "no-such-command", "env": {"KEY": "sesame"}},
-        "web": {"url": "http://127.0.0.1:1/mcp?key=sesame", "disabled": True},
+        "web": {"url": "http://me:sesame@127.0.0.1:1/mcp?key=sesame", "headers": {"Key": "sesame"}, "disabled": True},
     }
     path.write_text(json.dumps({"mcpServers": servers}))
     return path

@@ -15,6 +15,7 @@ from app.settings.mcp_file import McpServer
 from app.worker.tool_events import Tool, ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 from tests import mcp_server
+from tests.http_recorder import Recorder, self_signed
 
 SHORT_S = 0.2
 """Deadline of what never comes."""
@@ -85,6 +86,11 @@ def bad(log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
         yield found
 
 
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
 SDK, BAD = server("sdk"), server("bad")
 
 
@@ -125,6 +131,23 @@ def test_a_server_over_http(tmp_path: Path) -> None:
         )
 
 
+def test_a_redirect_to_another_host_is_not_followed(log: Path, recorder: Recorder) -> None:
+    with recorder.server() as other, recorder.server(moved_to=f"{other}/mcp?key=secret") as url, host() as http:
+        known = McpServer("web", url=f"{url}/mcp?key=secret", headers={"X-Key": "secret"})
+
+        assert http.why(known) == f"The MCP server web at {url}/mcp answered 307 Temporary Redirect."
+        assert {asked for asked, _ in recorder.requests} == {url}
+        assert {headers["X-Key"] for _, headers in recorder.requests} == {"secret"}
+
+
+def test_a_certificate_that_nobody_has_signed_is_refused(log: Path, recorder: Recorder, tmp_path: Path) -> None:
+    with recorder.server(certificate=self_signed(tmp_path)) as url, host() as http:
+        sentence = http.why(McpServer("web", url=f"{url}/mcp", headers={"X-Key": "secret"}))
+
+        assert "certificate verify failed" in sentence.lower()
+        assert recorder.requests == []
+
+
 @pytest.mark.parametrize(
     ("known", "why"),
     [
@@ -132,7 +155,10 @@ def test_a_server_over_http(tmp_path: Path) -> None:
         (server("junk"), "ended before it answered; it wrote text that is no message of MCP: Usage: server FOLDER."),
         (McpServer("a", "no-such-command"), 'cannot start: the command "no-such-command" does not exist.'),
         (McpServer("a", sys.executable, cwd="/no/such"), "cannot start: the folder /no/such does not exist."),
-        (McpServer("a", url="http://127.0.0.1:1/?key=secret"), "cannot be reached: All connection attempts failed."),
+        (
+            McpServer("a", url="http://me:secret@127.0.0.1:1/?key=secret", headers={"Key": "secret"}),
+            "cannot be reached: All connection attempts failed.",
+        ),
     ],
     ids=["quits", "junk", "command", "folder", "url"],
 )
