@@ -110,7 +110,6 @@ def decoded(projector: Any, data: PictureData, name: str) -> Iterator[Any]:
     damaged = PictureError(f"{name} is damaged or incomplete.", "Save it again as PNG or JPEG.")
     if picture_format(data.data) not in _DECODED_FORMATS:
         raise damaged
-    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
     n = len(data.data)
     buffer = (ctypes.c_uint8 * n).from_buffer_copy(data.data)
     options = mtmd.mtmd_helper_init_opt_default()
@@ -127,6 +126,8 @@ def decoded(projector: Any, data: PictureData, name: str) -> Iterator[Any]:
 
 def pixels_of(data: PictureData) -> NDArray[np.uint8]:
     """Return the pixels of a picture, shape (height, width, 3). Raises PictureError."""
+    # Without a projector, libmtmd would write to stderr.
+    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
     with decoded(None, data, data.picture.name or "A picture") as bitmap:
         shape = mtmd.mtmd_bitmap_get_ny(bitmap), mtmd.mtmd_bitmap_get_nx(bitmap), 3
         found = ctypes.cast(mtmd.mtmd_bitmap_get_data(bitmap), ctypes.POINTER(ctypes.c_uint8))
