@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.core import atomic, regular_file
 from app.core.errors import AppError, DamagedFileError, ModelLoadError
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandem.child")
 log.addHandler(logging.NullHandler())
+
+_Found = TypeVar("_Found", int, str)
 
 FORMAT = 2
 _MAX_FILES = 500
@@ -111,7 +113,7 @@ def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[Buil
 
 
 class SafeFiles:
-    """Remember the files that llama.cpp survived; a changed file, or another llama.cpp, counts as new.
+    """Remember the files that were tried in a child process; a changed file, or another llama.cpp, counts as new.
 
     Args:
         file: Where they are stored; None remembers nothing.
@@ -129,18 +131,28 @@ class SafeFiles:
 
     def measured(self, path: Path, pair: PairParams) -> int | None:
         """Return what was measured for a file that llama.cpp survived; None if it is new."""
+        return self._found(path, pair, int)
+
+    def failure(self, path: Path, pair: PairParams) -> str | None:
+        """Return how the child that tried a file ended, if `add` was told; None if it is new or survived."""
+        return self._found(path, pair, str)
+
+    def _found(self, path: Path, pair: PairParams, kind: type[_Found]) -> _Found | None:
         match self._read().get(_key(path, pair)):
-            case [*state, int(found)] if state == _state(path, pair):
+            case [*state, found] if isinstance(found, kind) and state == _state(path, pair):
                 return found
         return None
 
-    def add(self, path: Path, pair: PairParams | None = None, measured: int | None = None) -> None:
-        """Remember a file and what was measured for it; a failed write is logged and costs the next load a child."""
+    def add(self, path: Path, pair: PairParams | None = None, found: int | str | None = None) -> None:
+        """Remember a file, and what was measured for it or how the child that tried it ended.
+
+        A failed write is logged and costs the next load a child.
+        """
         if self._file is None:
             return
         known, key = self._read(), _key(path, pair)
         known.pop(key, None)
-        known[key] = _state(path, pair) + ([] if measured is None else [measured])
+        known[key] = _state(path, pair) + ([] if found is None else [found])
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
             atomic.write_json(self._file, {"format": FORMAT, "files": latest})
@@ -192,16 +204,16 @@ def try_file(
         is_loaded = ask(*question, cancelled=lambda: not go_on())
     except ChildError as error:
         if error.crashed:
-            raise not_survived(path, error) from error
+            raise not_survived(path, str(error)) from error
         log.warning("a trial load %s", error)
         return
     if is_loaded:
         safe.add(path, pair)
 
 
-def not_survived(path: Path, error: ChildError) -> DamagedFileError:
-    """Return the error for a file that ended the child."""
+def not_survived(path: Path, ending: str) -> DamagedFileError:
+    """Return the error for a file that ended the child; `ending` is the text of its `ChildError`."""
     return DamagedFileError(
-        f"{path} cannot be run: the installed llama.cpp does not survive it; a trial load {error}.",
+        f"{path} cannot be run: the installed llama.cpp does not survive it; a trial load {ending}.",
         "The file is damaged, or of a kind that this llama.cpp does not know well; get another.",
     )

@@ -101,6 +101,8 @@ def _leave_out(params: PairParams, error: AppError, notices: list[str]) -> None:
 def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True) -> int:
     """Return the memory that the projector of a pair takes, and try it if it is new.
 
+    One that ended a child before is tried again only if the settings name it.
+
     Raises:
         DamagedFileError: llama.cpp does not survive it.
         ModelFileError: It is missing, or is no projector.
@@ -113,11 +115,14 @@ def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True
     weights = path.stat().st_size - header.data_start
     if (known := safe.measured(path, params)) is not None:
         return weights + known
+    if params.settings["model.mmproj"] == "auto" and (ending := safe.failure(path, params)) is not None:
+        raise not_survived(path, ending)
     try:
         compute = int(ask("projector_loading.measure", path, params, seconds=_CHILD_S, cancelled=lambda: not go_on()))
     except ChildError as error:
         if error.crashed:
-            raise not_survived(path, error) from error
+            safe.add(path, params, str(error))
+            raise not_survived(path, str(error)) from error
         raise ModelLoadError(f"{path.name} could not be tried: the child {error}.", "Try again.") from error
     safe.add(path, params, compute)
     return weights + compute
@@ -187,7 +192,7 @@ class _Target(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A picture that is encoded; implements `app.llama.batch.Pictures`."""
+    """A picture that is encoded; implements `app.llama.batch.PictureEncoder`."""
 
     picture: EncodedPicture
 

@@ -46,12 +46,19 @@ def load(params: PairParams) -> NativePair:
     return NativePair(params, CancelFlag(), lambda *_: True)
 
 
-def test_a_projector_that_ends_the_process_is_left_out(params: Callable[..., PairParams]) -> None:
+def test_a_projector_that_ends_the_process_is_left_out_and_tried_once(
+    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = params(clip__vision__attention__head_count=7)
-    pair = load(broken)
-    assert pair.pictures is None is pair.info.projector
-    assert [notice for notice in pair.notices if "Pictures cannot be read" in notice and "does not survive" in notice]
-    pair.close()
+    for is_first in (True, False):
+        pair = load(broken)
+        assert pair.pictures is None is pair.info.projector
+        (notice,) = (notice for notice in pair.notices if "Pictures cannot be read" in notice)
+        assert "does not survive" in notice
+        pair.close()
+        if is_first:
+            monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: pytest.fail("a second child was started"))
+    monkeypatch.undo()
     with pytest.raises(DamagedFileError, match="does not survive"):
         load(broken.over({"model.mmproj": str(broken.projector)}))
 
