@@ -17,6 +17,7 @@ PICTURE_LANGUAGE = "tandem-picture"
 """Language of a fence with a picture; no suffix of a file is that long."""
 _FENCED_FILE = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
 _PICTURE_FACTS = re.compile(r"([0-9a-f]{64}) (image/[a-z]{1,9}) ([0-9]{1,8})x([0-9]{1,8})", re.ASCII)
+_PICTURE_BLOCK = re.compile(rf"^[^\n]+:\n(`{{3,}}){PICTURE_LANGUAGE}\n{_PICTURE_FACTS.pattern}\n\1\n\n", re.MULTILINE)
 _BACKTICK_RUN = re.compile("`{3,}")
 _NEEDS_QUOTES = re.compile(r"""[\s"]|^@""")
 _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9+#-]{1,12}")
@@ -110,6 +111,11 @@ def with_marks(message: str) -> tuple[str, tuple[Picture, ...]]:
     longest_first = sorted(by_reference, key=len, reverse=True)
     question = re.sub("|".join(map(re.escape, longest_first)), marked, question)
     return compose(question, [each for each in attachments if each.picture is None]), tuple(found)
+
+
+def searchable(message: str) -> str:
+    """Return a message without the digests and sizes of its pictures; their names are in the question."""
+    return _PICTURE_BLOCK.sub("", message) if PICTURE_LANGUAGE in message else message
 
 
 def joined(first: str, then: str) -> str:

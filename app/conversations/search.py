@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.conversations.attached import PICTURE_LANGUAGE, searchable
 from app.conversations.database import Database
 from app.conversations.rows import storable
 
@@ -64,9 +65,9 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     words = [term[:_LONGEST_TERM] for term in terms]
     if not words:
         return ()
-    # The full-text index has no words of fewer than three letters, and no titles.
+    # The full-text index has no words of fewer than three letters, and no titles, but the digests of pictures.
     database.connection.create_function("has_words", 2, _has_words, deterministic=True)
-    short = " ".join(word for word in words if len(word) < _TRIGRAM_LENGTH)
+    is_exact = all(len(word) >= _TRIGRAM_LENGTH for word in words)
     long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM_LENGTH)
     source = "found CROSS JOIN messages m ON m.id = found.rowid AND found MATCH :long" if long else "messages m"
     rows = database.rows(
@@ -74,25 +75,26 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
         SELECT c.id, c.title, h.message, m.text, m.reasoning
         FROM conversations c LEFT JOIN (
             SELECT m.conversation AS conversation, max(m.id) AS message
-            FROM {source} WHERE :short = '' OR has_words(:short, CAST(m.text || char(10) || m.reasoning AS BLOB))
+            FROM {source} WHERE :is_exact AND NOT instr(m.text, '{PICTURE_LANGUAGE}')
+            OR has_words(:all, CAST(m.text || char(10) || m.reasoning AS BLOB))
             GROUP BY m.conversation
         ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
         WHERE c.deleted IS NULL AND (h.message IS NOT NULL OR has_words(:all, CAST(c.title AS BLOB)))
         ORDER BY c.updated DESC, c.id DESC LIMIT :limit
         """,
-        {"long": long, "short": short.casefold(), "all": " ".join(words).casefold(), "limit": limit},
+        {"long": long, "is_exact": is_exact, "all": " ".join(words).casefold(), "limit": limit},
     )
     return tuple(_hit(row, words) for row in rows)
 
 
 def _has_words(words: str, text: bytes) -> bool:
-    folded = text.decode("utf-8", "replace").casefold()
+    folded = searchable(text.decode("utf-8", "replace")).casefold()
     return all(word in folded for word in words.split())
 
 
 def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:
     conversation, title, message, text, reasoning = row
-    shown = excerpt(title if message is None else text, words)
+    shown = excerpt(title if message is None else searchable(text), words)
     if message is not None and not shown.marks and reasoning:
         shown = excerpt(reasoning, words)
     return Hit(conversation, message, shown)

@@ -74,6 +74,18 @@ def test_messages_before_a_summary_have_no_pictures() -> None:
     assert [message.content for message in as_messages(nodes)] == ["[picture a.png]", MARK, MARK]
 
 
+def test_a_search_finds_the_words_of_a_prompt_but_no_facts_of_its_pictures(tmp_path: Path) -> None:
+    store = Store(tmp_path / "conversations.db")
+    conversation = store.create()
+    store.add(conversation, Role.USER, asked("What is @sea.png?", "sea.png"), parent=None)
+    for word in ("tandem", "picture", CAT.picture.digest[:8], "image", "4x3", "Wh tandem"):
+        assert store.search(word) == ()
+    for word in ("sea.png", "What", "Wh", "wh sea"):
+        (hit,) = store.search(word)
+        assert hit.excerpt.text == "What is @sea.png?"
+    store.close()
+
+
 # The store
 
 
