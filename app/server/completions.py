@@ -45,11 +45,18 @@ def read_prompts(fields: Fields) -> list[PlainPrompt]:
     prompts = value if several else [value]
     if not 0 < len(prompts) <= _MOST_PROMPTS:
         refuse("prompt", value, f"1 to {_MOST_PROMPTS} prompts")
+    multimodal = any(isinstance(one, dict) and one.get("multimodal_data") for one in prompts)
+    if multimodal or fields.raw("image_data"):
+        raise RequestError(
+            "Pictures are read in messages only, not in a plain prompt.",
+            "Send them as image_url to /v1/chat/completions.",
+            param="prompt.multimodal_data" if multimodal else "image_data",
+        )
     return [_prompt(one) for one in prompts]
 
 
 def _prompt(value: Any) -> TextPrompt:
-    if isinstance(value, dict) and not value.get("multimodal_data"):
+    if isinstance(value, dict):
         value = value.get("prompt_string")
     parts = value if isinstance(value, list) else [value]
     if is_token(value) or not all(isinstance(part, str) or is_token(part) for part in parts):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from app.conversations.titles import make_title
 from app.core.errors import AppError
+from app.core.pictures import MARK
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished, JobEnded
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, readable_by
 
 if TYPE_CHECKING:
     from app.engine.interfaces import Controls
+
+_PICTURE_MARKER = "<__media__>"
+"""What llama-server writes in a prompt for a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,13 @@ def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
-    """Return the prompt of a request as text."""
-    tokens = prompt_of(pair, readable_by(pair, request)).tokens
-    return pair.model.detokenize([token for token in tokens if token >= 0])
+    """Return the prompt of a request as text, with llama-server's marker for each picture."""
+    request = readable_by(pair, request)
+    messages = tuple(
+        replace(each, content=each.content.replace(MARK, _PICTURE_MARKER), pictures=()) if each.pictures else each
+        for each in request.messages
+    )
+    return pair.model.detokenize(prompt_of(pair, replace(request, messages=messages, pictures=())).tokens)
 
 
 def text_of(tokens: Sequence[int], pair: LoadedPair) -> str:

@@ -453,4 +453,4 @@ def test_an_answer_reports_the_picture_that_is_read(text: str, new_pair: NewPair
     assert isinstance(events[-1], Finished)
     assert events[-1].stats.predicted_n == 8
     assert {event.picture for event in events if isinstance(event, PromptProgress)} == {None, (1, 1)}
-    assert prompt_text(request, pair) == text.replace(MARK, "").join(("<|start|>", "<|end|>"))
+    assert prompt_text(request, pair) == text.replace(MARK, "<__media__>").join(("<|start|>", "<|end|>"))

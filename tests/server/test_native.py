@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams
+from app.server.errors import RequestError
+from app.server.fields import Fields
+from app.server.native import read_native
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
@@ -80,11 +83,25 @@ def test_every_form_of_a_prompt_is_read(serve: Serve, prompt: object, n_tokens: 
     assert [choice["text"] for choice in choices] == [one["content"] for one in answers]
 
 
-@pytest.mark.parametrize("prompt", [None, 5, [], [[]], [-1], [1 << 40], [None], {"multimodal_data": ["a"]}])
+@pytest.mark.parametrize("prompt", [None, 5, [], [[]], [-1], [1 << 40], [None]])
 def test_other_prompts_are_refused(serve: Serve, prompt: object) -> None:
     status, answer = serve().post("/completion", native(prompt=prompt))
     # A fake model reads an empty prompt as nothing; a real one refuses it.
     assert status == 400 or prompt == [[]], answer
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt": {"prompt_string": "<__media__>", "multimodal_data": ["aGk="]}},
+        {"prompt": ["a", {"prompt_string": "<__media__>", "multimodal_data": ["aGk="]}]},
+        {"image_data": [{"data": "aGk=", "id": 1}]},
+    ],
+)
+def test_pictures_in_plain_prompts_are_refused_with_the_place_for_them(given: dict[str, Any]) -> None:
+    with pytest.raises(RequestError, match="read in messages only") as refused:
+        read_native(Fields(native(**given)), ChatSettings("Fake"))
+    assert "/v1/chat/completions" in refused.value.sentences
 
 
 def test_tokens_and_texts_convert(serve: Serve) -> None:
