@@ -24,6 +24,11 @@ SETUP = Command(
             help="draft model, in the same forms, or none (default: the target's draft layers)",
         ),
         Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
+        Option(
+            "--mmproj",
+            type=click.Choice(["auto", "none"]),
+            help="none: no projector, the file that reads pictures (default: auto, the target's if it has one)",
+        ),
         _YES,
         switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
         switch("--no-trial", help="do not load the pair after the download"),

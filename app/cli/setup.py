@@ -60,6 +60,7 @@ class _Options:
     is_named: bool = False
     yes: bool = False
     latest: bool = False
+    mmproj: str | None = None
     no_trial: bool = False
     default: bool | None = True
 
@@ -69,6 +70,7 @@ def setup(
     target: str | None = None,
     draft: str | None = None,
     name: str | None = None,
+    mmproj: str | None = None,
     *,
     yes: bool = False,
     latest: bool = False,
@@ -77,7 +79,7 @@ def setup(
     as_json: bool = False,
 ) -> int:
     """Set a pair up; see the module."""
-    options = _Options(target, draft, name is not None, yes, latest, no_trial, not no_default)
+    options = _Options(target, draft, name is not None, yes, latest, mmproj, no_trial, not no_default)
     if target is None and draft is None and name is not None:
         raise UsageError("--name goes with --target.", "It names a pair that you put together.")
     if latest and pair is None:
@@ -210,7 +212,8 @@ def _run(pair: Pair, options: _Options, status: ProgressLine) -> tuple[SetUp, st
     prepared = _prepared(pair, options, status)
     if options.target is not None:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen=options.is_named))
-    more = [*projector_lines(prepared.models[0][1].projector), _download_line(prepared)]
+    shown = projector_lines(prepared.models[0][1].projector if prepared.projector is not None else None)
+    more = [*(f"{line}; to leave it out: --mmproj none" for line in shown), _download_line(prepared)]
     lines = check_lines(prepared.check, *more, n_ctx=context_of(), problems=False)
     for line in lines:
         status.say(line, LABEL)
@@ -228,6 +231,7 @@ def _prepared(pair: Pair, options: _Options, status: ProgressLine) -> Prepared:
     """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
     latest, finds_draft = options.latest, options.target is not None and options.draft is None
     check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
+    check = replace(check, finds_projector=options.mmproj != "none")
     try:
         return _checked(replace(check, latest=latest), status)
     except FileChangedError as error:

@@ -77,6 +77,7 @@ class Setup:
         on_status: Callable[[str], None] = lambda _: None,
         *,
         finds_draft: bool = False,
+        finds_projector: bool = True,
         latest: bool = False,
     ) -> Prepared:
         """Find both models and read their headers, with status texts; a few megabytes are downloaded.
@@ -85,6 +86,7 @@ class Setup:
 
         Args:
             finds_draft: Add draft layers from the target's repository to a pair without a draft.
+            finds_projector: Add the file that encodes pictures for the target, if its repository has it.
             latest: Use what the repositories hold now in place of the files that the catalog names.
 
         Raises:
@@ -115,7 +117,7 @@ class Setup:
         check = check_pair(*facts)
         if finds_draft and check.draft is None and check.draft_name:
             pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
-        _, *projectors = models[0].with_projector
+        projectors = models[0].with_projector[1:] if finds_projector else ()
         return Prepared(
             pair=with_facts(replace(pair, license=pair.license or printable(models[0].license)), check),
             models=tuple(zip(("target", "draft"), models, strict=False)),

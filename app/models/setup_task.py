@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
 from app.models.catalog import Pair
-from app.models.progress import DownloadProgress, DownloadWatcher, Meter
+from app.models.progress import DownloadProgress, DownloadWatcher, SpeedMeter
 from app.models.registry import Registry
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SetupTask:
         prepared: Result of an earlier check.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without a question.
-        finds_draft: As for `Setup.prepare`, like `latest`.
+        finds_draft: As for `Setup.prepare`, like `finds_projector` and `latest`.
         default: As for `Registry.add`.
     """
 
@@ -95,13 +95,14 @@ class SetupTask:
     installs: bool = True
     confirmed: bool = False
     finds_draft: bool = False
+    finds_projector: bool = True
     latest: bool = False
     default: bool | None = None
 
     def __post_init__(self) -> None:
         self._now = SetupProgress(Stage.CHECKING, prepared=self.prepared)
         self._downloads: list[DownloadWatcher] = []
-        self._meter = Meter()
+        self._meter = SpeedMeter()
         self._failure: Exception | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="setup", daemon=True)
@@ -153,7 +154,11 @@ class SetupTask:
 
     def _work(self, setup: Setup) -> None:
         prepared = self._now.prepared or setup.prepare(
-            self.pair(), self._report_headers, finds_draft=self.finds_draft, latest=self.latest
+            self.pair(),
+            self._report_headers,
+            finds_draft=self.finds_draft,
+            finds_projector=self.finds_projector,
+            latest=self.latest,
         )
         if self.installs and (self.confirmed or not prepared.download_bytes):
             self._report(SetupProgress(Stage.DOWNLOADING, prepared=prepared))

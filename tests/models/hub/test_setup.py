@@ -164,6 +164,10 @@ def test_the_projector_of_a_target_comes_and_goes_with_it(
     hub.add(TARGET, model)
     assert main(["pairs", "check", TARGET]) == 0
     assert "vision  mmproj-F16.gguf, 0 MB" in capsys.readouterr().out
+    assert main(["setup", "--target", TARGET, "--name", "text", "--mmproj", "none", "--yes", "--no-trial"]) == 0
+    assert "vision" not in capsys.readouterr().err
+    assert registry().read().pairs["text"].projector is None
+    assert main(["pairs", "remove", "text", "--yes"]) == 0
     steps = _steps(home)
     prepared = steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
     assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
