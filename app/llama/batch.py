@@ -79,7 +79,7 @@ class EncodedPicture:
         return RowBatch(self.rows[part], self.positions[:, part] + first * self.moves[:, part], n_outputs)
 
 
-class Pictures(Protocol):
+class PictureEncoder(Protocol):
     """Encoder of the pictures in a prompt."""
 
     def encoded(self, ids: Sequence[int]) -> EncodedPicture:

@@ -17,7 +17,7 @@ from app.engine.interfaces import Logits, SavedState
 from app.engine.pictures import begins_picture
 from app.engine.types import MAX_DRAFT
 from app.llama import library
-from app.llama.batch import SEQUENCE, EncodedPicture, NativeBatch, Pictures, native_params
+from app.llama.batch import SEQUENCE, EncodedPicture, NativeBatch, PictureEncoder, native_params
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
@@ -82,7 +82,7 @@ class Context:
         cache holds these tokens."""
         self._threads = (params.n_threads, params.n_threads_batch)
         self._is_prompt = False
-        self.pictures: Pictures | None = None
+        self.pictures: PictureEncoder | None = None
         self._picture: tuple[int, EncodedPicture] | None = None
         """A picture of which a part was evaluated, and the cells before it."""
         self._skipped: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ class Context:
         # A remote device computes queued batches until an output is fetched.
         self._evaluate(native.llama_decode, self._batch.native, n, n_outputs, wait=n_outputs > 0)
 
-    def _decode_picture(self, ids: Sequence[int], pictures: Pictures, n_outputs: int) -> None:
+    def _decode_picture(self, ids: Sequence[int], pictures: PictureEncoder, n_outputs: int) -> None:
         """Append the next rows of a picture; encode it first where it begins."""
         if begins_picture(ids[0]):
             self._picture = self.n_past, pictures.encoded(ids)

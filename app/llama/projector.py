@@ -66,7 +66,7 @@ class ProjectorParams:
 
 
 class Projector:
-    """Own a projector for one target; implements `app.llama.batch.Pictures`. It belongs to the target's thread.
+    """Own a projector for one target; implements `app.llama.batch.PictureEncoder`. It belongs to the target's thread.
 
     Args:
         path: GGUF file that survived a trial in a child process: llama.cpp aborts on many faults.
@@ -211,7 +211,7 @@ class Projector:
         parts = self._layout(LARGEST_SIDE, LARGEST_SIDE)
         return max((part.n_cells for part in parts if isinstance(part, Slice) and not part.is_causal), default=0)
 
-    # app.llama.batch.Pictures
+    # app.llama.batch.PictureEncoder
 
     def encoded(self, ids: Sequence[int]) -> EncodedPicture:
         key = tuple(ids[:IDENTITY_IDS])

@@ -131,7 +131,7 @@ class DownloadWatcher(Watcher):
         self.now = replace(self.now, waiting=reason, wait_s=seconds)
 
 
-class Meter:
+class SpeedMeter:
     """Speed over the last seconds."""
 
     def __init__(self) -> None:

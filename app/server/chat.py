@@ -13,7 +13,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
-from app.server.content import Pictures
+from app.server.content import RequestPictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import (
@@ -44,7 +44,7 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
-    pictures = Pictures(settings.pictures)
+    pictures = RequestPictures(settings.pictures)
     request = request_for(
         read_messages(fields.objects("messages"), pictures),
         chosen(read_tools(fields), fields),

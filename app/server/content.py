@@ -16,7 +16,7 @@ _PICTURE_PARTS = ("image_url", "input_image", "image")
 _TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
 
 
-class Pictures:
+class RequestPictures:
     """The pictures in the content of a request.
 
     Args:
@@ -86,10 +86,10 @@ def content_text(fields: Fields, name: str = "content") -> str:
     Raises:
         RequestError: A part is not text, such as an image.
     """
-    return "\n".join(part_text(part, Pictures()) for part in parts_of(fields, name))
+    return "\n".join(part_text(part, RequestPictures()) for part in parts_of(fields, name))
 
 
-def result_text(fields: Fields, pictures: Pictures, name: str = "content") -> str:
+def result_text(fields: Fields, pictures: RequestPictures, name: str = "content") -> str:
     """Return the result of a tool; a sentence stands for a part that cannot be read.
 
     A refusal would end the conversation, because clients send the result again with every request.
@@ -97,7 +97,7 @@ def result_text(fields: Fields, pictures: Pictures, name: str = "content") -> st
     return "\n".join(_result_part(part, pictures) for part in parts_of(fields, name))
 
 
-def _result_part(part: Fields, pictures: Pictures) -> str:
+def _result_part(part: Fields, pictures: RequestPictures) -> str:
     why = "the loaded models read text only"
     try:
         text = _read(part, pictures)
@@ -106,7 +106,7 @@ def _result_part(part: Fields, pictures: Pictures) -> str:
     return f"[{part.text('type')} left out: {why}]" if text is None else text
 
 
-def part_text(part: Fields, pictures: Pictures) -> str:
+def part_text(part: Fields, pictures: RequestPictures) -> str:
     """Return the text of a part, with a mark for a picture; refuse other media."""
     if (text := _read(part, pictures)) is None:
         where = part.at("type")
@@ -114,7 +114,7 @@ def part_text(part: Fields, pictures: Pictures) -> str:
     return text
 
 
-def _read(part: Fields, pictures: Pictures) -> str | None:
+def _read(part: Fields, pictures: RequestPictures) -> str | None:
     """Return the text of a part, with a mark for a picture; None if it can be neither."""
     kind = part.text("type", "text")
     if (mark := pictures.read(part)) is not None:

@@ -11,7 +11,7 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.pictures import Picture
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.content import Pictures, part_text, parts_of, result_text
+from app.server.content import RequestPictures, part_text, parts_of, result_text
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.server.tools import Tools, arguments_of, custom_arguments
@@ -32,7 +32,7 @@ def new_call_id() -> str:
 
 
 def read_messages(
-    items: Sequence[Fields], pictures: Pictures, tools: Sequence[Mapping[str, Any]] = ()
+    items: Sequence[Fields], pictures: RequestPictures, tools: Sequence[Mapping[str, Any]] = ()
 ) -> Iterator[Message]:
     """Yield the messages in messages or items of any API.
 
@@ -67,13 +67,13 @@ def read_messages(
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
 
 
-def _result(fields: Fields, pictures: Pictures, call: str, name: str = "content") -> Message:
+def _result(fields: Fields, pictures: RequestPictures, call: str, name: str = "content") -> Message:
     text = result_text(fields, pictures, name)
     role = Role.TOOL if call else Role.USER
     return Message(role, text, tool_call_id=call, pictures=pictures.take())
 
 
-def _read_message(message: Fields, pictures: Pictures) -> Iterator[Message]:
+def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Message]:
     """Yield the messages in a message: the results of tools in it, then its text and its calls."""
     role = message.text("role")
     if role in ("tool", "function"):
@@ -98,7 +98,7 @@ def _read_message(message: Fields, pictures: Pictures) -> Iterator[Message]:
                 has_results = True
                 yield _result(part, pictures, part.text("tool_use_id", "0"))
             case _:
-                texts.append(part_text(part, pictures if role == "user" else Pictures()))
+                texts.append(part_text(part, pictures if role == "user" else RequestPictures()))
                 shown += pictures.take()
     calls += map(_read_call, message.objects("tool_calls"))
     if texts or reasoning or calls or not has_results:
@@ -141,7 +141,7 @@ def request_for(
     tools: Tools,
     settings: ChatSettings,
     guidance: Guidance,
-    pictures: Pictures,
+    pictures: RequestPictures,
     thinking: Thinking = AS_TRAINED,
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token.

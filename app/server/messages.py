@@ -12,7 +12,7 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import with_answer_fields
-from app.server.content import Pictures, content_text, parts_of
+from app.server.content import RequestPictures, content_text, parts_of
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_guidance, read_thinking, refuse
@@ -40,18 +40,18 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
     thinking = read_thinking(fields, output.text("effort"), thinking)
     guidance = read_guidance(fields, output.object("format"))
-    pictures = Pictures(settings.pictures)
+    pictures = RequestPictures(settings.pictures)
     request = request_for(_messages(fields, pictures), _tools(fields), settings, guidance, pictures, thinking)
     return with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Read a request to count tokens."""
-    pictures = Pictures(settings.pictures)
+    pictures = RequestPictures(settings.pictures)
     return request_for(_messages(fields, pictures), _tools(fields), settings, Guidance(), pictures, settings.thinking)
 
 
-def _messages(fields: Fields, pictures: Pictures) -> Iterator[Message]:
+def _messages(fields: Fields, pictures: RequestPictures) -> Iterator[Message]:
     if system := content_text(fields, "system"):
         yield Message(Role.SYSTEM, system)
     messages, called = fields.objects("messages"), set()

@@ -10,7 +10,7 @@ from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
 from app.server.chat import as_logprob, with_answer_fields
-from app.server.content import Pictures
+from app.server.content import RequestPictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, Fields, read_guidance, read_thinking
@@ -67,7 +67,7 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     tools, given = read_tools(fields), fields.raw("input")
     items = [Fields({"role": "user", "content": given})] if isinstance(given, str) else fields.objects("input")
     messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
-    pictures = Pictures(settings.pictures)
+    pictures = RequestPictures(settings.pictures)
     messages += read_messages(items, pictures, tools)
     reasoning, text_fields = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
     request = request_for(

@@ -271,7 +271,7 @@ class Several(Kind):
         return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
 
 
-class Chosen(Several):
+class AllOrNames(Several):
     """Names between commas; all for None, and none for no name."""
 
     __slots__ = ()

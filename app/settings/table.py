@@ -15,8 +15,8 @@ from app.core.pictures import PictureLimits
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import (
+    AllOrNames,
     Choice,
-    Chosen,
     Kind,
     Name,
     Number,
@@ -274,7 +274,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _setting(
         "answer.tools",
-        Chosen("names of MCP servers between commas, all or none", server_name),
+        AllOrNames("names of MCP servers between commas, all or none", server_name),
         None,
         "MCP servers whose tools the model may call",
         metavar="NAMES",

@@ -18,8 +18,8 @@ from app.engine.types import MAX_DRAFT, AutoDraft, Drafting, DraftParams, Sampli
 from app.settings.checking import check, nested
 from app.settings.kinds import (
     LONGEST_TEXT,
+    AllOrNames,
     Choice,
-    Chosen,
     Name,
     Number,
     Overrides,
@@ -56,7 +56,7 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.lists(st.sampled_from((r"blk\.[0-3]\..*exps=cpu", "attn_(q|k)=CUDA0")), max_size=4).map(tuple)
     if isinstance(kind, Texts):
         return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
-    if isinstance(kind, Chosen):
+    if isinstance(kind, AllOrNames):
         return st.none() | st.lists(st.sampled_from(("files", "web", "a.b")), max_size=3).map(tuple)
     if isinstance(kind, Several):
         word = "CUDA0" if "device" in setting.name else 3.5

@@ -154,7 +154,7 @@ class InputMode:
             self.end()
 
 
-class PromptSize:
+class PromptCounter:
     """Count the tokens of the conversation with the typed prompt."""
 
     def __init__(self, view: ChatView) -> None:

@@ -19,7 +19,7 @@ from app.session.state import Phase
 from app.ui.actions import BY_ID, CHAT, bindings
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.controller import ChatController
-from app.ui.chat.input_mode import PromptSize
+from app.ui.chat.input_mode import PromptCounter
 from app.ui.chat.view import ChatView
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.included_files import message_of
@@ -59,7 +59,7 @@ class ChatScreen(BaseScreen[None]):
         self.shows_tokens = False
         self._tuning = tuning
         self._pairs = pairs
-        self._prompt_size = PromptSize(self.view)
+        self._prompt_size = PromptCounter(self.view)
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -223,8 +223,8 @@ class ChatScreen(BaseScreen[None]):
     async def _permit(self, event: ToolQuestion.Answered) -> None:
         await self.controller.command(self.session.permit, event.permission)
 
-    @on(ToolQuestion.Dismissed)
-    def _leave_question(self, event: ToolQuestion.Dismissed) -> None:
+    @on(ToolQuestion.QuestionLeft)
+    def _leave_question(self, event: ToolQuestion.QuestionLeft) -> None:
         self.view.prompt.focus()
         self.view.prompt.insert(event.text)
 
@@ -244,8 +244,8 @@ class ChatScreen(BaseScreen[None]):
         self.view.messages.notice(f"Applied: {event.option.offer.what}.")
         await self.controller.load_pair(event.request)
 
-    @on(FitOptionList.Dismissed)
-    def _leave_options(self, event: FitOptionList.Dismissed) -> None:
+    @on(FitOptionList.OptionsLeft)
+    def _leave_options(self, event: FitOptionList.OptionsLeft) -> None:
         self.view.prompt.focus()
         self.view.prompt.insert(event.text)
 

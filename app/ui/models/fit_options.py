@@ -47,7 +47,7 @@ class FitOptionList(VerticalGroup, can_focus=True):
         request: LoadRequest
 
     @dataclass
-    class Dismissed(Message):
+    class OptionsLeft(Message):
         """The user went back to the prompt and typed `text`."""
 
         text: str
@@ -73,9 +73,9 @@ class FitOptionList(VerticalGroup, can_focus=True):
         if event.key in self._by_key:
             _take(self, self._by_key[event.key])
         elif event.key == "escape":
-            self.post_message(self.Dismissed(""))
+            self.post_message(self.OptionsLeft(""))
         elif event.character is not None and event.is_printable:
-            self.post_message(self.Dismissed(event.character))
+            self.post_message(self.OptionsLeft(event.character))
         else:
             return
         event.stop()

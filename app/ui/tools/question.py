@@ -37,7 +37,7 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         permission: Permission
 
     @dataclass
-    class Dismissed(Message):
+    class QuestionLeft(Message):
         """The user went back to the prompt and typed `text`."""
 
         text: str
@@ -73,7 +73,7 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         if event.key in self._by_key:
             self.post_message(self.Answered(self._by_key[event.key]))
         elif event.character is not None and event.is_printable:
-            self.post_message(self.Dismissed(event.character))
+            self.post_message(self.QuestionLeft(event.character))
         else:
             return
         event.stop()
