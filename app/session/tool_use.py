@@ -225,16 +225,19 @@ class ToolUse:
         return True
 
     def answer(self, permission: Permission, conversation: Transcript) -> bool:
-        """Take the answer to the question; return whether the turn goes on."""
-        question, self.question = self.question, None
+        """Take the answer to the question; return whether the turn goes on. Raises AppError if it cannot be stored."""
+        question = self.question
         assert question is not None
+        if question.tool is not None and permission is not Permission.NO:
+            # The question stays if this fails.
+            self.allow(permission, question.tool, conversation.number)
+        self.question = None
         if question.call is None or question.tool is None:
             self._n_rounds = 0
             return permission is not Permission.NO
         if permission is Permission.NO:
             self._end_call(conversation, _DECLINED, failed=True)
             return True
-        self.allow(permission, question.tool, conversation.number)
         self._run(question.call, question.tool, read_arguments(question.call) or {})
         return True
 

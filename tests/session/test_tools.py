@@ -280,6 +280,18 @@ def test_an_answer_is_stopped_as_ever(chat: ToolChat) -> None:
     assert chat.texts() == ["a", "half"]
 
 
+def test_a_question_stays_if_the_permission_cannot_be_stored(chat: ToolChat, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").mkdir()
+    chat.asks("a")
+    chat.calls(READS)
+    with pytest.raises(AppError, match="cannot be written"):
+        chat.session.permit(Permission.ALWAYS)
+    assert chat.host.calls == []
+    chat.session.permit(Permission.ONCE)
+
+    assert len(chat.host.calls) == 1
+
+
 # Branches and other conversations
 
 
