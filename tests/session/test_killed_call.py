@@ -1,0 +1,80 @@
+"""Kill a process in the middle of a call: nothing is lost, no server stays, and the call can be repeated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from app.conversations.message import Role
+from app.conversations.tree import NOT_RUN, State
+from app.session.tool_use import Permission
+from app.worker.tool_events import ToolReturned, ToolsListed
+from tests import mcp_server
+from tests.fake_tools import READ, call, tool_use
+from tests.session.scripted import ScriptedSession, finished
+
+_CALLER = """
+import queue
+import sys
+from dataclasses import replace
+from pathlib import Path
+from app.session.tool_use import Permission, ToolUse
+from app.settings.mcp_file import McpServer
+from app.worker.tool_servers import ToolServers
+from tests.fake_tools import call
+from tests.session.scripted import ScriptedSession, finished
+
+file, server = sys.argv[1:]
+events = queue.SimpleQueue()
+tools = ToolUse(ToolServers(events.put), lambda: (McpServer("bad", sys.executable, (server, "bad")),))
+chat = ScriptedSession(Path(file), tools=tools)
+chat.session.send("a")
+chat.session.handle(events.get(timeout=60))
+chat.session.handle(replace(finished(1, ""), calls=(call("hangs"),)))
+chat.session.permit(Permission.ONCE)
+print("calls", flush=True)
+chat.session.handle(events.get())
+"""
+_ROOT = Path(__file__).parents[2]
+_ENDS_S = 60.0
+
+
+def kill_a_caller(file: Path) -> None:
+    """Kill a chat that waits for the result of a call, and wait for the end of its server."""
+    command = [sys.executable, "-c", _CALLER, str(file), str(mcp_server.__file__)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == "calls\n"
+        servers = psutil.Process(caller.pid).children(recursive=True)
+        caller.kill()
+    assert servers
+    assert psutil.wait_procs(servers, _ENDS_S)[1] == []
+
+
+def test_a_kill_during_a_call(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    kill_a_caller(file)
+    tools, host = tool_use()
+    chat = ScriptedSession(file, tools=tools)
+    chat.session.open_conversation(1)
+
+    asked, answer = chat.conversation.tree.path
+    assert (asked.text, answer.role, answer.state) == ("a", Role.ASSISTANT, State.COMPLETE)
+    assert [one.name for one in answer.calls] == ["hangs"]
+
+    chat.session.send("b")
+    chat.session.handle(ToolsListed("files", (replace(READ, name="hangs"),)))
+    assert chat.read == ["a", "", NOT_RUN, "b"]
+    chat.finishes("one")
+
+    chat.session.regenerate(asked.id)
+    chat.session.handle(ToolsListed("files", (replace(READ, name="hangs"),)))
+    chat.session.handle(replace(finished(2, ""), calls=(call("hangs"),)))
+    chat.session.permit(Permission.ONCE)
+    assert host.calls == [(1, "hangs", {})]
+    chat.session.handle(ToolReturned(1, "done"))
+    assert chat.read == ["a", "", "done"]
