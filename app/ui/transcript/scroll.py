@@ -101,7 +101,9 @@ class LineScroll(ScrollView, RowCanvas):
             draw_soon(self, self._view)
 
     def update(self, item: Item) -> None:
-        """Draw what has changed in an item."""
+        """Draw what has changed in an item, unless it left the view while its change was prepared."""
+        if item not in self.items[-1:] and item not in self.items:
+            return
         width, at = self._width, self._index(item)
         changed, end, y = item.changed_line(width), self._ends[at], self.scroll_offset.y
         self._measure(at)

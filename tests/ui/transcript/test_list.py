@@ -13,6 +13,7 @@ from app.conversations.message import Role
 from app.conversations.tree import Node, State
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem, UserMessage
+from tests.ui.driver import open_chat
 from tests.ui.transcript.driver import (
     MESSAGES,
     MOST_LAID_OUT,
@@ -210,3 +211,14 @@ async def test_a_growing_answer_costs_the_same_below_many_messages(monkeypatch: 
         chat.engine.says("two")
         await chat.shows("one two")
         assert set(asked) == {chat.screen.view.messages.answer}
+
+
+async def test_a_change_of_a_message_that_has_left_is_not_drawn() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("What is a cat?", "An animal.")
+        left = chat.screen.view.messages.items[0]
+        await chat.press("ctrl+n")
+        await chat.until(lambda: left not in chat.screen.view.messages.items)
+        before = chat.rows
+        chat.screen.view.messages.update(left)
+        assert chat.rows == before
