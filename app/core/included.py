@@ -9,6 +9,7 @@ from app.core.errors import AppError
 from app.core.pictures import PictureData, PictureLimits, picture_format, read_picture
 from app.core.regular_file import file_errors, is_file, read_bytes, read_user_text
 
+_PICTURE_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _HEAD_BYTES = 32
 """Bytes that tell the format of a picture."""
 
@@ -28,6 +29,9 @@ def read_included(path: Path, name: str, limits: PictureLimits) -> str | Picture
         head = read_bytes(path, _HEAD_BYTES)
     if picture_format(head) is not None:
         return read_picture(_read(path, name, int(limits.megabytes * 1e6)), name, limits)
+    if path.suffix.lower() in _PICTURE_SUFFIXES:
+        what = "not a picture despite its name" if head else "empty"
+        raise AppError(f"{name} is {what}.", "Save it again as PNG; if it is text, rename it.")
     if is_document(path):
         data = _read(path, name, MAX_DOCUMENT_BYTES)
         if len(data) > MAX_DOCUMENT_BYTES:

@@ -121,10 +121,10 @@ def read_picture(
     name = one_line(without_marks(name)) or None if name is not None else None
     shown = name or "The picture"
     if len(data) > limits.megabytes * 1e6:
-        most = fix("answer.picture_size")
+        # A larger file is not read to its end, so its size is not known.
         raise AppError(
-            f"{shown} has {len(data) / 1e6:,.1f} MB; the limit is {limits.megabytes:g}.",
-            f"Make it smaller, or raise the limit ({most}).",
+            f"{shown} is larger than {limits.megabytes:g} MB.",
+            f"Make it smaller, or raise the limit ({fix('answer.picture_size')}).",
         )
     format_ = picture_format(data)
     try:

@@ -45,9 +45,16 @@ def test_a_picture_is_told_by_its_bytes(tmp_path: Path) -> None:
     assert (found.picture.width, found.picture.name) == (4, "a.txt")
 
 
+@pytest.mark.parametrize("data", [b"", b"<!DOCTYPE html><p>Not found", b"%PDF-1.7"])
+def test_a_file_with_the_name_of_a_picture_is_not_sent_as_text(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.PNG").write_bytes(data)
+    with pytest.raises(AppError, match=r"a\.PNG is (empty|not a picture despite its name)\."):
+        read_included(tmp_path / "a.PNG", "a.PNG", PictureLimits())
+
+
 def test_a_large_picture_is_not_read_whole(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(40, 30) + bytes(2_000_000))
-    with pytest.raises(AppError, match=r"a\.png has 1\.0 MB; the limit is 1"):
+    with pytest.raises(AppError, match=r"a\.png is larger than 1 MB"):
         read_included(tmp_path / "a.png", "a.png", PictureLimits(megabytes=1))
 
 
