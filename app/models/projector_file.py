@@ -20,6 +20,7 @@ _WITHOUT_SECTIONS = ("gemma", "idefics3", "internvl", "lfm2", "llama4", "mlp", "
 """Beginnings of the types of projectors for targets with M-RoPE, and for others; any other type is tried."""
 _PREFERRED = ("Q8_0", "F16", "BF16", "F32")
 """Smallest first; more bits hardly change an answer."""
+_FIX = "Choose the projector of the target (⟨model.mmproj⟩), or none (⟨model.mmproj=none⟩)."
 _WORD = re.compile(r"[a-z0-9]+")
 _GENERIC_WORDS = {"mmproj", "model"}
 """Words in a projector's name that do not name its model."""
@@ -44,7 +45,7 @@ def check_projector(path: Path, target: GgufHeader) -> None:
     """
     header = read_header(path, tensors=True, vocabulary=False)
     if header.architecture != ARCHITECTURE or header.metadata.get("clip.has_vision_encoder") is not True:
-        raise ModelFileError(f"{path} is no projector for pictures.", "Its name usually contains mmproj.")
+        raise ModelFileError(f"{path} is not a projector for pictures.", _FIX)
     size, start = path.stat().st_size, header.data_start
     for name, tensor in header.tensors.items():
         n_bytes, n_values = _BLOCKS.get(tensor.kind, (0, 1))
@@ -56,10 +57,10 @@ def check_projector(path: Path, target: GgufHeader) -> None:
     if width != wanted:
         reason = f"its rows have {width:,} values, and the target takes {wanted:,}"
     elif kind.startswith(_WITHOUT_SECTIONS if has_sections else _WITH_SECTIONS):
-        reason = f"a projector of the type {kind} and an architecture like {target.architecture} do not fit"
+        reason = f"a projector of the type {kind} does not work with the architecture {target.architecture}"
     else:
         return
-    raise ModelFileError(f"{path} is for another model: {reason}.", "Choose the projector of the target, or none.")
+    raise ModelFileError(f"{path} is for another model: {reason}.", _FIX)
 
 
 def projector_beside(target: Path, header: GgufHeader) -> Path | None:

@@ -49,7 +49,7 @@ def as_request_error(error: AppError) -> RequestError:
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ContextOverflowError):
-        return RequestError(error.message, overflow=(error.n_prompt, error.n_ctx))
+        return RequestError(error.message, _in_flags(error.hint), overflow=(error.n_prompt, error.n_ctx))
     if isinstance(error, (UsageError, TemplateError, DecodeError)):
         is_ours = isinstance(error, DecodeError) and not isinstance(error, PictureError)
         return RequestError(_in_flags(error.message), _in_flags(error.hint), status=500 if is_ours else 400)
@@ -84,7 +84,7 @@ def error_body(error: RequestError, path: str) -> dict[str, Any]:
             else f"The request has {n_prompt} tokens, which exceeds the available context size ({n_ctx} tokens). "
             f"This model's maximum context length is {n_ctx} tokens."
         )
-        message += " Shorten it, or start tandem serve with a larger --ctx."
+        message = f"{message} {error.hint}".rstrip()
         more = {"n_prompt_tokens": n_prompt, "n_ctx": n_ctx}
         param = "messages" if "chat" in path else "input" if path.endswith("/responses") else "prompt"
     if is_anthropic:

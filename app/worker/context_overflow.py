@@ -55,7 +55,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         largest = max(request.tools, key=lambda tool: len(json.dumps(tool)))["function"]["name"]
         subject = f"The {len(request.tools):,} tools, of which {largest} is the largest, have"
     elif pictures and whose in ("prompt", "system"):
-        shorter = "Use smaller or fewer pictures"
+        shorter = "Use smaller or fewer pictures" if len(pictures) > 1 else "Use a smaller picture"
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
     longer = or_longer(pair.info, n_tokens, lambda enough: f"set a longer context ({fix('model.ctx', enough)})")
     hint = f"{shorter}{longer}."

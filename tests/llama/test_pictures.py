@@ -438,7 +438,7 @@ def test_a_conversation_that_is_too_long_counts_pictures(new_pair: NewPair) -> N
 
     with pytest.raises(ContextOverflowError, match=r"The prompt has 4\d\d tokens") as error:
         list(responder.answer(pair, 1, conversation(small, large)))
-    assert "Use smaller or fewer pictures" in error.value.hint
+    assert "Use a smaller picture" in error.value.hint
     with pytest.raises(ContextOverflowError, match="the conversation has"):
         list(responder.answer(pair, 1, conversation(large, small)))
 
