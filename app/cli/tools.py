@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app.cli.output import HANG, print_result
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
-from app.core.printable import printable
+from app.core.printable import one_line, printable
 from app.core.units import counted
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
 from app.worker.tool_events import ToolReturned, ToolsListed
@@ -37,7 +37,7 @@ def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     results = _listed(servers)
     width, lines = max((len(server.name) for server in servers), default=0), []
     for one in results:
-        tools = ", ".join(tool.name for tool in one.tools)
+        tools = ", ".join(one_line(tool.name) for tool in one.tools)
         text = one.error.sentences if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
         lines.append(printable(f"{one.server:<{width}}  {text.rstrip(': ')}"))
     print_result({"servers": list(map(_as_json, results))}, lines, as_json=as_json, hang=HANG)

@@ -11,13 +11,19 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from app.core.printable import printable
+from app.core.printable import one_line, printable
 from app.engine.text.shown_calls import shown_call
 from app.session.tool_use import Permission, Question
 
+_SCROLLED_LINES = {"up": -1, "down": 1, "pageup": -7, "pagedown": 7}
+"""Lines by which a key scrolls the arguments."""
+
 
 class ToolQuestion(VerticalGroup, can_focus=True):
-    """Show a call with all its arguments; a digit answers. Other characters go to the prompt."""
+    """Show a call with all its arguments; a digit answers. Other characters go to the prompt.
+
+    The keys of `_SCROLLED_LINES` scroll long arguments.
+    """
 
     DEFAULT_CSS = """
     ToolQuestion {
@@ -72,6 +78,8 @@ class ToolQuestion(VerticalGroup, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         if event.key in self._by_key:
             self.post_message(self.Answered(self._by_key[event.key]))
+        elif event.key in _SCROLLED_LINES and (shown := self.query_one(VerticalScroll)).max_scroll_y:
+            shown.scroll_relative(y=_SCROLLED_LINES[event.key], animate=False)
         elif event.character is not None and event.is_printable:
             self.post_message(self.QuestionLeft(event.character))
         else:
@@ -89,7 +97,7 @@ def _what(question: Question) -> str:
         return "The model has called tools many times in a row. Let it go on?"
     about = "It says that it only reads." if tool.reads_only else "It may change something."
     about = "It has changed since you allowed it." if question.has_changed else about
-    return f"Run {printable(tool.name)} of {tool.server}? {about}"
+    return f"Run {one_line(tool.name)} of {tool.server}? {about}"
 
 
 def _permissions(question: Question) -> list[tuple[Permission, str]]:

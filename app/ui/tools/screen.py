@@ -14,7 +14,7 @@ from textual.getters import query_one
 
 from app.core.errors import AppError
 from app.core.paths import mcp_file
-from app.core.printable import printable
+from app.core.printable import one_line, printable
 from app.core.units import counted
 from app.session.tool_use import ToolUse
 from app.settings.layers import Origin
@@ -75,7 +75,7 @@ class ServerList(ChoiceList[ServerRow]):
         tools = sorted(listed.tools, key=lambda tool: (not tool.reads_only, tool.name))
         return [
             Content.assemble(
-                printable(tool.name), (f"{'' if tool.reads_only else ' (may change something)'}  ", "$quiet"),
+                one_line(tool.name), (f"{'' if tool.reads_only else ' (may change something)'}  ", "$quiet"),
                 (" ".join(printable(tool.description).split())[:width], "$quiet"),
             ).truncate(width, ellipsis=True)
             for tool in tools

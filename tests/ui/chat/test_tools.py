@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from app.core.errors import AppError
 from app.session.tool_use import ToolUse
@@ -112,17 +113,18 @@ async def test_escape_stops_at_a_question() -> None:
 
 async def test_all_arguments_are_shown() -> None:
     async with tool_chat() as it:
-        lines = "\\n".join(f"line {n}" for n in range(40))
+        lines = "\\n".join(f"line {n}" for n in range(200))
         await it.chat.type("a")
         await it.chat.press("enter", shows="starting tools")
-        it.chat.engine.emit(ToolsListed("files", (WRITE,)))
+        it.chat.engine.emit(ToolsListed("files", (replace(WRITE, name="write\nfile"),)))
         await it.chat.until(lambda: it.chat.engine.requests)
         it.chat.engine.finishes(calls=(call("write_file", f'{{"path": "{lines}"}}'),))
-        await it.chat.shows("It may change something.")
+        await it.chat.shows("Run write file of files? It may change something.")
+        shown = it.chat.screen.view.question.query_one("VerticalScroll")
+        for _ in range(4):
+            await it.chat.press("pagedown")
 
-        question = it.chat.screen.view.question
-        assert question.query_one("VerticalScroll").max_scroll_y >= 0
-        assert "line 39" in str(question.query_one(".call").render())
+        assert shown.scroll_y == shown.max_scroll_y > 0
 
 
 async def test_the_screen_of_tools() -> None:
