@@ -15,14 +15,14 @@ from app.core.printable import one_line, printable
 from app.engine.text.shown_calls import shown_call
 from app.session.tool_use import Permission, Question
 
-_SCROLLED_LINES = {"up": -1, "down": 1, "pageup": -7, "pagedown": 7}
+_SCROLLED_LINES = {"up": -1, "down": 1}
 """Lines by which a key scrolls the arguments."""
 
 
 class ToolQuestion(VerticalGroup, can_focus=True):
     """Show a call with all its arguments; a digit answers. Other characters go to the prompt.
 
-    The keys of `_SCROLLED_LINES` scroll long arguments.
+    Up and down scroll long arguments; page up and page down scroll the transcript.
     """
 
     DEFAULT_CSS = """
