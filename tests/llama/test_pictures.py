@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ from app.worker import responder
 from app.worker.events import Finished
 from app.worker.jobs import prompt_text
 from app.worker.request import AnswerRequest
+from tests.compare.runs import finish as finish_sampled
 from tests.llama import tiny_heads
 from tests.llama.params import pair_params
 from tests.llama.tiny_projector import KINDS, picture, write_projector
+from tests.sampled_distribution import EVERYTHING, check_sampled
 
 pytestmark = pytest.mark.native
 FIXED = DraftParams(5, 0, 0.0)
@@ -358,6 +361,18 @@ def test_failed_text_after_a_picture_leaves_the_picture(new_pair: NewPair, monke
     monkeypatch.undo()
     assert len(pair.target) == end
     assert answer(pair, prompt).tokens == expected
+
+
+def test_sampled_text_after_a_picture_has_one_distribution_with_and_without_drafts(new_pair: NewPair) -> None:
+    pair = new_pair("m-rope", partial(KINDS["m-rope"].write_target, seed=1))
+    shown = picture(56, 56)
+    message = Message(Role.USER, MARK, pictures=(shown.picture,))
+    sampling = SamplingParams(temperature=1.0, top_k=4, top_p=1.0, min_p=0.0)
+    request = AnswerRequest((message,), sampling, None, 3, pictures=(shown,))
+    found = finish_sampled(check_sampled(pair, request, "model", EVERYTHING, 300, lambda: False))
+    assert found.drafted
+    assert found.degrees_of_freedom > 8
+    assert found.holds, found
 
 
 # Files and pictures that cannot be used
