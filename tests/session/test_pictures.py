@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import re
+from pathlib import Path
+
+import pytest
+
 from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
 from app.core.errors import ContextOverflowError
 from app.core.pictures import MARK, read_picture
 from app.worker.events import Failed
@@ -65,3 +72,59 @@ def test_names_replace_the_pictures_that_a_summary_leaves(chat: ScriptedSession)
     chat.session.handle(finished(len(chat.engine.requests), "They talked."))
     summary = "Summary of the earlier conversation:\nThey talked."
     assert _sent(chat) == ([summary, "What is [picture a.png]?", "A cat.", "More?"], [])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_operations_keep_the_pictures_of_each_prompt(seed: int, tmp_path: Path) -> None:
+    choose = random.Random(seed)
+    pictures = {f"p{n}.png": read_picture(png(n + 1, 3)) for n in range(5)}
+    named: dict[str, list[str]] = {}
+    file = tmp_path / "conversations.db"
+    chat = ScriptedSession(file)
+    for each in pictures.values():
+        chat.library.add_picture(each)
+
+    def prompt() -> str:
+        number, names = f"prompt{len(named)}", choose.sample(sorted(pictures), choose.randrange(4))
+        named[number] = names
+        question = " ".join([f"{number}:", *(f"@{name}" for name in names)])
+        return compose(question, [Attachment.of(pictures[name].picture, name) for name in reversed(names)])
+
+    def check() -> None:
+        request = chat.engine.requests[-1]
+        asked = [each for each in request.messages if each.role is Role.USER]
+        sent = [named[re.findall(r"prompt\d+", each.content)[0]] for each in asked]
+        assert [each.content.count(MARK) for each in asked] == list(map(len, sent))
+        assert [[picture.name for picture in each.pictures] for each in asked] == sent
+        assert [each.data for each in request.pictures] == [pictures[name].data for names in sent for name in names]
+        chat.says("Seen.")
+        chat.finishes("Seen.")
+
+    chat.session.send(prompt())
+    check()
+    for _ in range(40):
+        nodes = list(chat.conversation.tree.nodes.values())
+        prompts, path = [node for node in nodes if node.role is Role.USER], chat.conversation.tree.path
+        last = [node for node in path if node.role is Role.USER]
+        match choose.choice(["send", "edit", "regenerate", "switch", "delete", "fork", "restart"]):
+            case "edit" if last:
+                chat.session.edit(choose.choice(last).id, prompt())
+                check()
+            case "regenerate" if last:
+                chat.session.regenerate()
+                check()
+            case "switch" if prompts:
+                chat.session.switch(choose.choice(prompts).id)
+            case "delete" if len(last) > 1:
+                chat.session.delete(choose.choice(last[1:]).id)
+            case "fork" if path:
+                assert chat.session.open_conversation(chat.session.fork(choose.choice(path).id))
+            case "restart":
+                number = chat.library.conversation
+                chat.session.close()
+                chat = ScriptedSession(file)
+                assert number is None or chat.session.open_conversation(number)
+            case _:
+                chat.session.send(prompt())
+                check()
+    chat.session.close()
