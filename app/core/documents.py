@@ -122,4 +122,6 @@ def _needs(package: str, name: str, suffix: str) -> NoReturn:
 
 
 def _damaged(name: str) -> AppError:
-    return AppError(f"{name} is damaged, or no such document.", "Open it in another program and save it again.")
+    return AppError(
+        f"{name} is damaged, or not a document of this kind.", "Open it in another program and save it again."
+    )

@@ -185,7 +185,8 @@ def _check_size(shown: str, width: int, height: int, limits: PictureLimits) -> N
         )
     if max(width, height) > limits.ratio * min(width, height):
         raise AppError(
-            f"{shown} has {size}; one side may be {limits.ratio:g} times the other at most.", "Cut it into pieces."
+            f"{shown} has {size}; one side may be {limits.ratio:g} times the other at most.",
+            f"Cut it into pieces, or raise the limit ({fix('answer.picture_ratio')}).",
         )
 
 

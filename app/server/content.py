@@ -109,8 +109,10 @@ def _result_part(part: Fields, pictures: RequestPictures) -> str:
 def part_text(part: Fields, pictures: RequestPictures) -> str:
     """Return the text of a part, with a mark for a picture; refuse other media."""
     if (text := _read(part, pictures)) is None:
-        where = part.at("type")
-        raise RequestError(f'{where} is "{part.text("type")}"; the loaded models read text only.', param=where)
+        where, kind = part.at("type"), part.text("type")
+        way = "Pictures need a projector (tandem serve --mmproj), and the role of a user or a tool."
+        message = f'{where} is "{kind}"; the loaded models read text only.'
+        raise RequestError(message, way if kind in _PICTURE_PARTS else "", param=where)
     return text
 
 

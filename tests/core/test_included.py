@@ -106,7 +106,7 @@ def test_an_office_file_and_a_web_page_become_markdown(tmp_path: Path) -> None:
 def test_a_damaged_office_file_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("kreuzberg")
     (tmp_path / "a.xlsx").write_bytes(b"PK\3\4 damaged")
-    with pytest.raises(AppError, match=r"a\.xlsx is damaged, or no such document"):
+    with pytest.raises(AppError, match=r"a\.xlsx is damaged, or not a document"):
         read(tmp_path / "a.xlsx", "a.xlsx")
 
 

@@ -132,6 +132,7 @@ def test_a_model_without_a_projector_says_so_everywhere(serve: Serve) -> None:
     body = {"max_tokens": 1, "messages": [{"role": "user", "content": [_chat_part(URL)]}]}
     status, answer = server.post("/v1/chat/completions", body)
     assert (status, answer["error"]["param"]) == (400, "messages[0].content[0].type")
+    assert "--mmproj" in answer["error"]["message"]
     assert server.get("/props")[1]["modalities"] == {"vision": False, "audio": False}
     assert server.get("/v1/models")[1]["data"][0]["architecture"]["input_modalities"] == ["text"]
 
