@@ -17,6 +17,8 @@ from app.settings.table import nearest
 _TABLES = ("mcpServers", "servers")
 """Names of the table of servers; VS Code uses the second one."""
 _NAME = re.compile(r"[\w.-]{1,64}")
+_HEADER_NAME, _HEADER_VALUE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII), re.compile(r"([!-~]([\t -~]*[!-~])?)?")
+"""What HTTP allows; an error of the library about another value would show it."""
 _KINDS = {None: "", "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 """The key that each `type` of server needs."""
 
@@ -108,7 +110,7 @@ class _Reader:
             self._texts(given, keys, "env"),
             str(Path(text["cwd"]).expanduser()) if text["cwd"] else None,
             text["url"],
-            self._texts(given, keys, "headers"),
+            self._headers(given, keys),
             self.typed(given.get("disabled", False), bool, [*keys, "disabled"], "true or false"),
         )
 
@@ -119,6 +121,13 @@ class _Reader:
     def _texts(self, given: dict[str, Any], keys: list[str], key: str) -> dict[str, str]:
         found = self.typed(given.get(key, {}), dict, [*keys, key], "an object of texts")
         return {name: self.typed(value, str, [*keys, key, name], "a text") for name, value in found.items()}
+
+    def _headers(self, given: dict[str, Any], keys: list[str]) -> dict[str, str]:
+        found = self._texts(given, keys, "headers")
+        for name, value in found.items():
+            if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
+                raise self._wrong([*keys, "headers", name], "must be ASCII text without line ends or spaces around it")
+        return found
 
     def typed(self, value: Any, kind: type, keys: Sequence[str], what: str) -> Any:
         """Return a value of this type; refuse another one."""

@@ -55,6 +55,9 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
         ('{"mcpServers": {"a": {"type": "sse", "url": "http://c"}}}', 'mcpServers.a.type must be "stdio" or "http"'),
         ('{"mcpServers": {"a b": {"command": "c"}}}', "mcpServers.a b has a name other than letters"),
         ('{"mcpServers": {"a": {"command": "c", "disabled": "no"}}}', "mcpServers.a.disabled must be true or false"),
+        ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\u00e9same"}}}}', "line 2: mcpServers.a"),
+        ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\\n"}}}}', "headers.K must be ASCII"),
+        ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K e": "s"}}}}', "headers.K e must be ASCII"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )  # fmt: skip
