@@ -94,8 +94,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             for part in item.parts:
                 part.redraw()
                 part.changed = 0
-            if item in self.items:
-                self.update(item)
+            self.update(item)
 
     def step(self, direction: int) -> bool:
         """Select the message above (-1) or below (1), at first the last; return False below the last."""
