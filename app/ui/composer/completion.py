@@ -16,7 +16,7 @@ from app.core.printable import printable
 from app.session.library import Library
 from app.ui.actions import PATH, Action
 from app.ui.commands import COMMANDS
-from app.ui.composer.file_search import search_files
+from app.ui.composer.file_search import not_ignored, search_files
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import matching_paths
@@ -136,26 +136,20 @@ def completions(
             if PATH in (command.argument or ""):
                 # A new file may be put into a folder.
                 offers_files = command.argument == PATH
-                return start, _paths_like(typed, str, base, folders_only=not offers_files)
+                paths = [path for path in matching_paths(typed, base) if offers_files or path.endswith("/")]
+                return start, _suggested(paths, str)
     reference = reference_at(text, cursor)
     if reference is None:
         return None
     start, typed = reference
-    return start, [*_paths_like(typed, completed, base), *_files_like(typed, files, base)]
+    listed = not_ignored(matching_paths(typed, base), base)
+    # A path to another place is not below.
+    below = search_files(typed, files) if typed and not typed.startswith(("/", "~", ".")) else ()
+    found = [Suggestion(path, completed(path), whole=False) for path in below if path not in listed]
+    return start, [*_suggested(listed, completed), *found]
 
 
-def _files_like(typed: str, files: Sequence[str], base: Path) -> list[Suggestion]:
-    """Return files in any folder below, unless a path to another place is typed."""
-    if not typed or typed.startswith(("/", "~", ".")):
-        return []
-    listed = set(matching_paths(typed, base))
-    return [Suggestion(path, completed(path), whole=False) for path in search_files(typed, files) if path not in listed]
-
-
-def _paths_like(
-    typed: str, inserted: Callable[[str], str], base: Path, *, folders_only: bool = False
-) -> list[Suggestion]:
-    paths = [path for path in matching_paths(typed, base) if path.endswith("/") or not folders_only]
+def _suggested(paths: Sequence[str], inserted: Callable[[str], str]) -> list[Suggestion]:
     return [Suggestion(path[path.rstrip("/").rfind("/") + 1 :], inserted(path), whole=False) for path in paths]
 
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
+from app.models.source import home_expanded
 from app.ui.widgets.path_completion import can_be_typed, is_readable
 
 if TYPE_CHECKING:
@@ -29,12 +30,37 @@ def index_files(base: Path) -> tuple[str, ...]:
     Hidden names, files that .gitignore excludes and linked folders are left out. Call it on a worker thread.
     """
     base = base.absolute()
-    above = [folder for folder in (base, *base.parents) if (folder / ".git").exists()][:1]
     rules: _Rules = ()
-    for folder in reversed(base.parents):
-        if above and folder.is_relative_to(above[0]):
-            rules = _with_rules_of(folder, rules)
+    for folder in _from(_repository(base) or base, base)[:-1]:
+        rules = _with_rules_of(folder, rules)
     return tuple(islice(_walk(base, rules), MAX_FILES))
+
+
+def not_ignored(paths: Sequence[str], base: Path) -> list[str]:
+    """Return the paths in one folder that .gitignore does not exclude, by the rules of `index_files`.
+
+    Relative ones start from `base`; those of folders end with a slash.
+    """
+    if not paths:
+        return []
+    base = base.absolute()
+    folder = Path(os.path.normpath(base / home_expanded(paths[0]))).parent
+    top = _repository(folder) or (base if folder.is_relative_to(base) else folder)
+    rules: _Rules = ()
+    for each in _from(top, folder):
+        if not base.is_relative_to(each) and _is_ignored(each, True, rules):
+            return []
+        rules = _with_rules_of(each, rules)
+    return [path for path in paths if not _is_ignored(folder / PurePath(path).name, path.endswith("/"), rules)]
+
+
+def _repository(folder: Path) -> Path | None:
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _from(top: Path, folder: Path) -> list[Path]:
+    """Return the folders from one to another below it."""
+    return [each for each in (*reversed(folder.parents), folder) if each.is_relative_to(top)]
 
 
 def search_files(typed: str, paths: Sequence[str]) -> tuple[str, ...]:
@@ -72,11 +98,11 @@ def _walk(base: Path, rules: _Rules) -> Iterator[str]:
 
 
 def _with_rules_of(folder: Path, rules: _Rules) -> _Rules:
-    # Not needed for the first frame.
-    from pathspec import GitIgnoreSpec
-
     with suppress(OSError, ValueError):
         lines = (folder / ".gitignore").read_text(encoding="utf-8").splitlines()
+        # Not needed for the first frame.
+        from pathspec import GitIgnoreSpec
+
         return (*rules, (folder, GitIgnoreSpec.from_lines(lines)))
     return rules
 

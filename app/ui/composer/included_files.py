@@ -43,6 +43,8 @@ _LONGEST_DROP = 4000
 """Characters of dropped paths."""
 _AS_TEXT = "To send it as text, put a space after the @."
 _MAX_PATH_WORDS = 12
+_MAX_NAMED = 3
+"""References without a file that a notice names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,17 @@ async def message_of(text: str, session: Session, *, counts: bool = False) -> st
         session.library.add_picture(picture)
         if picture.notice and not counts:
             session.library.say(picture.notice)
+    if not counts and (names := _without_file(message)):
+        session.library.say(f"No file matches {', '.join(names)}; it is sent as text.")
     return message
+
+
+def _without_file(message: str) -> list[str]:
+    """Return the first few references of a message that name no file; it may be code with decorators."""
+    question, attachments = split(message)
+    names = {each.name for each in attachments}
+    found = dict.fromkeys(f"@{each.readings[-1]}" for each in references(question) if names.isdisjoint(each.readings))
+    return list(found)[:_MAX_NAMED]
 
 
 def references(text: str) -> Iterator[Reference]:

@@ -168,10 +168,12 @@ class PromptInput(PromptEditor):
         chosen = self.menu.chosen
         if chosen is None or self._completed is None:
             return True
-        if chosen.value.strip() == self.text[slice(*self._completed)].strip():
+        typed = self.text[slice(*self._completed)].strip()
+        if chosen.value.strip() == typed:
             return True
         self.choose(chosen)
-        return chosen.whole
+        # A command that was found by its description is shown before it runs.
+        return chosen.whole and chosen.value.startswith(typed)
 
     def choose(self, suggestion: Suggestion) -> None:
         """Insert a suggestion."""

@@ -66,6 +66,13 @@ async def test_a_path_without_a_file_is_not_sent(folder: Path) -> None:
         assert not chat.engine.requests
 
 
+async def test_a_name_that_no_file_has_is_sent_as_text_with_a_notice(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.send("see @notes.md and @nomatch, me@x.org")
+        await chat.shows("No file matches @nomatch; it is sent as text.")
+        assert chat.asked[-1].endswith("see @notes.md and @nomatch, me@x.org")
+
+
 async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) -> None:
     store = Store()
     async with open_chat(store=lambda: store) as chat:
