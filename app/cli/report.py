@@ -20,7 +20,7 @@ _TENTH_S = 0.095
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
-    """Return one line: tokens, speed, speedup, acceptance and TTFT, as far as measured."""
+    """Return one line: tokens, speed, speedup, acceptance and the time to the first token, as far as measured."""
     parts = [event.numbers.pace + _drafts(event), _first_token(event.stats)]
     line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
     longer = why_no_longer(pair) if event.at_limit else "--ctx"
@@ -74,7 +74,7 @@ def _first_token(stats: GenerationStats) -> str:
     if not stats.predicted_n:
         return ""
     seconds = stats.first_token_ns / 1e9
-    return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s"
+    return f"first token after {seconds:.{1 if seconds >= _TENTH_S else 2}f} s"
 
 
 def as_json(

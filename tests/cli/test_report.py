@@ -15,7 +15,7 @@ from app.worker.events import AnswerPlan, Finished
 from tests.cli.json_keys import TIMINGS
 from tests.fake_engine import PAIR
 
-LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
+LINE, TTFT = "101 tokens, 50 tok/s", ", first token after 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
 STATUS = DraftingStatus("off", Source.MODEL.turned_off("it cannot pay; n-gram drafting still runs"), "break-even", 1.01)
@@ -55,10 +55,10 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
             replace(ended(UNDRAFTED, None, "fixed", DraftParams(4, 0, 0.5)), lost="llama.cpp refused the batch."),
             f"{LINE}{TTFT}; answered without drafts: the draft model failed",
         ),
-        (ended(SHORT, None, "off"), "4 tokens, 61 tok/s, TTFT 1.3 s; no draft"),
+        (ended(SHORT, None, "off"), "4 tokens, 61 tok/s, first token after 1.3 s; no draft"),
         (
             ended(replace(SHORT, predicted_n=1, first_token_ns=48_000_000), None, "off"),
-            "1 token, TTFT 0.05 s; no draft",
+            "1 token, first token after 0.05 s; no draft",
         ),
         (replace(ended(GenerationStats(), None, "off"), reason=FinishReason.CANCELLED), "0 tokens; stopped"),
     ],
@@ -88,7 +88,7 @@ def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
 
     line = summary(event, PAIR)
 
-    assert line.endswith("TTFT 0.2 s; stopped: the answer repeated itself 4 times (--stop-on-repeat off)")
+    assert line.endswith("first token after 0.2 s; stopped: the answer repeated itself 4 times (--stop-on-repeat off)")
     assert "×" not in line
     assert as_json(event, PAIR, [])["finish_reason"] == "repetition"
     assert as_json(event, PAIR, [])["speculation"]["speedup"] is None

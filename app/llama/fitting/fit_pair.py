@@ -66,14 +66,11 @@ class Fitting:
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each change that made the pair fit."""
         n = self.plan.target.cpu_experts if self.request.cpu_experts is None else 0
-        length = self.params.n_ctx_auto or 0
+        length, longest = self.params.n_ctx_auto or 0, longest_trained(self.target.n_ctx_train)
+        limit = "the model was trained for" if length == longest else "memory allows"
         return (
             *([f"{experts_in_ram(n, self.target.n_layers)}."] if n else []),
-            *(
-                [f"Context: {length:,} tokens, as many as memory allows (setting ctx)."]
-                if length > DEFAULT_CONTEXT
-                else []
-            ),
+            *([f"Context: {length:,} tokens, as many as {limit} (setting ctx)."] if length > DEFAULT_CONTEXT else []),
         )
 
     @property

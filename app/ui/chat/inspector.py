@@ -222,11 +222,11 @@ def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
 
 
 def _cost(details: StepDetails, room: int) -> Content:
-    """Return the tokens of a step and the time of one token without a draft, as far as there is room."""
+    """Return the time of one token of a step, and without a draft, as far as there is room."""
     n, plain_ns = len(details.written), details.plain_ns
-    tokens = f" for {n} tokens" if n > 1 else ""
-    plain = f", without draft {plain_ns / 1e6:.1f} ms per token" if plain_ns is not None else ""
-    return Content.styled(next((text for text in (tokens + plain, plain) if len(text) <= room), ""), _QUIET)
+    each = f", {details.total_ns / 1e6 / n:.1f} ms per token" if n > 1 else ""
+    plain = f", without draft {plain_ns / 1e6:.1f} ms{'' if each else ' per token'}" if plain_ns is not None else ""
+    return Content.styled(next((text for text in (each + plain, each) if len(text) <= room), ""), _QUIET)
 
 
 def _written(details: StepDetails) -> Content:

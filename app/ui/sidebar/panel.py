@@ -179,7 +179,7 @@ def _context(shown: Readouts, width: int) -> Lines:
 def _prompt(numbers: AnswerNumbers) -> Lines:
     first_s, speed = (numbers.first_token_ms or 0) / 1e3, numbers.reading_per_second
     text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else NONE
-    yield True, _row("TTFT", Content(f"{text:>{_VALUE_CELLS}} s"))
+    yield True, _row("first token", Content(f"{text:>{_VALUE_CELLS}} s"))
     yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed else NONE:>{_VALUE_CELLS}} tok/s"))
 
 

@@ -61,8 +61,10 @@ def test_the_longest_context_that_costs_little_is_chosen(
 
 def test_the_chosen_context_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     _, after = opened(monkeypatch, rooms(24))
+    _, whole = opened(monkeypatch, rooms(64), replace(FACTS, n_ctx_train=32_768))
 
     assert after.notices == ("Context: 65,536 tokens, as many as memory allows (setting ctx).",)
+    assert whole.notices == ("Context: 32,768 tokens, as many as the model was trained for (setting ctx).",)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None
     plain = replace(ROUND, number=9, drafted=(), sources=(), written=(b"a",), n_accepted=0, total_ns=4_000_000)
     newest = replace(ROUND, number=10, sources=BOTH)
     assert rows(0, newest, plain) == [
-        ">    10   both          accepted 3 of 5       38.0 ms for 4 tokens, without draft 34.0 ms per token",
+        ">    10   both          accepted 3 of 5       38.0 ms, 9.5 ms per token, without draft 34.0 ms",
         "      9   no draft                             4.0 ms   a",
     ]
     assert rows(1, newest, plain) == [

@@ -33,4 +33,4 @@ async def test_a_panel_row_that_stays_is_not_drawn_again(monkeypatch: pytest.Mon
         more = replace(STATS, predicted_n=STATS.predicted_n + 900)
         chat.engine.says("word", stats=more)
         await chat.until(lambda: any("context" in row for row in drawn))
-        assert not any("acceptance" in row or "TTFT" in row for row in drawn)
+        assert not any("acceptance" in row or "first token" in row for row in drawn)

@@ -71,7 +71,7 @@ def test_everything_measured_is_shown() -> None:
         "sources     88% draft model",
         "            12% n-gram",
         "context       2.1k / 32k",
-        "TTFT          0.21 s",
+        "first token   0.21 s",
         "prefill      1,700 tok/s",
         "target        19.9 GB Q4_K_M",
         "draft          0.5 GB Q8_0",
@@ -112,7 +112,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
     values = {line[:12].strip(): line[12:].strip() for line in text.splitlines()}
     for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "sources", "prefill"):
         assert values[name].startswith(NONE), name
-    assert "TTFT          1.00 s" in text
+    assert "first token   1.00 s" in text
 
 
 @pytest.mark.parametrize("forget", [Readouts.reading_models, lambda readouts: readouts.ready(8192)])
@@ -140,7 +140,7 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     whose, speed = (line for line in shown(readouts).splitlines() if "answer" in line or "speed " in line)
     assert (whose, speed) == ("last answer", "speed          107 tok/s")
-    assert f"TTFT             {NONE} s" in shown(readouts)
+    assert f"first token      {NONE} s" in shown(readouts)
 
     readouts.follow(Step(2, (), stats))
     assert "last answer" not in shown(readouts)
@@ -242,7 +242,7 @@ def test_the_brief_panel_has_six_numbers() -> None:
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
         *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "sources", "context"),
-        *("TTFT", "f5"),
+        *("first", "f5"),
     ]
     assert lines[2] == "82% accepted"
 
