@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.cli.fixes import in_flags
@@ -19,8 +20,9 @@ from app.core.paths import allowed_tools_file, conversations_file, log_file, mcp
 from app.core.printable import printable
 from app.hardware.recommend import Capacity
 from app.models.catalog import Pair
+from app.models.model_names import known_as, quantization
 from app.models.pair_summary import setup_command
-from app.models.registry import SetUp
+from app.models.registry import ModelOnDisk, SetUp
 from app.session.answering import Engine
 from app.session.tool_use import ToolUse
 from app.settings.live import LiveSettings
@@ -87,11 +89,15 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         hosts.append(ToolServers(emit))
         return ToolUse(hosts[0], lambda: read_servers(mcp_file()), allowed_tools_file())
 
+    tuning = Tuning(opener.live, opener.again, opener.option)
+    # A pair that the command line names stays open, and a first run chooses one.
+    if not (first_run or is_chosen(given)):
+        tuning = replace(tuning, written_by=opener.written_by)
     app = TandemApp(
         engine,
         first.loader,
         first.title,
-        Tuning(opener.live, opener.again, opener.option),
+        tuning,
         pairs,
         first_run=first_run,
         store=store,
@@ -167,6 +173,11 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     )
 
 
+def _model_name(model: ModelOnDisk) -> str:
+    """Return the name that answers store for a model; another one if only its header names it."""
+    return f"{known_as(model.path.name, '')} {quantization(model.path.name)}"
+
+
 class Opener:
     """Opens pairs with the current settings; unless the user asked for it, the first pair is a placeholder."""
 
@@ -203,6 +214,19 @@ class Opener:
         loader = pair_loader(self.live.resolved(), self._pair, self._files, self.process)
         self.live.loading()
         return LoadRequest(loader, loader.pair.title)
+
+    def written_by(self, models: Mapping[str, object]) -> LoadRequest | None:
+        """Open the pair whose models have these names, by role; None if its target is open or no pair has them."""
+        if self._files is not None and _model_name(self._files.target) == models.get("target"):
+            return None
+        known = [each for each in registry().read().pairs.values() if each.is_here]
+        named = [each for each in known if _model_name(each.target) == models.get("target")]
+        drafted = [each for each in named if each.draft and _model_name(each.draft) == models.get("draft")]
+        # The settings may contradict it.
+        with suppress(UsageError):
+            for found in (drafted or named)[:1]:
+                return self.open(found.pair, found)
+        return None
 
     def with_offer(self, offer: Offer) -> PairLoader:
         """Return what loads the pair of an offer with its settings."""

@@ -220,7 +220,7 @@ tandem run "Why is the sky blue?"          print one answer
 tandem -m big.gguf -md small.gguf          open the chat with your own files
 """
 _OPEN_OPTIONS = [
-    switch("--continue", "continues", help="open the last conversation, with the default pair"),
+    switch("--continue", "continues", help="open the last conversation, with its pair"),
     *_CHAT_OPTIONS,
 ]
 ROOT = Group(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
+from app.conversations.message import Role
 from app.conversations.state_folder import remove_orphans
 from app.conversations.tree import StoredConversation, Summary
 from app.core.errors import StoreError
@@ -145,6 +146,14 @@ class Library:
         """Store a picture that a prompt refers to."""
         self.open_store()
         self.do(lambda store: store.pictures.add(picture))
+
+    @property
+    def last_models(self) -> Mapping[str, object]:
+        """Return the numbers of the last answer of the last conversation, among them its models by role."""
+        last = self.last
+        found = self.do(lambda store: store.load(last)) if last is not None else None
+        path = found.tree.path if found is not None else ()
+        return next((node.stats for node in reversed(path) if node.role is Role.ASSISTANT and node.model), {})
 
     def load_whole(self, conversation: int) -> StoredConversation | None:
         """Return a conversation with its pictures, for a file."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from inspect import isawaitable
-from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -36,9 +32,10 @@ from app.ui.key_names import key, name_by, shown
 from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.terminal.copying import copy_text
+from app.ui.terminal.driver import end_politely
 from app.ui.terminal.frame import FrameUpdate, frame_of
 from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
-from app.ui.widgets.hint import Hint
+from app.ui.widgets.hint import SHOWN_S, Hint
 
 if TYPE_CHECKING:
     from app.ui.screens.palette import Entry
@@ -47,16 +44,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
-_QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
 _NEVER_COLLECTED = 1_000_000
 _TITLE_COLUMNS = 30
 """Columns of a title in a notice."""
-_SIGNAL_EXIT = 128
-"""Added to the number of a signal: the exit code by a shell's convention."""
-END_S = 3.0
-"""Seconds from a signal to the exit in any case."""
 _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
@@ -111,7 +103,7 @@ class TandemApp(App[None]):
             is_loading=not self._chooses_pair,
             tools=tools(self._events) if tools is not None else None,
         )
-        self._interrupted_at = -_QUIT_AGAIN_S
+        self._interrupted_at: float | None = None
         self.failure: str | None = None
         """The unforeseen error that ended the program, and what was saved."""
         # Animation takes CPU time from the models.
@@ -167,15 +159,18 @@ class TandemApp(App[None]):
         self.set_interval(_MAINTAIN_S, library.maintain)
         if typed := self.session.conversation.take_unsent_text():
             self._chat.view.prompt.put(f"{typed}{self._chat.view.prompt.whole}")
-        last = library.last if self._continues else None
+        last, written_by = library.last if self._continues else None, None
         if self._continues and last is None:
             library.say("There is no conversation to continue yet.")
         elif last is not None:
             self._chat.call_later(self._chat.controller.open_conversation, last)
+            written_by = self._tuning.written_by(library.last_models)
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
-        if not self._chooses_pair:
+        if written_by is not None:
+            self.session.load(written_by.loader, written_by.title)
+        elif not self._chooses_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
             _collect_young_objects_only()
@@ -254,19 +249,31 @@ class TandemApp(App[None]):
 
     def action_help_quit(self) -> None:
         """Handle Ctrl+C without a selection: stop the answer, or quit if pressed twice."""
-        now = time.monotonic()
-        if now - self._interrupted_at < _QUIT_AGAIN_S:
+        now, before = time.monotonic(), self._interrupted_at
+        if before is not None and now - before < SHOWN_S:
             self._leave()
         self._interrupted_at = now
-        hints = self.screen.query(Hint)
+        again, screen = f"{key('app.interrupt', 'ctrl+c')} again quits", self.screen
+        hints = screen.query(Hint)
         if not hints:
-            self.notify("ctrl+c again quits")
+            self.notify(again)
             return
-        screen = self.screen
         stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
         stops = stops or ("The answer" if self._chat.controller.stop_answer() else "")
         for hint in hints:
-            hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
+            hint.say(f"{stops} stops; {again}" if stops else again)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded and self._interrupted_at is not None:
+            self._disarm(event.key)
+        await super().on_event(event)
+
+    def _disarm(self, pressed: str) -> None:
+        """Make Ctrl+C a first press again after any other key."""
+        if pressed not in self._keymap.get("app.interrupt", "ctrl+c").split(","):
+            self._interrupted_at = None
+            for hint in self.screen.query(Hint):
+                hint.forget()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text; see `app.ui.terminal.copying`."""
@@ -306,28 +313,3 @@ def _preload_markdown() -> None:
     from app.ui.reading.document import preload
 
     preload()
-
-
-def end_politely(leave: Callable[[int], None]) -> None:
-    """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
-
-    Restoring a terminal that is gone could block for ever, so the process exits some seconds later in any case.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: int, _: FrameType | None) -> None:
-        code = _SIGNAL_EXIT + number
-        deadline = threading.Timer(END_S, os._exit, (code,))
-        deadline.daemon = True
-        deadline.start()
-        # The loop may have ended.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(leave, code)
-
-    if sys.platform == "win32":
-        signal.signal(signal.SIGBREAK, on_signal)
-    else:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, on_signal)

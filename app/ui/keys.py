@@ -41,7 +41,7 @@ class KeyBar(Words):
     def _word(self, active: ActiveBinding) -> Word:
         binding, key = active.binding, self.app.get_key_display(active.binding)
         text = Content.assemble((key, "$foreground"), (f" {binding.description}", "$quiet"))
-        return Word(text, partial(self.app.simulate_key, binding.key))
+        return Word(text, partial(self.app.simulate_key, binding.key), (binding.id or "").endswith(".leave"))
 
 
 def active_key(screen: Screen[Any], identity: str) -> str:

@@ -13,10 +13,11 @@ from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
 from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
 from app.ui.models.state import LoadRequest
-from app.worker.known_pairs import ProcessOptions
+from app.worker.known_pairs import ProcessOptions, registry
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 from tests.settings.in_memory import in_memory
@@ -98,3 +99,29 @@ def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> N
 
     other = opener.open(second, None)
     assert sampled(other) == SamplingParams(0.8)
+
+
+def test_the_pair_that_wrote_an_answer_is_opened_if_its_files_have_these_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    def on_disk(name: str) -> ModelOnDisk:
+        return ModelOnDisk(write(tmp_path / f"{name}.gguf", header(tiny())), 1)
+
+    def set_up(name: str, target: ModelOnDisk, draft: ModelOnDisk) -> SetUp:
+        pair = Pair(name, name, LocalModel(target.path), LocalModel(draft.path))
+        registry().add(SetUp(pair, target, draft))
+        return SetUp(pair, target, draft)
+
+    big, small, other = on_disk("big-Q4_K_M"), on_disk("small-q8_0"), on_disk("other-Q4_K_M")
+    first, _, third = (set_up("a", other, small), set_up("b", big, other), set_up("c", big, small))
+    opener = Opener(in_memory(), first.pair, first, ProcessOptions())
+    assert opener.written_by({"target": "other Q4_K_M", "draft": "small Q8_0"}) is None, "it is open"
+    assert opener.written_by({"target": "gone Q4_K_M"}) is None
+    assert opener.current == first.pair
+
+    choice = opener.written_by({"target": "big Q4_K_M", "draft": "small Q8_0"})
+    assert choice is not None
+    assert loaded(choice) == "c"
+    assert opener.current == third.pair

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
 from app.ui.reading.code_blocks import code_blocks
 from tests.settings.in_memory import in_memory
-from tests.ui.driver import open_chat
+from tests.ui.driver import Chat, open_chat
 
 
 @pytest.mark.parametrize(
@@ -207,6 +208,10 @@ async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
         assert not chat.screen.session.settings.system
 
 
+def _shows_unbroken(chat: Chat, text: str) -> bool:
+    return text in "".join(chat.text.split())
+
+
 async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_chat(store=Store) as chat:
@@ -219,13 +224,17 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.answer("good evening")
         for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
-            await chat.enter(f"/export {name}", f"Exported as {name}. {told}".rstrip())
-            assert ("left out" in chat.text) == bool(told)
+            await chat.type(f"/export {name}")
+            await chat.press("enter")
+            said = "".join(f"Exported as {tmp_path / name}.{told}".split())
+            # A long path is broken anywhere.
+            await chat.until(partial(_shows_unbroken, chat, said))
+            assert _shows_unbroken(chat, "leftout") == bool(told)
         assert "good day" in (tmp_path / "it.md").read_text()
         assert "good day" in (tmp_path / "it.json").read_text()
         assert "good day" in (tmp_path / "it.txt").read_text()
         assert "good day" in (tmp_path / "Talk v1.2.md").read_text()
-        await chat.enter("/export it.md", "exists already")
+        await chat.enter("/export it.md", "exists")
         for file in ("hello.md", "hello-2.md"):
             await chat.pilot.press("ctrl+u")
             await chat.type("/export")
@@ -260,3 +269,10 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
 def test_a_message_typed_again_is_no_command(text: str) -> None:
     assert not COMMANDS.is_command(COMMANDS.as_typed(text))
     assert COMMANDS.as_typed(text).strip() == text.strip()
+
+
+async def test_a_command_found_by_its_description_is_shown_before_it_runs() -> None:
+    async with open_chat() as chat:
+        await chat.type("/editors")
+        await chat.press("enter")
+        assert chat.prompt.strip() == "/serve"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.content import Content
+from textual.geometry import Size
 from textual.selection import SELECT_ALL
 
 from app.conversations.store import Store
@@ -20,8 +21,20 @@ from app.ui.chat.screen import ChatScreen
 from app.ui.keys import KeyBar
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
+from app.ui.widgets.words import Word, Words
 from tests.fake_engine import PAIR, STATS, TARGET
 from tests.ui.driver import WIDE, open_chat
+
+# The keys
+
+
+def test_the_word_that_stays_keeps_its_room_before_less_important_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = Words()
+    monkeypatch.setattr(Words, "size", Size(25, 1))
+    names = [("enter choose", False), ("tab other scope", False), ("esc back", True)]
+    words.say([Word(Content(text), lambda: None, stays=stays) for text, stays in names])
+    assert words.render().plain == "enter choose  esc back"
+
 
 # The readouts
 

@@ -85,7 +85,7 @@ def write(self, text):
     held(self, text)
 
 TerminalWriter.write = write
-app.ui.app.END_S = 0.1
+app.ui.terminal.driver.END_S = 0.1
 install_driver()
 chat, _ = fake_app()
 chat.call_later(lambda: chat.set_interval(0.01, lambda: chat._driver.write(1000 * "a")))

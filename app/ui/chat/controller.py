@@ -29,6 +29,13 @@ from app.ui.transcript.message import MessageItem
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
+_WAYS_OUT = {
+    Blocked.UNLOADED: ("chat.pairs", "chooses one"),
+    Blocked.WAITING: ("chat.take_back", "takes it back"),
+    Blocked.ANSWERING: ("chat.stop", "stops it"),
+}
+"""The binding that ends what blocks a command, and what its key does."""
+
 
 class ChatController:
     """Turns what the user does into commands of the session, and draws what they change.
@@ -66,18 +73,9 @@ class ChatController:
 
     def _why_blocked(self, why: Blocked) -> str:
         """Return a sentence that names a key only while it does that."""
-        way_out = ""
-        match why:
-            case Blocked.UNLOADED:
-                way_out = f"; {key('chat.pairs', 'f6')} chooses one"
-            case Blocked.WAITING:
-                way_out = self._offer("chat.take_back", "takes it back")
-            case Blocked.ANSWERING:
-                way_out = self._offer("chat.stop", "stops it")
-        return f"{why.value}{way_out}."
-
-    def _offer(self, identity: str, does: str) -> str:
-        return f"; {shown} {does}" if (shown := active_key(self.view.screen, identity)) else ""
+        identity, does = _WAYS_OUT.get(why, ("", ""))
+        shown = active_key(self.view.screen, identity)
+        return f"{why.value}; {shown} {does}." if shown else f"{why.value}."
 
     # Prompts
 

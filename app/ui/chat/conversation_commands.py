@@ -143,7 +143,7 @@ class ConversationCommands:
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
         if not _FILE_SUFFIX.fullmatch(file.suffix):
             file = file.with_name(file.name + ".md")
-        self._view.hint.say(await wrap_future(in_background(partial(_write, conversation, file), "export")))
+        self._view.hint.say(await wrap_future(in_background(partial(_write, conversation, file.absolute()), "export")))
 
     async def command_import(self, name: str) -> None:
         """Add the conversations of a file; skip those that are there already."""

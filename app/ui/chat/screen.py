@@ -34,7 +34,6 @@ from app.ui.themes import apply_appearance
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import MessageItem
-from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
@@ -251,10 +250,6 @@ class ChatScreen(BaseScreen[None]):
 
     # The view
 
-    def action_toggle_thinking(self) -> None:
-        if not self.view.messages.open_thoughts():
-            self.view.hint.say("No answer here has reasoning.")
-
     def action_toggle_tokens(self) -> None:
         self.shows_tokens = not self.shows_tokens
         # Probabilities are computed only while somebody looks.
@@ -264,20 +259,6 @@ class ChatScreen(BaseScreen[None]):
         self.view.messages.show_tokens(self.shows_tokens)
         if self.session.phase is not Phase.ANSWERING:
             self.view.mark_step()
-
-    def action_round(self, by: int) -> None:
-        self.view.inspector.step(by)
-
-    def action_page(self, direction: int) -> None:
-        self.view.messages.page(direction)
-
-    def action_beginning(self) -> None:
-        self.view.messages.go_to_beginning()
-
-    @on(Hint.Followed)
-    def action_follow(self) -> None:
-        self.view.messages.follow_end()
-        self.view.hint.unseen(False)
 
     def _on_scrolled(self) -> None:
         if self.view.messages.following:

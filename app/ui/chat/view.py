@@ -136,6 +136,24 @@ class ChatView(Vertical):
         self._has_panel = self._panel_first = not self.panel.display
         self._apply_or_explain("numbers", MIN_FOR_PANEL)
 
+    def action_toggle_thinking(self) -> None:
+        if not self.messages.open_thoughts():
+            self.hint.say("No answer here has reasoning.")
+
+    def action_round(self, by: int) -> None:
+        self.inspector.step(by)
+
+    def action_page(self, direction: int) -> None:
+        self.messages.page(direction)
+
+    def action_beginning(self) -> None:
+        self.messages.go_to_beginning()
+
+    @on(Hint.Followed)
+    def action_follow(self) -> None:
+        self.messages.follow_end()
+        self.hint.unseen(False)
+
     async def fail(self, error: AppError, options: Sequence[FitOption]) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
         self._failure = error

@@ -108,11 +108,19 @@ class FitOption:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The settings, a request to reload the open pair with them (may raise UsageError), and offers as choices."""
+    """What the chat asks about its pair.
+
+    Attributes:
+        live: The settings.
+        reopen: Requests the open pair with the current settings; may raise UsageError.
+        option: Returns an offer as a choice.
+        written_by: Returns the pair whose models have these names, by role; None for the pair that is opened anyway.
+    """
 
     live: LiveSettings
     reopen: Callable[[], LoadRequest]
     option: Callable[[Offer], FitOption]
+    written_by: Callable[[Mapping[str, object]], LoadRequest | None] = lambda models: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Changes to Textual's terminal driver: its writer, and its parser of terminal input.
+"""Changes to Textual's terminal driver: its writer, its parser of terminal input, and the end by a signal.
 
 The parser has two changes:
 
@@ -10,11 +10,15 @@ The parser has two changes:
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Queue
+from types import FrameType
 from typing import IO
 
 from textual import events
@@ -28,6 +32,10 @@ _PASTE_END = "\x1b[201~"
 _MAX_SPLIT_CHARACTERS = len(_PASTE_END) - 1
 """Characters of the end mark that may have arrived already."""
 
+_SIGNAL_EXIT = 128
+"""Added to the number of a signal: the exit code by a shell's convention."""
+END_S = 3.0
+"""Seconds from a signal to the exit in any case."""
 _ALT_AND_KEY = 2
 """Characters of alt and another key: the escape character, and that of the key."""
 
@@ -116,3 +124,28 @@ def install_driver() -> None:
         from textual.drivers import linux_driver
 
         vars(linux_driver).update(XTermParser=InputParser, WriterThread=TerminalWriter)
+
+
+def end_politely(leave: Callable[[int], None]) -> None:
+    """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
+
+    Restoring a terminal that is gone could block for ever, so the process exits some seconds later in any case.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        code = _SIGNAL_EXIT + number
+        deadline = threading.Timer(END_S, os._exit, (code,))
+        deadline.daemon = True
+        deadline.start()
+        # The loop may have ended.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(leave, code)
+
+    if sys.platform == "win32":
+        signal.signal(signal.SIGBREAK, on_signal)
+    else:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, on_signal)

@@ -11,7 +11,8 @@ from textual.widgets import Static
 
 from app.ui.key_names import for_chat, key
 
-_SHOWN_S = 4.0
+SHOWN_S = 4.0
+"""Seconds for which a message is shown."""
 
 
 class Hint(Static):
@@ -35,7 +36,7 @@ class Hint(Static):
     def say(self, text: str) -> None:
         """Show a message for a few seconds."""
         self._put(text)
-        self._timer = self.set_timer(_SHOWN_S, self.forget)
+        self._timer = self.set_timer(SHOWN_S, self.forget)
 
     def ask(self, text: str) -> None:
         """Show a prominent message until another one or `forget`."""

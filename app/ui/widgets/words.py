@@ -14,10 +14,11 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A text and the action of a click on it."""
+    """A text and the action of a click on it; one that `stays` is left out last."""
 
     text: Content
     clicked: Callable[[], object]
+    stays: bool = False
 
     @property
     def cells(self) -> int:
@@ -48,8 +49,9 @@ class Words(Widget, can_focus=False):
             right.pop(0)
         end = width + _GAP - _cells(right)
         left: list[Word] = []
-        for word in self._left:
-            if _cells([*left, word]) <= end:
+        for at, word in enumerate(self._left):
+            staying = [] if word.stays else [each for each in self._left[at:] if each.stays]
+            if _cells([*left, word, *staying]) <= end:
                 left.append(word)
         self._places = []
         line = self._joined(left, 0)

@@ -42,16 +42,18 @@ async def test_events_after_quitting_are_dropped() -> None:
         assert chat.pilot.app.return_code == 0
 
 
-async def test_ctrl_c_stops_an_answer_first() -> None:
+async def test_ctrl_c_stops_an_answer_first_and_quits_unless_another_key_follows() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.says("half")
         await chat.shows("half")
         await chat.press("ctrl+c", shows="The answer stops; ctrl+c again quits")
         assert chat.engine.cancelled == 1
+        await chat.press("x")
+        assert "again quits" not in chat.text
+        await chat.press("ctrl+c", shows="ctrl+c again quits")
         assert chat.pilot.app.is_running
-        await chat.pilot.press("ctrl+c")
-        await chat.pilot.pause()
+        await chat.press("ctrl+c")
         assert not chat.pilot.app.is_running
 
 

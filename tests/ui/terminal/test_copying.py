@@ -133,7 +133,7 @@ async def test_the_end_of_a_long_answer_rings_the_bell_if_the_terminal_lost_the_
 @pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
 def test_a_signal_is_reported_on_the_loop(number: signal.Signals) -> None:
     program = (
-        "import asyncio, os\nfrom app.ui.app import end_politely\n"
+        "import asyncio, os\nfrom app.ui.terminal.driver import end_politely\n"
         "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
         f"    os.kill(os.getpid(), {int(number)})\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )
@@ -143,7 +143,7 @@ def test_a_signal_is_reported_on_the_loop(number: signal.Signals) -> None:
 
 def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
     program = (
-        "import asyncio, os, signal, sys\nfrom app.ui.app import end_politely\n"
+        "import asyncio, os, signal, sys\nfrom app.ui.terminal.driver import end_politely\n"
         "signal.SIGBREAK = signal.SIGINT\n"
         "async def main():\n    told = asyncio.Future()\n"
         "    there, sys.platform = sys.platform, 'win32'\n    end_politely(told.set_result)\n    sys.platform = there\n"
