@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.conversations.store import Store
 from app.engine.types import FinishReason
 from app.session.state import Phase
+from app.ui.models.state import LoadRequest
 from app.worker.events import JobEnded
 from app.worker.jobs import PromptSize
-from tests.ui.driver import WIDE, Chat, kept_chat, open_chat
+from tests.fake_engine import no_loader
+from tests.ui.driver import WIDE, Chat, Driver, kept_chat, open_chat
+from tests.ui.fakes import fake_app, tuning_of
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -139,3 +145,21 @@ async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch:
         await chat.shows("With this prompt: 1,234 of 32,768 tokens, 780 of them for pictures")
         chat.screen.view.prompt.clear()
         await chat.until(lambda: "With this prompt" not in chat.text)
+
+
+async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+    asked: list[object] = []
+
+    def written_by(models: Mapping[str, object]) -> LoadRequest:
+        asked.append(models["target"])
+        return LoadRequest(no_loader, "The pair of before")
+
+    tuning = replace(tuning_of(), written_by=written_by)
+    app, engine = fake_app(store=lambda: Store(file), continues=True, tuning=tuning)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await Driver(pilot).shows("The pair of before")
+        assert engine.loads == len(asked) == 1
+        engine.loaded()
+        await Driver(pilot).shows("first")
