@@ -92,7 +92,7 @@ class PairList(ChoiceList[PairCard | None]):
         rows: list[PairCard | None] = [None]
         if not self.state.machine:
             # The best one is not known yet, and what is chosen first stays chosen.
-            cards, rows = [card for card in cards if _section(card) == LOCAL], []
+            cards, rows = [card for card in cards if _section(card) in (LOCAL, DEMO)], []
         cards.sort(key=lambda card: _SECTION_TITLES.index(_section(card)))
         names = [*(card.name for card in cards), ""]
         chosen = self._picked
