@@ -461,9 +461,9 @@ def test_a_conversation_that_is_too_long_counts_pictures(new_pair: NewPair) -> N
 @pytest.mark.parametrize("text", [MARK, f"{MARK} and a question after it, which is longer than the probes"])
 def test_an_answer_reports_the_picture_that_is_read(text: str, new_pair: NewPair) -> None:
     pair = new_pair("causal", KINDS["causal"].write_target)
-    request = AnswerRequest(
-        (Message(Role.USER, text),), SamplingParams(temperature=0), AutoDraft(), 8, pictures=(a_picture("causal"),)
-    )
+    given = a_picture("causal")
+    question = Message(Role.USER, text, pictures=(given.picture,))
+    request = AnswerRequest((question,), SamplingParams(temperature=0), AutoDraft(), 8, pictures=(given,))
     events = list(responder.answer(pair, 1, request))
     assert isinstance(events[-1], Finished)
     assert events[-1].stats.predicted_n == 8

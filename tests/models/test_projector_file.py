@@ -53,9 +53,9 @@ def test_a_projector_of_another_target_is_refused(tmp_path: Path) -> None:
         check_projector(tmp_path / "a.gguf", plain)
     with pytest.raises(ModelFileError, match="type gemma4v"):
         check_projector(write_projector(tmp_path / "c.gguf", "gemma4"), sections)
-    with pytest.raises(ModelFileError, match="is no projector for pictures"):
+    with pytest.raises(ModelFileError, match="is not a projector for pictures"):
         check_projector(tmp_path / "plain.gguf", plain)
-    with pytest.raises(ModelFileError, match="is no projector for pictures"):
+    with pytest.raises(ModelFileError, match="is not a projector for pictures"):
         check_projector(write_projector(tmp_path / "d.gguf", "llava", clip__has_vision_encoder=None), plain)
     with pytest.raises(ModelFileError, match="There is no file"):
         check_projector(tmp_path / "missing.gguf", plain)
