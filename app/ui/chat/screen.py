@@ -141,6 +141,8 @@ class ChatScreen(BaseScreen[None]):
             self.refresh_bindings()
         if self._clicked is not None and self.view.prompt.text:
             self.view.messages.choose(None)
+        if self.view.question.display and not self.view.prompt.text:
+            self.view.question.focus()
         self.controller.input_mode.store_soon()
         self._prompt_size.typed()
 

@@ -20,7 +20,7 @@ _SCROLLED_LINES = {"up": -1, "down": 1}
 
 
 class ToolQuestion(VerticalGroup, can_focus=True):
-    """Show a call with all its arguments; a digit answers. Other characters go to the prompt.
+    """Show a call with all its arguments; a digit answers. Other characters go to the prompt, until it is empty again.
 
     Up and down scroll long arguments; page up and page down scroll the transcript.
     """
@@ -67,9 +67,9 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         self.display = question is not None
         if question is None:
             return False
-        permissions = _permissions(question)
-        self._by_key = {str(n): permission for n, (permission, _) in enumerate(permissions, 1)}
-        keys = "  ".join(f"{n} {does}" for n, (_, does) in enumerate(permissions, 1))
+        permissions = [*enumerate(_permissions(question), 1), (0, (Permission.NO, "no"))]
+        self._by_key = {str(n): permission for n, (permission, _) in permissions}
+        keys = "  ".join(f"{n} {does}" for n, (_, does) in permissions)
         call = "" if question.call is None else printable(shown_call(question.call))
         for name, text in (("what", _what(question)), ("call", call), ("keys", keys)):
             self.query_one(f".{name}", Static).update(Content(text))
@@ -102,12 +102,11 @@ def _what(question: Question) -> str:
 
 def _permissions(question: Question) -> list[tuple[Permission, str]]:
     if question.tool is None:
-        return [(Permission.ONCE, "go on"), (Permission.NO, "no")]
+        return [(Permission.ONCE, "go on")]
     all_reading = [(Permission.READING, f"every reading tool of {question.tool.server}")]
     return [
         (Permission.ONCE, "once"),
         (Permission.CONVERSATION, "this conversation"),
         (Permission.ALWAYS, "always"),
         *(all_reading if question.tool.reads_only else []),
-        (Permission.NO, "no"),
     ]

@@ -78,6 +78,14 @@ async def test_a_whole_turn() -> None:
         assert chat.screen.focused is chat.screen.view.prompt
 
 
+async def test_a_command_answers_a_question() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.shows(QUESTION)
+        await it.chat.enter("/allow no", "failed: The user does not allow this call.")
+        assert it.host.calls == []
+
+
 async def test_letters_go_to_the_prompt_not_into_the_answer() -> None:
     async with tool_chat() as it:
         await it.asks()
@@ -87,7 +95,7 @@ async def test_letters_go_to_the_prompt_not_into_the_answer() -> None:
         assert it.chat.prompt == "hi1"
         assert it.host.calls == []
         await it.chat.press("backspace", "backspace", "backspace")
-        await it.chat.enter("/allow no", "failed: The user does not allow this call.")
+        await it.chat.press("0", shows="failed: The user does not allow this call.")
         assert it.host.calls == []
 
 
