@@ -287,10 +287,7 @@ def test_a_damaged_comment_is_reported_by_its_line(tmp_path: Path, kind: str, gi
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        (
-            "LICENSE",
-            'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You"',
-        ),
+        ("LICENSE", 'no heading such as "## You" says who speaks.'),
         ("broken.json", "it is not JSON, from line 1 on."),
     ],
 )
@@ -301,6 +298,19 @@ def test_another_file_is_refused_by_its_kind(tmp_path: Path, name: str, why: str
     with pytest.raises(AppError) as caught:
         read_file(file)
     assert f"{name} was not imported: {why}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## You\nHi\n## Answer\nHo\n",
+        '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}',
+    ],
+)
+def test_a_file_without_a_suffix_is_told_by_how_it_begins(tmp_path: Path, text: str) -> None:
+    (tmp_path / "chats").write_text(text, encoding="utf-8")
+
+    assert [node.text for node in read_file(tmp_path / "chats")[0].tree.nodes.values()] == ["Hi", "Ho"]
 
 
 @pytest.mark.parametrize(

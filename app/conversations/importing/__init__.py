@@ -20,9 +20,6 @@ from app.core.regular_file import file_errors, is_file, is_folder, marked_encodi
 _MARKDOWN_SUFFIXES = (".md", ".markdown", ".txt")
 _IMPORTED_SUFFIXES = (*_MARKDOWN_SUFFIXES, ".json", ".jsonl")
 """Suffixes of the files that are imported from a folder."""
-_NO_CONVERSATION = (
-    'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You" and "## Answer"'
-)
 
 
 def importable(path: Path) -> list[Path]:
@@ -36,7 +33,7 @@ def importable(path: Path) -> list[Path]:
 
 
 def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation, ...]:
-    """Read a Markdown or JSON file, told apart by its name. Raises AppError.
+    """Read a Markdown or JSON file, told apart by its name, or else by how it begins. Raises AppError.
 
     `now` is the time of messages without one, in seconds since 1970.
     """
@@ -45,7 +42,8 @@ def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation,
         with file_errors(str(file)):
             data = read_bytes(file)
         text = data.decode(marked_encoding(data) or "utf-8")
-        read = markdown.read if suffix in _MARKDOWN_SUFFIXES else json_exports.read
+        is_markdown = suffix in _MARKDOWN_SUFFIXES or (suffix not in _IMPORTED_SUFFIXES and text[:1] not in ("[", "{"))
+        read = markdown.read if is_markdown else json_exports.read
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
         whole = [checks.conversation(each, time.time() if now is None else now) for each in found]
@@ -55,8 +53,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation,
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
-        is_json = suffix in (".json", ".jsonl")
-        reason = f"it is not JSON, from line {error.lineno} on" if is_json else _NO_CONVERSATION
+        reason = f"it is not JSON, from line {error.lineno} on"
     except (MemoryError, RecursionError):
         reason = "it is too large or nested too deeply"
     except ValueError as error:
