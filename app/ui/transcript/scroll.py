@@ -32,6 +32,10 @@ _PART_BITS, _ROW_BITS = 8, 24
 """Bits for the part and for the row in the numbers by which a selection knows the rows."""
 
 
+def _first_number(at: int, number: int) -> int:
+    return (at << _PART_BITS | number) << _ROW_BITS
+
+
 class LineScroll(ScrollView, RowCanvas):
     """Messages and notices below each other.
 
@@ -90,8 +94,7 @@ class LineScroll(ScrollView, RowCanvas):
         """Lay out what is near, after any change, and draw all that is visible."""
         for at, item in enumerate(self.items):
             for number, part in enumerate(item.parts):
-                first = (at << _PART_BITS | number) << _ROW_BITS
-                if part.first_number != first:
+                if part.first_number != (first := _first_number(at, number)):
                     part.first_number = first
                     part.redraw()
             item.changed_line(self._width)
@@ -144,7 +147,7 @@ class LineScroll(ScrollView, RowCanvas):
         item = self.items[at]
         self.lay_out(item)
         for number, part in enumerate(item.parts):
-            part.first_number = (at << _PART_BITS | number) << _ROW_BITS
+            part.first_number = _first_number(at, number)
         item.changed_line(self._width)
 
     def _near(self, n_views: int) -> tuple[int, int]:
