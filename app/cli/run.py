@@ -224,8 +224,6 @@ def with_files(
             attached.append(Attachment(str(file), found))
         else:
             pictures.append(found)
-            if found.notice:
-                ProgressLine(sys.stderr).say(in_flags(found.notice))
     if STDIN in files or (takes_stdin and is_piped()):
         if is_silent(_SILENCE_S):
             ProgressLine(sys.stderr).say("Waiting for the end of standard input; < /dev/null means that there is none.")

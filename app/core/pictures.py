@@ -1,30 +1,30 @@
-"""Pictures for a prompt: read their headers, refuse what is too large or damaged, and convert other formats.
+"""Pictures for a prompt: refuse what is too large or damaged, and decode the rest with Pillow.
 
-llama.cpp decodes PNG, JPEG, GIF and BMP itself and gives any other bytes to the program `ffprobe`, so no others reach
-it. Pillow, if it is installed, converts further formats, turns photos upright, and puts transparent parts on white.
+llama.cpp gets pixels: it would not turn photos upright, would take transparent parts for black, and would give bytes
+that it cannot decode to the program `ffprobe`.
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
+import warnings
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from app.core.errors import AppError
+from app.core.errors import AppError, PictureError
 from app.core.fixes import fix
 from app.core.printable import one_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
 
 MARK = "\ufffc"
 """Stands for a picture in the text of a message: U+FFFC, the object replacement character."""
-_PHOTO_FORMATS = ("JPEG", "MPO", "WEBP", "AVIF")
-"""Pillow's formats that mostly hold photos; as PNG they would be several times larger."""
-_CONVERTED_FORMATS = (*_PHOTO_FORMATS, "PNG", "GIF", "BMP", "TIFF", "JPEG2000", "ICO", "PPM")
+_FORMATS = ("PNG", "JPEG", "MPO", "GIF", "BMP", "WEBP", "TIFF", "AVIF", "HEIF", "JPEG2000", "ICO")
 """Formats that Pillow decodes by itself; for others, such as EPS, it would run a program."""
 _MAGIC_BYTES = (
     (0, b"\x89PNG\r\n\x1a\n", "PNG"),
@@ -43,11 +43,10 @@ _MAGIC_BYTES = (
     (0, b"\0\0\1\0", "ICO"),
 )
 """Position and bytes that tell a format."""
-_MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "BMP": "image/bmp"}
-"""Formats that llama.cpp decodes."""
-_JPEG_QUALITY = 95
-_UPRIGHT = 1
-"""EXIF's orientation of a picture that is shown as it is stored."""
+_MOST_PIXELS = 250_000_000
+"""Pixels of the largest picture that the settings can allow."""
+_QUARTER_TURNS = (5, 6, 7, 8)
+"""EXIF's orientations of pictures whose stored width is their height."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,7 @@ class Picture:
 
     Attributes:
         digest: SHA-256 of the bytes, in hexadecimal.
+        width: Pixels of the upright picture, as `height`.
         name: One line; None if it has no name.
     """
 
@@ -68,15 +68,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PictureData:
-    """A picture that llama.cpp can decode.
-
-    Attributes:
-        notice: What the model will not see as a person does, if anything.
-    """
+    """A picture with the bytes of its file."""
 
     picture: Picture
     data: bytes
-    notice: str | None = None
 
     @property
     def data_url(self) -> str:
@@ -93,14 +88,6 @@ class PictureLimits:
     ratio: float = 100.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    width: int
-    height: int
-    has_alpha: bool = False
-    orientation: int = _UPRIGHT
-
-
 def without_marks(text: str) -> str:
     """Return a text of a user, a tool or a file without characters that would stand for pictures."""
     return text.replace(MARK, "")
@@ -113,10 +100,11 @@ def picture_format(data: bytes) -> str | None:
     return found if found != "BMP" or data.startswith(b"\0\0\0\0", 6) else None
 
 
-def read_picture(
-    data: bytes, name: str | None = None, limits: PictureLimits | None = None, *, convert: bool = True
-) -> PictureData:
-    """Return a picture that llama.cpp can decode, perhaps converted. Raises AppError with a fix."""
+def read_picture(data: bytes, name: str | None = None, limits: PictureLimits | None = None) -> PictureData:
+    """Return a picture that `pixels` can decode. Raises AppError with a fix."""
+    # It loads OpenSSL, which `tandem --help` need not wait for.
+    from hashlib import sha256
+
     limits = limits or PictureLimits()
     name = one_line(without_marks(name)) or None if name is not None else None
     shown = name or "The picture"
@@ -126,59 +114,86 @@ def read_picture(
             f"{shown} is larger than {limits.megabytes:g} MB.",
             f"Make it smaller, or raise the limit ({fix('answer.picture_size')}).",
         )
-    format_ = picture_format(data)
-    try:
-        header = _HEADERS[format_](data) if format_ in _HEADERS else None
-    except (ValueError, struct.error, IndexError):
-        raise _damaged(shown) from None
-    except NotImplementedError:
-        header = None
-    if header is not None:
-        _check_size(shown, header.width, header.height, limits)
-        if not convert or (header.orientation == _UPRIGHT and not header.has_alpha):
-            return _whole(data, _MEDIA_TYPES[format_ or ""], header.width, header.height, name)
-    elif not convert:
-        raise _unknown(shown, format_)
-    try:
-        from PIL import Image
-    except ImportError:
-        if header is not None:
-            found = _whole(data, _MEDIA_TYPES[format_ or ""], header.width, header.height, name)
-            return PictureData(found.picture, data, _notice(shown, header))
-        if format_ is None or format_ == "HEIC":
-            raise _unknown(shown, format_) from None
-        raise AppError(
-            f"{shown} is a {format_} picture, which needs the package Pillow.",
-            f"Install it: {fix('install', 'pillow')}",
-        ) from None
-    # Its own limit would only warn; the size is checked before any pixel is decoded.
-    Image.MAX_IMAGE_PIXELS = None
-    try:
-        Image.init()
-        known = [each for each in _CONVERTED_FORMATS if each in Image.OPEN]
-        with Image.open(BytesIO(data), formats=known) as opened:
-            _check_size(shown, opened.width, opened.height, limits)
-            return _whole(*_converted(opened), name)
-    except AppError:
-        raise
-    except Exception as error:
-        # Its decoders raise many types, even SyntaxError and zlib.error.
-        raise (_damaged(shown) if format_ not in (None, "HEIC") else _unknown(shown, format_)) from error
+    with _opened(data, shown) as opened:
+        from PIL.ExifTags import Base
 
-
-def _whole(data: bytes, media_type: str, width: int, height: int, name: str | None) -> PictureData:
-    # It loads OpenSSL, which `tandem --help` need not wait for.
-    from hashlib import sha256
-
+        _check_size(shown, opened.width, opened.height, limits)
+        width, height = opened.size
+        # The smallest scale, where the format has several, shows as well whether the file is whole.
+        opened.draft(None, (1, 1))
+        opened.load()
+        if opened.getexif().get(Base.Orientation) in _QUARTER_TURNS:
+            width, height = height, width
+        media_type = opened.get_format_mimetype() or "image/png"
     return PictureData(Picture(sha256(data).hexdigest(), media_type, width, height, name), data)
 
 
+def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
+    """Return a picture upright, with transparent parts in white, as RGB.
+
+    Args:
+        data: Read by `read_picture`.
+        least: Width and height that the result may be reduced to while decoding, which is faster.
+
+    Raises:
+        PictureError: It cannot be decoded.
+    """
+    with _opened(data.data, data.picture.name or "The picture") as opened:
+        from PIL import Image, ImageOps
+
+        if least is not None:
+            opened.draft(None, least)
+        image: Image.Image = ImageOps.exif_transpose(opened)
+        if image.has_transparency_data:
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
+        if image.mode.startswith("I"):
+            # Pillow would cut 16 bits to white instead of scaling them.
+            image = image.point(lambda value: value * (1 / 256)).convert("L")
+        return image.convert("RGB")
+
+
+@contextmanager
+def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
+    """Open a picture with Pillow, and name it in errors. Raises AppError, `PictureError` if it is damaged."""
+    # Its import takes 30 ms, which only pictures should cost.
+    from PIL import Image
+
+    format_ = picture_format(data)
+    if format_ is None:
+        raise PictureError(f"{shown} is in a format that Tandem cannot read.", "Save it as PNG.")
+    Image.init()
+    if format_ == "HEIC":
+        _add_heic(shown)
+    # It refuses twice as many, also in the pictures within an icon.
+    Image.MAX_IMAGE_PIXELS = _MOST_PIXELS // 2
+    known = [each for each in _FORMATS if each in Image.OPEN]
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(BytesIO(data), formats=known) as opened:
+            yield opened
+    except AppError:
+        raise
+    except Image.DecompressionBombError:
+        raise AppError(f"{shown} has more than {_MOST_PIXELS:,} pixels.", "Make it smaller.") from None
+    except Exception as error:
+        # Its decoders raise many types, even SyntaxError and zlib.error.
+        raise PictureError(f"{shown} is damaged or incomplete.", "Save it again, as PNG.") from error
+
+
+def _add_heic(shown: str) -> None:
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        raise PictureError(
+            f"{shown} is a HEIC picture, which needs the package pillow-heif.",
+            f"Install it: {fix('install', 'pillow-heif')}",
+        ) from None
+    register_heif_opener()
+
+
 def _check_size(shown: str, width: int, height: int, limits: PictureLimits) -> None:
-    """Raise AppError for a picture without pixels, with too many, or of an extreme shape."""
-    if not (width and height):
-        raise _damaged(shown)
-    pixels, size = width * height, f"{width:,} × {height:,} pixels"
-    if pixels > limits.megapixels * 1e6:
+    """Raise AppError for a picture with too many pixels, or of an extreme shape."""
+    size = f"{width:,} × {height:,} pixels"
+    if width * height > limits.megapixels * 1e6:
         raise AppError(
             f"{shown} has {size}; the limit is {limits.megapixels:g} million pixels.",
             f"Make it smaller, or raise the limit ({fix('answer.picture_pixels')}).",
@@ -188,126 +203,3 @@ def _check_size(shown: str, width: int, height: int, limits: PictureLimits) -> N
             f"{shown} has {size}; one side may be {limits.ratio:g} times the other at most.",
             f"Cut it into pieces, or raise the limit ({fix('answer.picture_ratio')}).",
         )
-
-
-def _damaged(shown: str) -> AppError:
-    return AppError(f"{shown} is damaged or incomplete.", "Copy or save it again.")
-
-
-def _unknown(shown: str, format_: str | None) -> AppError:
-    what = f"{shown} is a {format_} picture" if format_ is not None else f"{shown} is in a format"
-    return AppError(f"{what} that Tandem cannot read.", "Save it as PNG.")
-
-
-def _notice(shown: str, header: _Header) -> str:
-    what = "is read without being turned upright" if header.orientation != _UPRIGHT else "may have parts read as black"
-    return f"{shown} {what}. To prevent that, install Pillow: {fix('install', 'pillow')}"
-
-
-def _converted(opened: Image) -> tuple[bytes, str, int, int]:
-    """Return upright pixels without transparency as a file, its media type, width and height."""
-    from PIL import Image, ImageOps
-
-    is_photo = opened.format in _PHOTO_FORMATS
-    image = ImageOps.exif_transpose(opened)
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        white = Image.new("RGBA", image.size, "white")
-        white.alpha_composite(image)
-        image = white
-    if image.mode.startswith("I"):
-        # Pillow would cut 16 bits to white instead of scaling them.
-        image = image.point(lambda value: value * (1 / 256)).convert("L")
-    image = image.convert("RGB")
-    file = BytesIO()
-    if is_photo:
-        image.save(file, "JPEG", quality=_JPEG_QUALITY)
-    else:
-        image.save(file, "PNG", compress_level=1)
-    return file.getvalue(), "image/jpeg" if is_photo else "image/png", image.width, image.height
-
-
-# Headers. Each function raises ValueError, struct.error or IndexError for damaged bytes, and NotImplementedError for a
-# kind of its format that llama.cpp does not decode.
-
-
-def _png(data: bytes) -> _Header:
-    if data[12:16] != b"IHDR":
-        raise NotImplementedError
-    width, height, _, color = struct.unpack_from(">IIBB", data, 16)
-    has_alpha, at, kind = color in (4, 6), 8, b""
-    while kind != b"IEND":
-        length, kind = struct.unpack_from(">I4s", data, at)
-        (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
-        if zlib.crc32(memoryview(data)[at + 4 : at + 8 + length]) != checksum:
-            raise ValueError
-        has_alpha = has_alpha or kind == b"tRNS"
-        at += 12 + length
-    return _Header(width, height, has_alpha)
-
-
-def _jpeg(data: bytes) -> _Header:
-    at, orientation, size = 2, _UPRIGHT, None
-    while True:
-        if data[at] != 0xFF:
-            raise ValueError
-        marker = data[at + 1]
-        if marker == 0xFF:
-            at += 1
-            continue
-        if marker == 0xD9:
-            raise ValueError
-        (length,) = struct.unpack_from(">H", data, at + 2)
-        if marker == 0xDA:
-            break
-        if marker in range(0xC0, 0xD0) and marker not in (0xC4, 0xC8, 0xCC):
-            precision, height, width, n_components = struct.unpack_from(">BHHB", data, at + 4)
-            # Baseline and progressive with 8 bits; lossless and arithmetic coding are others.
-            if marker > 0xC2 or precision != 8 or n_components not in (1, 3, 4):
-                raise NotImplementedError
-            size = width, height
-        elif marker == 0xE1 and data.startswith(b"Exif\0\0", at + 4):
-            orientation = _orientation(data[at + 10 : at + 2 + length])
-        at += 2 + max(2, length)
-    if size is None or data.find(b"\xff\xd9", at) < 0:
-        raise ValueError
-    return _Header(*size, orientation=orientation)
-
-
-def _orientation(exif: bytes) -> int:
-    """Return the orientation in EXIF's first directory; upright if it is absent or damaged."""
-    order = "<" if exif.startswith(b"II") else ">"
-    try:
-        (start,) = struct.unpack_from(f"{order}I", exif, 4)
-        (n_entries,) = struct.unpack_from(f"{order}H", exif, start)
-        for n in range(n_entries):
-            tag, _, _, value = struct.unpack_from(f"{order}HHIH", exif, start + 2 + 12 * n)
-            if tag == 0x0112:
-                return int(value) if 1 <= value <= 8 else _UPRIGHT
-    except struct.error:
-        pass
-    return _UPRIGHT
-
-
-def _gif(data: bytes) -> _Header:
-    width, height = struct.unpack_from("<HH", data, 6)
-    if not data.rstrip(b"\0").endswith(b";"):
-        raise ValueError
-    return _Header(width, height)
-
-
-def _bmp(data: bytes) -> _Header:
-    start, header = struct.unpack_from("<II", data, 10)
-    if header == 12:
-        width, height, _, bits = struct.unpack_from("<HHHH", data, 18)
-        compression = 0
-    else:
-        width, height, _, bits, compression = struct.unpack_from("<iiHHI", data, 18)
-    if header not in (12, 40, 56, 108, 124) or compression not in (0, 3) or bits not in (1, 4, 8, 16, 24, 32):
-        raise NotImplementedError
-    if width <= 0 or start + (width * bits + 31) // 32 * 4 * abs(height) > len(data):
-        raise ValueError
-    return _Header(width, abs(height))
-
-
-_HEADERS = {"PNG": _png, "JPEG": _jpeg, "GIF": _gif, "BMP": _bmp}

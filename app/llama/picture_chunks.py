@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.errors import DecodeError, ModelLoadError, PictureError
-from app.core.pictures import PictureData, picture_format
+from app.core.errors import DecodeError, ModelLoadError
 from app.core.printable import one_line
 from app.llama import library
 
@@ -26,8 +24,6 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
     ) from error
 
 mtmd: Any = llama_cpp.mtmd_cpp
-_DECODED_FORMATS = ("PNG", "JPEG", "GIF", "BMP")
-"""Formats that libmtmd decodes itself; it gives others to a program on PATH."""
 _N_SECTIONS = 4
 """Positions of a row with M-RoPE."""
 _MARKER: bytes = mtmd.mtmd_default_marker()
@@ -51,12 +47,12 @@ Layout = tuple[tuple[int, ...] | Slice, ...]
 class Chunks:
     """Own the native chunks of a bitmap. Raises DecodeError if libmtmd refuses it; `name` is that of the picture."""
 
-    def __init__(self, projector: Any, bitmap: Any, name: str = "A picture") -> None:
+    def __init__(self, projector: Any, lent: Any, name: str = "A picture") -> None:
         self._projector = projector
         self._handle = mtmd.mtmd_input_chunks_init()
         library.clear_errors()
         text = mtmd.mtmd_input_text(_MARKER, len(_MARKER), False, True)
-        bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(bitmap)
+        bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(lent)
         if mtmd.mtmd_tokenize(projector, self._handle, ctypes.byref(text), bitmaps, 1):
             self.close()
             raise _unreadable(name)
@@ -105,43 +101,14 @@ def _is_text(chunk: Any) -> bool:
 
 
 @contextmanager
-def decoded(projector: Any, data: PictureData, name: str) -> Iterator[Any]:
-    """Lend the bitmap of a picture. Raises PictureError."""
-    damaged = PictureError(f"{name} is damaged or incomplete.", "Save it again as PNG or JPEG.")
-    if picture_format(data.data) not in _DECODED_FORMATS:
-        raise damaged
-    n = len(data.data)
-    buffer = (ctypes.c_uint8 * n).from_buffer_copy(data.data)
-    options = mtmd.mtmd_helper_init_opt_default()
-    # libmtmd gives bytes that it cannot decode to ffprobe from this folder, by default from PATH.
-    options.video_params.ffmpeg_bin_dir = os.fsencode(os.devnull)
-    bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(projector, buffer, n, False, options)
-    if not bitmap:
-        raise damaged
+def bitmap(width: int, height: int, rgb: NDArray[np.uint8] | None = None) -> Iterator[Any]:
+    """Lend a bitmap of these pixels, shape (height, width, 3); without them, its chunks have the same layout."""
+    data = rgb.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8)) if rgb is not None else None
+    handle = mtmd.mtmd_bitmap_init(width, height, data)
     try:
-        yield bitmap
+        yield handle
     finally:
-        mtmd.mtmd_bitmap_free(bitmap)
-
-
-def pixels_of(data: PictureData) -> NDArray[np.uint8]:
-    """Return the pixels of a picture, shape (height, width, 3). Raises PictureError."""
-    # Without a projector, libmtmd would write to stderr.
-    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
-    with decoded(None, data, data.picture.name or "A picture") as bitmap:
-        shape = mtmd.mtmd_bitmap_get_ny(bitmap), mtmd.mtmd_bitmap_get_nx(bitmap), 3
-        found = ctypes.cast(mtmd.mtmd_bitmap_get_data(bitmap), ctypes.POINTER(ctypes.c_uint8))
-        return np.ctypeslib.as_array(found, shape).copy()
-
-
-@contextmanager
-def placeholder(width: int, height: int) -> Iterator[Any]:
-    """Lend a bitmap of a size without pixels; its chunks have the same layout as those of a picture."""
-    bitmap = mtmd.mtmd_bitmap_init(width, height, None)
-    try:
-        yield bitmap
-    finally:
-        mtmd.mtmd_bitmap_free(bitmap)
+        mtmd.mtmd_bitmap_free(handle)
 
 
 def _unreadable(name: str) -> DecodeError:

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import DecodeError, Interrupted, ModelLoadError, UsageError
-from app.core.pictures import PictureData
+from app.core.pictures import PictureData, pixels
 from app.core.printable import one_line
 from app.engine.pictures import IDENTITY_IDS, picture_ids
 from app.llama import library
 from app.llama.batch import EncodedPicture
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION
-from app.llama.picture_chunks import Chunks, Layout, Slice, decoded, mtmd, placeholder
+from app.llama.picture_chunks import Chunks, Layout, Slice, bitmap, mtmd
 from app.llama.stored_measurements import fingerprint
 
 _NODES_PER_CHECK = 16
@@ -196,8 +196,8 @@ class Projector:
     def _layout(self, width: int, height: int) -> Layout:
         if found := self._layouts.get((width, height)):
             return found
-        with placeholder(width, height) as bitmap:
-            chunks = Chunks(self._handle, bitmap)
+        with bitmap(width, height) as lent:
+            chunks = Chunks(self._handle, lent)
             found = chunks.layout
             chunks.close()
         if any(token < 0 for part in found if isinstance(part, tuple) for token in part):
@@ -260,8 +260,9 @@ class Projector:
         if self._open is not None and self._open[0] == digest:
             return self._open[1]
         self._forget_chunks()
-        with decoded(self._handle, data, name) as bitmap:
-            chunks = Chunks(self._handle, bitmap, name)
+        rgb = np.asarray(pixels(data))
+        with bitmap(rgb.shape[1], rgb.shape[0], rgb) as lent:
+            chunks = Chunks(self._handle, lent, name)
         self._open = digest, chunks
         return chunks
 

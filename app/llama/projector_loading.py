@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import re
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadError
-from app.core.pictures import Picture, PictureData
+from app.core.pictures import read_picture
 from app.engine.pictures import part_end
 from app.llama import library
 from app.llama.batch import EncodedPicture
@@ -160,10 +160,10 @@ def measure(path: Path, params: PairParams) -> int:
 
 def _encoded(projector: Projector, side: int) -> tuple[tuple[int, ...], EncodedPicture]:
     """Encode the first slice of a black square; return its ids and rows, zeros if there was no time to compute them."""
-    data = struct.pack("<2sIII", b"BM", 54 + 3 * side * side, 0, 54)
-    data += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, 0, 0, 0, 0, 0) + bytes(3 * side * side)
-    square = PictureData(Picture(str(side), "image/bmp", side, side), data)
-    (tokens,) = projector.tokens([square])
+    from PIL import Image
+
+    Image.new("RGB", (side, side)).save(file := BytesIO(), "PNG")
+    (tokens,) = projector.tokens([read_picture(file.getvalue())])
     start = next(at for at, token in enumerate(tokens) if token < 0)
     ids = tokens[start : part_end(tokens, start, 1)]
     try:

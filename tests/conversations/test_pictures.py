@@ -161,7 +161,7 @@ def test_a_file_has_the_pictures_of_its_messages(tmp_path: Path, write: object) 
 
 def test_an_imported_picture_that_cannot_be_decoded_is_left_out(tmp_path: Path) -> None:
     node = Node(1, None, Role.USER, asked("@a.png", "a.png"))
-    damaged = replace(CAT, data=CAT.data[:-9])
+    damaged = replace(CAT, data=CAT.data[:-30])
     whole = StoredConversation(Summary(0, "x"), Tree({1: node}, 1), pictures={"1": damaged, "2": DOG})
     file = tmp_path / "x.json"
     file.write_text(to_json([whole]), encoding="utf-8")

@@ -81,7 +81,7 @@ def test_pictures_of_results_come_in_the_order_of_the_messages() -> None:
 
 
 def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_going() -> None:
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": [_anthropic_part(CAT[:-9])]}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [_anthropic_part(CAT[:-30])]}
     assert _shown(anthropic(result)) == (["[image left out: The picture is damaged or incomplete]"], [])
 
 
@@ -94,7 +94,7 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
         (_chat_part("data:image/png;base64,!!"), "is not base64", "image_url.url"),
         (_chat_part("data:image/png,plain"), "is in a format that Tandem cannot read", "image_url.url"),
         ({"type": "image_url", "image_url": None}, "is no data: URL", "url"),
-        (_chat_part("data:image/png;base64," + _base64(CAT[:-9])), "The picture is damaged", "image_url.url"),
+        (_chat_part("data:image/png;base64," + _base64(CAT[:-30])), "The picture is damaged", "image_url.url"),
         (
             _chat_part("data:image/png;base64," + _base64(b"RIFF0000WAVEfmt ")),
             "is in a format that Tandem cannot read",

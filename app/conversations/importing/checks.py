@@ -51,10 +51,10 @@ def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
 
 
 def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
-    """Yield pictures by their digests; leave out what llama.cpp cannot decode."""
+    """Yield pictures by their digests; leave out what cannot be read."""
     for each in list_of(raw, "pictures"):
         with suppress(AppError):
-            found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True), convert=False)
+            found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True))
             yield found.picture.digest, found
 
 

@@ -83,8 +83,6 @@ async def message_of(text: str, session: Session, *, counts: bool = False) -> st
     message, pictures = await wrap_future(work)
     for picture in pictures:
         session.library.add_picture(picture)
-        if picture.notice and not counts:
-            session.library.say(picture.notice)
     if not counts and (names := _without_file(message)):
         session.library.say(f"No file matches {', '.join(names)}; it is sent as text.")
     return message

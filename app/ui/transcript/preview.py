@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
-from io import BytesIO
 from itertools import groupby
 
 from textual.color import Color
@@ -13,7 +11,8 @@ from textual.geometry import Size
 from textual.style import Style
 
 from app.conversations.attached import Attachment
-from app.core.pictures import Picture, PictureData
+from app.core.errors import AppError
+from app.core.pictures import Picture, PictureData, pixels
 from app.core.printable import printable
 from app.ui.reading.rows import Row
 from app.ui.text import size
@@ -26,7 +25,7 @@ _SHARE_OF_WINDOW = 4
 
 
 class PicturePreview(Folding):
-    """Name and size of a picture; open, a preview, where Pillow can decode it.
+    """Name and size of a picture; open, a preview.
 
     Attributes:
         picture: What is shown.
@@ -53,35 +52,16 @@ def preview_room(window: Size) -> tuple[int, int]:
 
 def half_cells(data: PictureData, columns: int, rows: int) -> Content:
     """Return a picture as half cells, two pixels a cell; empty where it cannot be decoded."""
-    # Decoders raise many types.
-    with suppress(Exception):
-        lines = [[Color(*pixel) for pixel in line] for line in _small(data, columns, 2 * rows)]
+    import numpy as np
+    from PIL.Image import Resampling
+
+    with suppress(AppError):
+        image = pixels(data, (2 * columns, 4 * rows))
+        image.thumbnail((columns, 2 * rows), Resampling.BOX)
+        lines = [[Color(*pixel) for pixel in line] for line in np.asarray(image).tolist()]
         lines += [[Color(0, 0, 0, 0)] * len(lines[0])] * (len(lines) % 2)
         return Content("\n").join(map(_line, lines[::2], lines[1::2]))
     return Content("")
-
-
-def _small(data: PictureData, columns: int, rows: int) -> list[list[tuple[int, int, int]]]:
-    """Return the pixels of a reduced picture: by Pillow, else by llama.cpp if it is loaded in this process."""
-    import numpy as np
-
-    with suppress(ImportError):
-        from PIL import Image
-
-        with Image.open(BytesIO(data.data)) as image:
-            image.thumbnail((columns, rows), Image.Resampling.BOX)
-            return list(np.asarray(image.convert("RGB")).tolist())
-    if "llama_cpp" not in sys.modules:
-        return []
-    from app.llama.picture_chunks import pixels_of
-
-    pixels = pixels_of(data)
-    height, width, _ = pixels.shape
-    scale = max(width / columns, height / rows, 1.0)
-    across, down = (np.arange(max(1, round(n / scale))) * n // max(1, round(n / scale)) for n in (width, height))
-    sums = np.add.reduceat(np.add.reduceat(pixels, down, 0, dtype=np.uint32), across, 1, dtype=np.uint32)
-    counts = np.diff(down, append=height)[:, None, None] * np.diff(across, append=width)[:, None]
-    return list((sums // counts).tolist())
 
 
 def _line(upper: list[Color], lower: list[Color]) -> Content:

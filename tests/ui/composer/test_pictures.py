@@ -103,11 +103,7 @@ def test_dropped_paths_are_read_as_terminals_write_them(folder: Path) -> None:
         assert dropped_files(other) is None
 
 
-@pytest.mark.parametrize("decoder", ["PIL", "llama_cpp"])
-def test_a_preview_has_two_pixels_in_a_cell(monkeypatch: pytest.MonkeyPatch, decoder: str) -> None:
-    pytest.importorskip(decoder)
-    if decoder != "PIL":
-        monkeypatch.setitem(sys.modules, "PIL", None)
+def test_a_preview_has_two_pixels_in_a_cell() -> None:
     wide, small = read_picture(png(40, 20)), read_picture(png(2, 2))
     assert half_cells(wide, 10, 10).plain == "\n".join(["▀" * 10] * 3)
     assert half_cells(small, 40, 12).plain == "▀▀"
