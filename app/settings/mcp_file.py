@@ -1,26 +1,55 @@
-"""Read mcp.json, which names MCP servers as Claude Desktop, LM Studio and VS Code do."""
+"""Read mcp.json, which names MCP servers, in the shapes of the programs that users copy it from."""
 
 from __future__ import annotations
 
+import difflib
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import SettingsError, UsageError
+from app.core.errors import AppError, SettingsError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import MissingFile, read_user_text
 from app.settings.table import nearest
 
-_TABLES = ("mcpServers", "servers")
-"""Names of the table of servers; VS Code uses the second one."""
-_NAME = re.compile(r"[\w.-]{1,64}")
+_TABLES = ("mcpServers", "servers", "context_servers", "mcp")
+"""Keys of the table of servers: in Claude Desktop and most programs, VS Code, Zed, and OpenCode."""
+_KEYS = (
+    *("type", "command", "args", "env", "envFile", "cwd", "url", "headers"),
+    *("disabled", "enabled", "active", "tools", "disabledTools"),
+)
+_OTHER_KEYS = {
+    other: key
+    for key, others in {
+        "command": "cmd path",
+        "args": "arguments",
+        "env": "environment",
+        "cwd": "workingDirectory working_directory workdir",
+        "url": "serverUrl httpUrl uri endpoint",
+        "type": "transport transportType",
+        "tools": "includeTools enabledTools",
+        "disabledTools": "excludeTools",
+    }.items()
+    for other in others.split()
+}
+"""Names that some programs, or users, give to a key of `_KEYS`."""
+_TYPES = {"stdio": "command", "local": "command", "sse": "url", "http": "url", "streamablehttp": "url", "remote": "url"}
+"""The key that each type of server needs."""
+_MIN_SIMILARITY = 0.8
+"""Similarity of a key to a known one, of 1, from which it is a misspelling."""
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_VARIABLE = re.compile(r"\$\{([^{}]+)\}|\{env:(\w+)\}|\A\$([A-Za-z_]\w*)\Z")
+"""${NAME}, ${env:NAME} and ${NAME:-default} in most programs; OpenCode's and Gemini CLI's forms."""
 _HEADER_NAME, _HEADER_VALUE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII), re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 """What HTTP allows; an error of the library about another value would show it."""
-_KINDS = {None: "", "stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
-"""The key that each `type` of server needs."""
+_SHORTEST_SECRET = 6
+"""Characters; shorter values are ports and switches."""
+_FIX = "Fix it there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +57,11 @@ class McpServer:
     """One server: a command that Tandem starts, or a URL; secrets may stand in `env` and `headers`.
 
     Attributes:
+        is_sse: Whether the URL speaks the older HTTP with SSE.
         is_disabled: Whether the file turns it off.
+        only: Names of the tools to offer; None for all.
+        without: Names of tools not to offer.
+        ignored: Its keys in the file that mean nothing to Tandem.
     """
 
     name: str
@@ -38,7 +71,11 @@ class McpServer:
     cwd: str | None = None
     url: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    is_sse: bool = False
     is_disabled: bool = False
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
@@ -47,6 +84,16 @@ class McpServer:
         host, slash, path = rest.partition("/")
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if self.url else ""
 
+    def without_secrets(self, text: str) -> str:
+        """Replace the values of `env` and `headers` in a text."""
+        for value in (*self.env.values(), *self.headers.values()):
+            text = text.replace(value, "***") if len(value) >= _SHORTEST_SECRET else text
+        return text
+
+    def offers(self, tool: str) -> bool:
+        """Return whether the file lets the model use a tool."""
+        return tool not in self.without and (self.only is None or tool in self.only)
+
 
 def read_servers(path: Path) -> tuple[McpServer, ...]:
     """Return the servers of a file, none if it does not exist. Raises SettingsError with the line and the key."""
@@ -54,17 +101,20 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
         text = read_user_text(path, str(path))
     except MissingFile:
         return ()
-    try:
-        document = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        raise _damaged(path, error.lineno, f"is not JSON: {error.msg}") from None
-    except (RecursionError, ValueError):
-        raise _damaged(path, 1, "is nested too deeply, or has a number that is too long") from None
-    reader = _Reader(path, text)
-    root = reader.typed(document, dict, [], "an object")
-    table = next((name for name in _TABLES if name in root), _TABLES[0])
-    listed = reader.typed(root.get(table, {}), dict, [table], "an object")
-    return tuple(reader.server([table, name], name, raw) for name, raw in listed.items())
+    if not text.strip():
+        return ()
+    file = _Entry(path, text)
+    root = replace(file, raw=_parsed(file)).table()
+    name = next((name for name in _TABLES if name in root), None)
+    if name is None:
+        for key, entry in root.items():
+            raise entry.wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
+        return ()
+    servers = root[name].table()
+    if name == "mcp" and "servers" in servers:
+        # VS Code's settings.json.
+        servers = servers["servers"].table()
+    return tuple(_server(name, entry) for name, entry in servers.items())
 
 
 def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) -> tuple[McpServer, ...]:
@@ -79,67 +129,173 @@ def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) ->
     return tuple(known[name] for name in dict.fromkeys(names))
 
 
-def _damaged(path: Path, line: int, what: str) -> SettingsError:
-    return SettingsError(f"{path}, line {line}: it {what}.", "Fix it there, or move the file away.")
+def _parsed(file: _Entry) -> Any:
+    """Return the document of a file, which may have comments, and commas at the ends of lists and objects."""
 
-
-class _Reader:
-    """Checks values, and finds their lines."""
-
-    def __init__(self, path: Path, text: str) -> None:
-        self._path, self._text = path, text
-
-    def server(self, keys: list[str], name: str, raw: Any) -> McpServer:
-        """Return one server."""
-        if not _NAME.fullmatch(name):
-            raise self._wrong(keys, "has a name other than letters, digits, dots, dashes and underscores")
-        given = self.typed(raw, dict, keys, "an object")
-        kind = given.get("type")
-        if not isinstance(kind, str | None) or kind not in _KINDS:
-            raise self._wrong([*keys, "type"], 'must be "stdio" or "http"')
-        text = {key: self.typed(given.get(key) or "", str, [*keys, key], "a text") for key in ("command", "url", "cwd")}
-        needed = _KINDS[kind]
-        if bool(text["command"]) is bool(text["url"]) or (needed and not text[needed]):
-            raise self._wrong(keys, f"needs a {needed}" if needed else "needs either a command or a url")
-        if text["url"] and not re.match(r"https?://[^/\s]", text["url"]):
-            raise self._wrong([*keys, "url"], "must begin with http:// or https://")
-        return McpServer(
-            name,
-            text["command"],
-            tuple(self.typed(one, str, [*keys, "args"], "a list of texts") for one in self._list(given, keys, "args")),
-            self._texts(given, keys, "env"),
-            str(Path(text["cwd"]).expanduser()) if text["cwd"] else None,
-            text["url"],
-            self._headers(given, keys),
-            self.typed(given.get("disabled", False), bool, [*keys, "disabled"], "true or false"),
-        )
-
-    def _list(self, given: dict[str, Any], keys: list[str], key: str) -> list[Any]:
-        found: list[Any] = self.typed(given.get(key, []), list, [*keys, key], "a list of texts")
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = json.dumps(max(names, key=names.count), ensure_ascii=False)
+            places = [one.start() for one in re.finditer(rf"{re.escape(twice)}\s*:", file.text_of_file)]
+            raise file.wrong(f"has {twice} twice.", "Rename or remove one.", (places or [0])[:2][-1])
         return found
 
-    def _texts(self, given: dict[str, Any], keys: list[str], key: str) -> dict[str, str]:
-        found = self.typed(given.get(key, {}), dict, [*keys, key], "an object of texts")
-        return {name: self.typed(value, str, [*keys, key, name], "a text") for name, value in found.items()}
+    def blank(found: re.Match[str]) -> str:
+        return found[1] or re.sub(r"\S", " ", found[0])
 
-    def _headers(self, given: dict[str, Any], keys: list[str]) -> dict[str, str]:
-        found = self._texts(given, keys, "headers")
-        for name, value in found.items():
-            if not (_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
-                raise self._wrong([*keys, "headers", name], "must be ASCII text without line ends or spaces around it")
-        return found
+    try:
+        text = _LAST_COMMA.sub(blank, _COMMENT.sub(blank, file.text_of_file))
+        return json.loads(text, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        fix = r'Write each backslash twice, as in "C:\\Users".' if "escape" in error.msg else _FIX
+        raise file.wrong(f"is not JSON: {error.msg}.", fix, error.pos) from None
+    except (RecursionError, ValueError):
+        raise file.wrong("is nested too deeply, or has a number that is too long.") from None
 
-    def typed(self, value: Any, kind: type, keys: Sequence[str], what: str) -> Any:
-        """Return a value of this type; refuse another one."""
-        if isinstance(value, kind):
-            return value
-        raise self._wrong(keys, f"must be {what}")
 
-    def _wrong(self, keys: Sequence[str], what: str) -> SettingsError:
-        at = 0
-        for key in keys:
-            # A name may be written with escapes; the line of its parent is near enough then.
-            at = max(at, self._text.find(f'"{key}"', at))
-        line = self._text.count("\n", 0, at) + 1
-        name = printable(".".join(keys)) or "the file"
-        return SettingsError(f"{self._path}, line {line}: {name} {what}.", "Fix it there.")
+def _server(name: str, entry: _Entry) -> McpServer:
+    if not name.isprintable() or "," in name or name.strip() != name or not name:
+        raise entry.wrong("needs a name without commas, control characters and spaces around it.", "Rename it there.")
+    given, ignored = _known_keys(entry)
+    kind = re.sub("[^a-z]", "", given["type"].typed(str, "a text").lower()) if "type" in given else None
+    if kind is not None and kind not in _TYPES:
+        raise given["type"].wrong('must be "stdio", "http" or "sse".')
+    has = given.keys() & ({"command", "url"} if kind is None else {_TYPES[kind]})
+    if len(has) != 1:
+        what = "either a command or a url" if kind is None else f"a {_TYPES[kind]}"
+        raise entry.wrong(f"needs {what}{' beside ' * bool(ignored)}{printable(', '.join(ignored))}.")
+    command = given["command"].words() if "command" in has else [""]
+    url = given["url"].text() if "url" in has else ""
+    if url and not re.match(r"https?://[^/\s]", url):
+        raise given["url"].wrong("must begin with http:// or https://.")
+
+    def texts(key: str) -> list[str]:
+        return given[key].texts() if key in given else []
+
+    def named(key: str) -> dict[str, str]:
+        return {name: value.text() for name, value in given[key].table().items()} if key in given else {}
+
+    def says(key: str, *, default: bool) -> bool:
+        return bool(given[key].typed(bool, "true or false")) if key in given else default
+
+    headers = named("headers")
+    for header, value in headers.items():
+        if not (_HEADER_NAME.fullmatch(header) and _HEADER_VALUE.fullmatch(value)):
+            raise given["headers"].at(header).wrong("must be ASCII text without line ends or spaces around it.")
+    is_on = says("enabled", default=True) and says("active", default=True)
+    only = texts("tools")
+    return McpServer(
+        name,
+        command[0],
+        tuple(map(_with_home, [*command[1:], *texts("args")])),
+        (given["envFile"].variables() if "envFile" in given else {}) | named("env"),
+        _with_home(given["cwd"].text()) if "cwd" in given else None,
+        url,
+        headers,
+        is_sse=kind == "sse" or (kind is None and url.rstrip("/").endswith("/sse")),
+        is_disabled=says("disabled", default=not is_on),
+        only=tuple(only) if only and "*" not in only else None,
+        without=tuple(texts("disabledTools")),
+        ignored=tuple(ignored),
+    )
+
+
+def _with_home(text: str) -> str:
+    return os.path.expanduser(text)  # noqa: PTH111 - Path would change text that is no path
+
+
+def _known_keys(entry: _Entry) -> tuple[dict[str, _Entry], list[str]]:
+    """Return the values of a server under the keys of `_KEYS`, and its other keys."""
+    found: dict[str, _Entry] = {}
+    ignored = []
+    spellings = {key.lower(): key for key in (*_KEYS, *_OTHER_KEYS)}
+    for key, value in entry.table().items():
+        name = _OTHER_KEYS.get(key, key)
+        if key == "requestInit" or (key == "command" and isinstance(value.raw, dict)):
+            # GitHub Copilot in JetBrains' editors groups the headers, and Zed the command.
+            found |= _known_keys(value)[0]
+        elif name in _KEYS:
+            found |= {name: value} if value.raw is not None else {}
+        elif near := difflib.get_close_matches(key.lower(), spellings, 1, _MIN_SIMILARITY):
+            raise value.wrong(f'is no key of a server. Did you mean "{spellings[near[0]]}"?')
+        else:
+            ignored.append(key)
+    return found, ignored
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A value of the file, and the keys that lead to it."""
+
+    path: Path
+    text_of_file: str
+    raw: Any = None
+    keys: tuple[str, ...] = ()
+
+    def at(self, key: str) -> _Entry:
+        """Return a value of this object."""
+        return replace(self, raw=self.raw[key], keys=(*self.keys, key))
+
+    def typed(self, kind: type, what: str) -> Any:
+        """Return the value if it is of this type; refuse another one."""
+        if isinstance(self.raw, kind):
+            return self.raw
+        raise self.wrong(f"must be {what}.")
+
+    def table(self) -> dict[str, _Entry]:
+        """Return the values of an object."""
+        return {key: self.at(key) for key in self.typed(dict, "an object")}
+
+    def texts(self) -> list[str]:
+        """Return the texts of a list."""
+        items = self.typed(list, 'a list of texts, such as ["-y", "name"]')
+        return [replace(self, raw=item).text() for item in items]
+
+    def words(self) -> list[str]:
+        """Return a command, which OpenCode puts into one list with its arguments."""
+        words = self.texts() if isinstance(self.raw, list) else [self.text()]
+        if not words or not words[0]:
+            raise self.wrong("is empty.")
+        return [_with_home(words[0]), *words[1:]]
+
+    def text(self) -> str:
+        """Return a text, or a number as text, with the variables that it names."""
+        if isinstance(self.raw, bool | int | float):
+            return json.dumps(self.raw)
+
+        def value(found: re.Match[str]) -> str:
+            name, has_default, default = (found[1] or found[2] or found[3]).removeprefix("env:").partition(":-")
+            home, folder = str(Path.home()), str(Path.cwd())
+            known = {"userHome": home, "workspaceFolder": folder, "CWD": folder, "pathSeparator": os.sep, "/": os.sep}
+            set_to = known.get(name, os.environ.get(name))
+            if set_to is None and not (has_default or found[3]):
+                fix = f"Set {printable(name)} before Tandem starts, or write its value there."
+                raise self.wrong(f"names the variable {printable(name)}, which is not set.", fix)
+            return set_to or default or (found[0] if found[3] else "")
+
+        text = str(_VARIABLE.sub(value, self.typed(str, "a text")))
+        if "\0" in text or text != text.encode(errors="ignore").decode():
+            raise self.wrong("has a character that no text may have.")
+        return text
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables of the file that the value names."""
+        path = Path(self.text()).expanduser()
+        try:
+            lines = read_user_text(path, str(path)).splitlines()
+        except AppError as error:
+            raise self.wrong(f"names a file that cannot be read: {error.message}") from error
+        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if "=" in line)
+        return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
+
+    def wrong(self, what: str, fix: str = _FIX, at: int | None = None) -> SettingsError:
+        """Return what is wrong with the value, or with the file at a position."""
+        if at is None:
+            at = 0
+            for key in self.keys:
+                # A name may be written with escapes; the line of its parent is near enough then.
+                at = max(at, self.text_of_file.find(f'"{key}"', at))
+        line = self.text_of_file.count("\n", 0, at) + 1
+        name = printable(".".join(self.keys)) or "the file"
+        return SettingsError(f"{self.path}, line {line}: {name} {what}", fix)

@@ -28,10 +28,75 @@ def test_the_shape_of_claude_desktop(tmp_path: Path) -> None:
     assert "secret" not in repr((files, web))
 
 
-def test_the_shape_of_vs_code(tmp_path: Path) -> None:
-    assert [
-        one.name for one in read(tmp_path, '{"servers": {"a": {"type": "stdio", "command": "b"}}, "inputs": []}')
-    ] == ["a"]
+@pytest.mark.parametrize(
+    ("text", "server"),
+    [
+        (  # LM Studio, with comments and commas as VS Code allows them
+            """{ // My servers
+            "mcpServers": {"a": {"url": "https://host/mcp", /* "url": "old", */ "headers": {"K": "v",},},},}""",
+            McpServer("a", url="https://host/mcp", headers={"K": "v"}),
+        ),
+        (  # VS Code
+            """{"inputs": [], "servers": {"a": {"type": "stdio", "command": "b", "envFile": "${workspaceFolder}/.env",
+            "env": {"PORT": 80, "OFF": false}, "dev": {}}}}""",
+            McpServer("a", "b", env={"PORT": "80", "OFF": "false", "TOKEN": "s=1"}, ignored=("dev",)),
+        ),
+        (  # VS Code's settings.json
+            '{"mcp": {"servers": {"a": {"type": "http", "url": "https://host"}}}}',
+            McpServer("a", url="https://host"),
+        ),
+        (  # Cursor
+            """{"mcpServers": {"a": {"command": "${userHome}/b",
+            "args": ["${env:KEY}", "${NONE:-c}", "~/d", 8080]}}}""",
+            McpServer("a", "/home/me/b", ("secret", "c", "/home/me/d", "8080")),
+        ),
+        (  # Windsurf
+            '{"mcpServers": {"a": {"serverUrl": "https://host/sse", "headers": {"K": "Bearer ${KEY}"}}}}',
+            McpServer("a", url="https://host/sse", headers={"K": "Bearer secret"}, is_sse=True),
+        ),
+        (  # Cline
+            """{"mcpServers": {"github.com/owner/b": {"command": "b", "disabled": false, "autoApprove": ["c"],
+            "timeout": 60, "transportType": "stdio"}}}""",
+            McpServer("github.com/owner/b", "b", ignored=("autoApprove", "timeout")),
+        ),
+        (  # Gemini CLI
+            """{"theme": "dark", "mcpServers": {"a": {"httpUrl": "https://host", "headers": {"K": "$KEY", "P": "$NONE"},
+            "trust": true, "includeTools": ["c"], "excludeTools": ["d"]}}}""",
+            McpServer("a", url="https://host", headers={"K": "secret", "P": "$NONE"},
+                      only=("c",), without=("d",), ignored=("trust",)),
+        ),
+        (  # GitHub Copilot in JetBrains' editors
+            '{"servers": {"a": {"url": "https://host", "requestInit": {"headers": {"K": "v"}}}}}',
+            McpServer("a", url="https://host", headers={"K": "v"}),
+        ),
+        (  # GitHub Copilot on the command line
+            '{"mcpServers": {"my server": {"type": "local", "command": "b", "args": [], "tools": ["*"], "cwd": null}}}',
+            McpServer("my server", "b"),
+        ),
+        (  # OpenCode
+            """{"mcp": {"a": {"type": "local", "command": ["b", "c"], "environment": {"K": "{env:KEY}"},
+            "enabled": false}}}""",
+            McpServer("a", "b", ("c",), {"K": "secret"}, is_disabled=True),
+        ),
+        (  # Zed
+            """{"context_servers": {"a": {"source": "custom",
+            "command": {"path": "b", "args": ["c"], "env": {"K": "v"}}}}}""",
+            McpServer("a", "b", ("c",), {"K": "v"}, ignored=("source",)),
+        ),
+    ],
+    ids=["lm studio", "vs code", "vs code settings", "cursor", "windsurf", "cline", "gemini", "jetbrains", "copilot",
+         "opencode", "zed"],
+)  # fmt: skip
+def test_the_shapes_of_other_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, server: McpServer
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("USERPROFILE", "/home/me")
+    monkeypatch.setenv("KEY", "secret")
+    (tmp_path / ".env").write_text("# Secrets\nexport TOKEN='s=1'\nPORT=1\n")
+
+    assert read(tmp_path, text) == (server,)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"mcpServers": {}}', '\ufeff{"mcpServers": {}}'])
@@ -43,17 +108,29 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ('{"mcpServers": {\n"a": {"command": "b",}\n}}', "line 2: it is not JSON"),
+        ('{"mcpServers": {\n"a": {"command": "b"\n"args": []}}}', "line 3: the file is not JSON"),
+        (r'{"mcpServers": {"a": {"command": "C:\Users"}}}', 'Write each backslash twice, as in "C:\\\\Users".'),
+        ('{"mcpServer": {"a": {"command": "b"}}}', 'mcpServer is no table of servers. Did you mean "mcpServers"?'),
+        ('{"mcpServers": {\n"a": {"command": "b"},\n"a": {"command": "c"}}}', 'line 3: the file has "a" twice.'),
+        ('{"mcpServers": {"a": {"command": "b",\n"arg": []}}}', 'line 2: mcpServers.a.arg is no key of a server. Did'),
+        ('{"mcpServers": {"a": {"Command": "b"}}}', 'mcpServers.a.Command is no key of a server. Did you'),
+        ('{"mcpServers": {"a": {"exec": "b"}}}', "mcpServers.a needs either a command or a url beside exec."),
+        ('{"mcpServers": {"a": {"type": "http",\n"command": "b"}}}', "mcpServers.a needs a url."),
+        ('{"mcpServers": {"a": {"command": []}}}', "mcpServers.a.command is empty."),
+        ('{"mcpServers": {"a": {"command": "b", "env": {"K": "${input:key}"}}}}', "the variable input:key, which"),
+        ('{"mcpServers": {"a": {"command": "b",\n"args": ["${NO_SUCH}"]}}}', "line 2: mcpServers.a.args names the"),
+        ('{"mcpServers": {"a": {"command": "b", "envFile": "/no/.env"}}}', "a file that cannot be read: There is no"),
+        ('{"mcpServers": {"a": {"command": "b\\u0000"}}}', "mcpServers.a.command has a character that no text may"),
         ("[]", "line 1: the file must be an object"),
         ('{\n"mcpServers": []}', "line 2: mcpServers must be an object"),
-        ('{"mcpServers": {\n"a": {\n"command": 7}}}', "line 3: mcpServers.a.command must be a text"),
+        ('{"mcpServers": {\n"a": {\n"command": {}}}}', "line 2: mcpServers.a needs either a command or a url"),
         ('{"mcpServers": {\n"a": {"command": "b",\n"args": "c"}}}', "line 3: mcpServers.a.args must be a list"),
-        ('{"mcpServers": {"a": {"command": "b",\n"env": {"K": 1}}}}', "line 2: mcpServers.a.env.K must be a text"),
+        ('{"mcpServers": {"a": {"command": "b",\n"env": {"K": []}}}}', "line 2: mcpServers.a.env.K must be a text"),
         ('{"mcpServers": {\n\n"a": {}}}', "line 3: mcpServers.a needs either a command or a url"),
         ('{"mcpServers": {"a": {"command": "b", "url": "http://c"}}}', "mcpServers.a needs either a command or a url"),
         ('{"mcpServers": {"a": {"url": "file:///c"}}}', "mcpServers.a.url must begin with http:// or https://"),
-        ('{"mcpServers": {"a": {"type": "sse", "url": "http://c"}}}', 'mcpServers.a.type must be "stdio" or "http"'),
-        ('{"mcpServers": {"a b": {"command": "c"}}}', "mcpServers.a b has a name other than letters"),
+        ('{"mcpServers": {"a": {"type": "ws", "url": "http://c"}}}', 'mcpServers.a.type must be "stdio", "http" or'),
+        ('{"mcpServers": {"a,b": {"command": "c"}}}', "mcpServers.a,b needs a name without commas"),
         ('{"mcpServers": {"a": {"command": "c", "disabled": "no"}}}', "mcpServers.a.disabled must be true or false"),
         ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\u00e9same"}}}}', "line 2: mcpServers.a"),
         ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\\n"}}}}', "headers.K must be ASCII"),
@@ -64,7 +141,7 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
 def test_a_wrong_file(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(SettingsError) as failed:
         read(tmp_path, text)
-    assert what in failed.value.message
+    assert what in failed.value.sentences
 
 
 def test_chosen_servers() -> None:
