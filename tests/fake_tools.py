@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.text.tool_calls import ToolCall
+from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
 from app.worker.tool_events import Tool
@@ -45,4 +46,4 @@ class FakeToolHost:
 def tool_use(file: Path | None = None, *servers: McpServer) -> tuple[ToolUse, FakeToolHost]:
     """Return tools with the server of files, or with others."""
     host = FakeToolHost()
-    return ToolUse(host, lambda: servers or (FILES,), file), host
+    return ToolUse(host, lambda: servers or (FILES,), Permissions(file)), host

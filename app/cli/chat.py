@@ -24,6 +24,7 @@ from app.models.model_names import known_as, quantization
 from app.models.pair_summary import setup_command
 from app.models.registry import ModelOnDisk, SetUp
 from app.session.answering import Engine
+from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
 from app.settings.live import LiveSettings
 from app.settings.mcp_file import read_servers
@@ -87,7 +88,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
 
     def tools(emit: Callable[[Event], None]) -> ToolUse:
         hosts.append(ToolServers(emit))
-        return ToolUse(hosts[0], lambda: read_servers(mcp_file()), allowed_tools_file())
+        return ToolUse(hosts[0], lambda: read_servers(mcp_file()), Permissions(allowed_tools_file()))
 
     tuning = Tuning(opener.live, opener.again, opener.option)
     # A pair that the command line names stays open, and a first run chooses one.

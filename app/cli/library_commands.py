@@ -186,7 +186,7 @@ TOOLS = Group(
     commands=[
         Command(
             "list",
-            "list the servers of mcp.json, without starting them",
+            "list the servers of mcp.json, and the tools that run without a question",
             [JSON],
             function="tools:list_servers",
             examples="tandem tools list --json",
@@ -197,6 +197,13 @@ TOOLS = Group(
             [Argument(["names"], metavar="[SERVER]...", nargs=-1), JSON],
             function="tools:check_servers",
             examples="tandem tools check files",
+        ),
+        Command(
+            "revoke",
+            "ask again before a tool runs that is always allowed",
+            [Argument(["names"], metavar="TOOL|SERVER...", nargs=-1, required=True)],
+            function="tools:revoke",
+            examples="tandem tools revoke write_file",
         ),
         Command("path", "print the path of mcp.json", function="tools:print_path", examples="tandem tools path"),
     ],

@@ -13,7 +13,8 @@ from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.shown_calls import shown_call
 from app.models.pair_info import PairInfo
-from app.session.tool_use import Permission, ToolUse, read_arguments
+from app.session.permissions import Permission, Permissions
+from app.session.tool_use import ToolUse, read_arguments
 from app.settings.mcp_file import read_servers
 from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
@@ -50,7 +51,7 @@ class RunTools:
     ) -> None:
         self._request, self._answer, self._allowed, self._limit, self._say = request, answer, allowed, limit, say
         self._host = ToolServers(emit)
-        self._use = ToolUse(self._host, lambda: read_servers(mcp_file()))
+        self._use = ToolUse(self._host, lambda: read_servers(mcp_file()), Permissions())
         self._pair: PairInfo | None = None
         self.calls: list[dict[str, Any]] = []
         self.close = self._host.close
@@ -91,8 +92,7 @@ class RunTools:
             if not found:
                 known = ", ".join(sorted(tool.name for tool in tools)) or "none"
                 raise UsageError(f'There is no tool "{printable(name)}".', f"Known: {printable(known)}.")
-            for tool in found:
-                self._use.allow(Permission.CONVERSATION, tool, self.number)
+            self._use.permissions.allow(Permission.CONVERSATION, found, self.number)
         self._request = replace(self._request, tools=self._use.offered, separates_calls=True)
         self._answer(self._request)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 
+from app.cli.fixes import in_flags
 from app.cli.output import HANG, print_result
 from app.core.errors import AppError, UsageError
-from app.core.paths import mcp_file
+from app.core.log import logged_to
+from app.core.paths import allowed_tools_file, log_file, mcp_file
 from app.core.printable import one_line, printable
 from app.core.units import counted
+from app.session.permissions import Permissions
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
 from app.worker.tool_events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
@@ -21,13 +24,34 @@ _EXAMPLE = (
 
 def list_servers(*, as_json: bool = False) -> int:
     """Print the servers; secrets of a server, which its arguments may hold too, are not shown."""
-    servers = _servers()
+    servers, always = _servers(), _permissions().always
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
         how = server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
-        lines.append(printable(f"{server.name:<{width}}  {how}{'  disabled' if server.is_disabled else ''}"))
-    listed = [{"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": s.address} for s in servers]
-    print_result({"file": str(mcp_file()), "servers": listed}, lines, as_json=as_json)
+        more = [*(["disabled"] if server.is_disabled else []), *(f"ignores {key}" for key in server.ignored)]
+        lines.append(f"{server.name:<{width}}  {', '.join([how, *more])}")
+    lines += [f"{key} runs without a question" for key in sorted(always)]
+    listed = [
+        {"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": s.address, "ignored": s.ignored}
+        for s in servers
+    ]
+    found = {"file": str(mcp_file()), "servers": listed, "always_allowed": sorted(always)}
+    print_result(found, list(map(printable, lines)), as_json=as_json)
+    return 0
+
+
+def revoke(names: Sequence[str]) -> int:
+    """Let Tandem ask again before tools run, which are named alone, with their server, or all by their server."""
+    permissions = _permissions()
+    gone = [
+        key for key in permissions.always for server, _, tool in [key.rpartition("/")] if {key, server, tool} & {*names}
+    ]
+    if not gone:
+        listed = ", ".join(map(printable, permissions.always)) or "none"
+        raise UsageError(f'No tool of "{printable(names[0])}" runs without a question.', f"Those that do: {listed}.")
+    permissions.revoke(gone)
+    for key in gone:
+        print(printable(f"Tandem asks again before {key} runs."))
     return 0
 
 
@@ -38,7 +62,7 @@ def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     width, lines = max((len(server.name) for server in servers), default=0), []
     for one in results:
         tools = ", ".join(one_line(tool.name) for tool in one.tools)
-        text = one.error.sentences if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
+        text = in_flags(one.error.sentences) if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
         lines.append(printable(f"{one.server:<{width}}  {text.rstrip(': ')}"))
     print_result({"servers": list(map(_as_json, results))}, lines, as_json=as_json, hang=HANG)
     return AppError.exit_code if any(one.error for one in results) else 0
@@ -48,6 +72,12 @@ def print_path() -> int:
     """Print the path of mcp.json."""
     print(str(mcp_file()))
     return 0
+
+
+def _permissions() -> Permissions:
+    permissions = Permissions(allowed_tools_file())
+    permissions.read()
+    return permissions
 
 
 def _servers() -> tuple[McpServer, ...]:
@@ -60,11 +90,12 @@ def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:
     """Start servers; return what they report, in their order."""
     events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
     host = ToolServers(events.put)
-    try:
-        host.connect(servers)
-        found = {event.server: event for _ in servers if isinstance(event := events.get(), ToolsListed)}
-    finally:
-        host.close()
+    with logged_to(log_file()):
+        try:
+            host.connect(servers)
+            found = {event.server: event for _ in servers if isinstance(event := events.get(), ToolsListed)}
+        finally:
+            host.close()
     return [found[server.name] for server in servers]
 
 
@@ -73,4 +104,4 @@ def _as_json(listed: ToolsListed) -> dict[str, object]:
         {"name": tool.name, "description": tool.description, "schema": tool.schema, "read_only": tool.reads_only}
         for tool in listed.tools
     ]
-    return {"name": listed.server, "tools": tools, "error": listed.error.sentences if listed.error else None}
+    return {"name": listed.server, "tools": tools, "error": in_flags(listed.error.sentences) if listed.error else None}

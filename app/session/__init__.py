@@ -8,7 +8,8 @@ facts           what is true of a chat now
 state           what a reader is told: phase, why nothing can be asked, drafting, and what has changed
 answering       requests to the engine: answers, summaries of earlier messages, titles of conversations
 active_conversations  the conversations in memory, and the prompts that wait in them
-tool_use        the tools of a turn: what the user allows, and the calls one after another
+permissions     tools that the user allows without a question
+tool_use        the tools of a turn, and its calls one after another
 pair_state      the loaded pair, and whether its drafts are used
 conversation    one conversation with its running answer, stored while it is written
 branches        the tree of a conversation, the prompts that wait in it, its settings

@@ -11,8 +11,8 @@ from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.session.chat_events import ChatEvents
+from app.session.permissions import Permission
 from app.session.state import Blocked, BlockedError, Change, Phase
-from app.session.tool_use import Permission
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 

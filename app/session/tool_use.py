@@ -6,20 +6,16 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from pathlib import Path
 from typing import Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
 from app.conversations.tree import State
-from app.core import atomic
-from app.core.errors import AppError
 from app.core.printable import printable
-from app.core.regular_file import read_bytes
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
+from app.session.permissions import Permission, Permissions
 from app.session.turn import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
 from app.worker.tool_events import Tool, ToolReturned, ToolsListed
@@ -53,17 +49,6 @@ class Transcript(Protocol):
     def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None: ...
 
 
-class Permission(Enum):
-    """What the user answers to a call."""
-
-    ONCE = "once"
-    CONVERSATION = "chat"
-    ALWAYS = "always"
-    READING = "reading"
-    """All tools of the server that declare to change nothing, as they are now."""
-    NO = "no"
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A call that waits for the user, or without a tool the question whether to go on after many calls.
@@ -83,7 +68,7 @@ class ToolUse:
     Args:
         host: Runs the servers.
         read: Returns the servers of mcp.json; raises AppError.
-        file: Holds what the user always allows; None keeps it in memory.
+        permissions: What the user allows.
 
     Attributes:
         question: What the user must answer before the turn goes on, if anything.
@@ -91,8 +76,8 @@ class ToolUse:
         listed: The tools of each server that was started, or why it has none.
     """
 
-    def __init__(self, host: ToolHost, read: Callable[[], Sequence[McpServer]], file: Path | None = None) -> None:
-        self._host, self._read, self._file = host, read, file
+    def __init__(self, host: ToolHost, read: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
+        self._host, self._read, self.permissions = host, read, permissions
         self.question: Question | None = None
         self.running: ToolCall | None = None
         self.listed: dict[str, ToolsListed] = {}
@@ -103,7 +88,6 @@ class ToolUse:
         self._calls: list[ToolCall] = []
         self._number = self._n_rounds = 0
         self._room = 0
-        self._in_conversation: dict[tuple[int | None, str], str] = {}
 
     # Servers and tools
 
@@ -117,6 +101,7 @@ class ToolUse:
         Raises AppError for a damaged file or an unknown name.
         """
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
+        self.permissions.read()
         known = {server.name: server for server in chosen_servers(self._read(), names)}
         changed = [name for name in known if self._servers.get(name) != known[name]]
         for name in changed:
@@ -168,33 +153,6 @@ class ToolUse:
             for name, tool in sorted(self._tools.items())
         )
 
-    # What the user allows
-
-    def is_allowed(self, tool: Tool, conversation: int | None) -> bool:
-        """Return whether a tool may run without a question, as it is described now."""
-        return tool.digest in (self._in_conversation.get((conversation, tool.key)), self._always().get(tool.key))
-
-    def _always(self) -> dict[str, str]:
-        try:
-            found = json.loads(read_bytes(self._file)) if self._file is not None else {}
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def allow(self, permission: Permission, tool: Tool, conversation: int | None) -> None:
-        """Remember what the user allows. Raises AppError if it cannot be stored."""
-        tools = [tool]
-        if permission is Permission.READING:
-            tools = [one for one in self.listed[tool.server].tools if one.reads_only]
-        new = {one.key: one.digest for one in tools}
-        if permission is Permission.CONVERSATION or self._file is None:
-            self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
-        elif permission in (Permission.ALWAYS, Permission.READING):
-            try:
-                atomic.write_json(self._file, self._always() | new)
-            except OSError as error:
-                raise AppError(f"{self._file} cannot be written: {error.strerror or error}.") from error
-
     # The calls of an answer
 
     def begin(self, calls: Sequence[ToolCall], used: GenerationStats, n_ctx: int) -> None:
@@ -211,12 +169,11 @@ class ToolUse:
             if tool is None or arguments is None:
                 reason = f"There is no tool {call.name}." if tool is None else "The arguments are not a JSON object."
                 self._end_call(conversation, reason, failed=True)
-            elif self.is_allowed(tool, conversation.number):
+            elif self.permissions.allows(tool, conversation.number):
                 self._run(call, tool, arguments)
                 return False
             else:
-                known = self._always().keys() | {key for _, key in self._in_conversation}
-                self.question = Question(call, tool, tool.key in known)
+                self.question = Question(call, tool, self.permissions.knows(tool))
                 return False
         if self._n_rounds >= limit:
             self.question = Question()
@@ -229,8 +186,10 @@ class ToolUse:
         question = self.question
         assert question is not None
         if question.tool is not None and permission is not Permission.NO:
+            reading = (tool for tool in self.listed[question.tool.server].tools if tool.reads_only)
+            allowed = reading if permission is Permission.READING else (question.tool,)
             # The question stays if this fails.
-            self.allow(permission, question.tool, conversation.number)
+            self.permissions.allow(permission, allowed, conversation.number)
         self.question = None
         if question.call is None or question.tool is None:
             self._n_rounds = 0

@@ -17,10 +17,10 @@ from tests import mcp_server
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "mcp.json"
     monkeypatch.setattr("app.cli.tools.mcp_file", lambda: path)
-    monkeypatch.setattr("app.worker.mcp_connection.log_file", lambda: tmp_path / "tandem.log")
+    monkeypatch.setattr("app.worker.mcp_failure.log_file", lambda: tmp_path / "tandem.log")
     servers = {
         "good": {"command": sys.executable, "args": [str(mcp_server.__file__), "bad", "--key=sesame"]},
-        "gone": {"command": "no-such-command", "env": {"KEY": "sesame"}},
+        "gone": {"command": "no-such-command", "env": {"KEY": "sesame"}, "timeout": 60},
         "web": {"url": "http://me:sesame@127.0.0.1:1/mcp?key=sesame", "headers": {"Key": "sesame"}, "disabled": True},
     }
     path.write_text(json.dumps({"mcpServers": servers}))
@@ -30,7 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_list_shows_no_secrets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools"]) == 0
     out = capsys.readouterr().out
-    assert "gone  no-such-command (0 arguments)\nweb   http://127.0.0.1:1/mcp  disabled\n" in out
+    assert "gone  no-such-command (0 arguments), ignores timeout\nweb   http://127.0.0.1:1/mcp, disabled\n" in out
     assert main(["tools", "list", "--json"]) == 0
     listed = capsys.readouterr().out
     assert [one["name"] for one in json.loads(listed)["servers"]] == ["good", "gone", "web"]
@@ -40,11 +40,29 @@ def test_list_shows_no_secrets(file: Path, capsys: pytest.CaptureFixture[str]) -
 def test_check_names_what_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", "check"]) == 1
     good, gone, *_ = capsys.readouterr().out.splitlines()
-    assert good == "good  7 tools: hangs, dies, dies_once, floods, wrong, renames, many"
-    assert gone.startswith('gone  The MCP server gone cannot start: the command "no-such-command" does not exist.')
+    assert good == "good  8 tools: hangs, blocks, dies, dies_once, floods, wrong, renames, many"
+    assert gone.startswith('gone  The MCP server gone cannot start: there is no command "no-such-command".')
     assert main(["tools", "check", "good", "--json"]) == 0
     (checked,) = json.loads(capsys.readouterr().out)["servers"]
-    assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 7)
+    assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 8)
+
+
+def test_what_is_always_allowed_can_be_revoked(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allowed = tmp_path / "tools.json"
+    monkeypatch.setattr("app.cli.tools.allowed_tools_file", lambda: allowed)
+    allowed.write_text(json.dumps(dict.fromkeys(("good/one", "good/two", "gone/three", "web/three", "web/four"), "0")))
+
+    assert main(["tools"]) == 0
+    assert "web/four runs without a question\n" in capsys.readouterr().out
+    assert main(["tools", "revoke", "good", "three"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"Tandem asks again before {key} runs." for key in ("good/one", "good/two", "gone/three", "web/three")
+    ]
+    assert list(json.loads(allowed.read_text())) == ["web/four"]
+    assert main(["tools", "revoke", "five"]) == 2
+    assert 'No tool of "five" runs without a question.' in capsys.readouterr().err
 
 
 def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,9 @@ from app.conversations.tree import NOT_RUN, State
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
+from app.session.permissions import Permission
 from app.session.state import Change, Phase
-from app.session.tool_use import Permission, Question
+from app.session.tool_use import Question
 from app.settings.layers import Layer
 from app.settings.mcp_file import McpServer
 from app.worker.events import Failed

@@ -19,7 +19,7 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import counted
 from app.models.source import home_expanded
-from app.session.tool_use import Permission
+from app.session.permissions import Permission
 from app.ui.actions import NONE
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView

@@ -13,7 +13,8 @@ from textual.widgets import Static
 
 from app.core.printable import one_line, printable
 from app.engine.text.shown_calls import shown_call
-from app.session.tool_use import Permission, Question
+from app.session.permissions import Permission
+from app.session.tool_use import Question
 
 _SCROLLED_LINES = {"up": -1, "down": 1}
 """Lines by which a key scrolls the arguments."""

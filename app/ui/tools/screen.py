@@ -21,7 +21,7 @@ from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.mcp_file import McpServer
 from app.ui.base_screen import SubScreen
-from app.ui.key_names import key
+from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput
@@ -44,12 +44,13 @@ class ToolsInput(FilterInput):
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """A server, where it is on, and its tools if it was started."""
+    """A server, where it is on, its tools if it was started, and those that are allowed with where they are."""
 
     server: McpServer
     is_on: bool
     is_on_everywhere: bool
     listed: ToolsListed | None
+    allowed: tuple[tuple[str, str], ...]
 
 
 class ServerList(ChoiceList[ServerRow]):
@@ -66,17 +67,19 @@ class ServerList(ChoiceList[ServerRow]):
 
     def details(self, at: int, width: int) -> Sequence[Content]:
         """Return the tools of the chosen server, those that only read first, or why it fails."""
-        listed = self.rows[at].listed
-        if listed is None:
+        listed, allowed = self.rows[at].listed, dict(self.rows[at].allowed)
+        if listed is None or listed.error is not None:
             now = key("tools.start", "ctrl+r")
-            return [Content.styled(f"It starts with the next prompt; {now} starts it now.", "$quiet")]
-        if listed.error is not None:
-            return [Content(printable(listed.error.sentences))]
+            error = listed.error if listed is not None else None
+            text = for_chat(error.sentences) if error else f"It starts with the next prompt; {now} starts it now."
+            names = f"Runs without a question: {', '.join(map(one_line, allowed))}" if allowed else ""
+            return [Content.styled(printable(one), "" if error else "$quiet") for one in (text, names) if one]
         tools = sorted(listed.tools, key=lambda tool: (not tool.reads_only, tool.name))
         return [
             Content.assemble(
-                one_line(tool.name), (f"{'' if tool.reads_only else ' (may change something)'}  ", "$quiet"),
-                (" ".join(printable(tool.description).split())[:width], "$quiet"),
+                one_line(tool.name), "" if tool.reads_only else (" (may change something)", "$quiet"),
+                f" allowed {allowed[tool.name]}" if tool.name in allowed else "",
+                (f"  {' '.join(printable(tool.description).split())[:width]}", "$quiet"),
             ).truncate(width, ellipsis=True)
             for tool in tools
         ]  # fmt: skip
@@ -95,9 +98,11 @@ class ToolsScreen(SubScreen[None]):
         Binding("escape", "leave", "back", key_display="esc", id="tools.leave", tooltip="Back to the chat"),
         Binding("ctrl+a", "everywhere", "everywhere", id="tools.everywhere", priority=True,
                 tooltip="Switch it in all conversations"),
+        Binding("ctrl+x", "ask_again", "ask again", id="tools.ask_again", priority=True,
+                tooltip="Ask again before its tools run"),
         Binding("ctrl+r", "start", "start", id="tools.start", tooltip="Start all, and list their tools", priority=True),
     ]  # fmt: skip
-    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.start", "tools.leave")
+    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.start", "tools.ask_again", "tools.leave")
 
     servers = query_one(ServerList)
 
@@ -111,6 +116,7 @@ class ToolsScreen(SubScreen[None]):
         yield ServerList(select_at_once=True)
 
     def on_mount(self) -> None:
+        self._tools.permissions.read()
         self._show()
         self.set_interval(_UPDATE_S, self._show)
 
@@ -118,10 +124,14 @@ class ToolsScreen(SubScreen[None]):
         try:
             servers, problem = self._tools.servers(), ""
         except AppError as error:
-            servers, problem = (), error.sentences
+            servers, problem = (), for_chat(error.sentences)
         self._servers = servers
         here, everywhere = self._on(here=True), self._on(here=False)
-        rows = [ServerRow(s, s.name in here, s.name in everywhere, self._tools.listed.get(s.name)) for s in servers]
+        listed, allowed = self._tools.listed, self._tools.permissions.of_server
+        rows = [
+            ServerRow(s, s.name in here, s.name in everywhere, listed.get(s.name), tuple(allowed(s.name).items()))
+            for s in servers
+        ]
         if rows != self.servers.rows or not rows:
             empty = (
                 problem or f"There are no MCP servers. Add them to {mcp_file()}, as for Claude Desktop or LM Studio."
@@ -165,6 +175,16 @@ class ToolsScreen(SubScreen[None]):
             self.hint.say(error.sentences)
         self._on_change()
         self._show()
+
+    def action_ask_again(self) -> None:
+        """Revoke what the tools of the chosen server may do."""
+        if (row := self.servers.row) is not None and row.allowed:
+            try:
+                self._tools.permissions.revoke(f"{row.server.name}/{tool}" for tool, _ in row.allowed)
+                self.hint.say(f"Every tool of {printable(row.server.name)} asks again.")
+            except AppError as error:
+                self.hint.say(error.sentences)
+            self._show()
 
     def action_start(self) -> None:
         """Start the servers that are on, also those that have failed."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from app.core.errors import AppError
+from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
 from app.ui.text import MARK
@@ -160,6 +162,21 @@ async def test_the_screen_of_tools() -> None:
         await chat.in_front()
 
 
+async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:
+    tools, _ = tool_use(tmp_path / "tools.json")
+    tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    tools.permissions.allow(Permission.CONVERSATION, [WRITE], 1)
+    async with open_chat(tools=tools) as chat:
+        await chat.enter("/tools", "Runs without a question: read_file, write_file")
+        tools.take_list(ToolsListed("files", (READ, WRITE)))
+        await chat.shows("read_file allowed always")
+        await chat.shows("write_file (may change something) allowed in a conversation")
+        await chat.press("ctrl+x", shows="Every tool of files asks again.")
+
+        assert tools.permissions.of_server("files") == {}
+        assert (tmp_path / "tools.json").read_text() == "{}"
+
+
 async def test_a_server_that_fails() -> None:
     tools, _ = tool_use()
     async with open_chat(tools=tools) as chat:
@@ -172,7 +189,7 @@ async def test_a_server_that_fails() -> None:
 
 async def test_no_servers() -> None:
     tools, _ = tool_use()
-    tools_without = ToolUse(FakeToolHost(), lambda: ())
+    tools_without = ToolUse(FakeToolHost(), lambda: (), Permissions())
     async with open_chat(tools=tools_without) as chat:
         await chat.enter("/tools", "There are no MCP servers.")
     assert tools.question is None

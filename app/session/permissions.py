@@ -1,0 +1,88 @@
+"""What tools may do without a question: in a conversation, or always."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+
+from app.core import atomic
+from app.core.errors import AppError
+from app.core.regular_file import read_bytes
+from app.worker.tool_events import Tool
+
+
+class Permission(Enum):
+    """What the user answers to a call."""
+
+    ONCE = "once"
+    CONVERSATION = "chat"
+    ALWAYS = "always"
+    READING = "reading"
+    """All tools of the server that declare to change nothing, as they are now."""
+    NO = "no"
+
+
+class Permissions:
+    """The tools that the user allows, each as its server described it then.
+
+    Args:
+        file: Holds what is always allowed; None keeps it in memory.
+
+    Attributes:
+        always: Digests of the tools that are always allowed, by their keys.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self.always: dict[str, str] = {}
+        self._in_conversation: dict[tuple[int | None, str], str] = {}
+
+    def read(self) -> None:
+        """Read the file again, which another Tandem may have changed."""
+        try:
+            found = json.loads(read_bytes(self._file)) if self._file is not None else self.always
+        except (OSError, ValueError, RecursionError):
+            found = {}
+        self.always = found if isinstance(found, dict) else {}
+
+    def allows(self, tool: Tool, conversation: int | None) -> bool:
+        """Return whether a tool may run without a question, as it is described now."""
+        return tool.digest in (self._in_conversation.get((conversation, tool.key)), self.always.get(tool.key))
+
+    def of_server(self, server: str) -> dict[str, str]:
+        """Return the names of the tools of a server that are allowed anywhere, with where that is."""
+        here = dict.fromkeys((key for _, key in self._in_conversation), "in a conversation")
+        start = f"{server}/"
+        found = here | dict.fromkeys(self.always, "always")
+        return {key.removeprefix(start): where for key, where in sorted(found.items()) if key.startswith(start)}
+
+    def knows(self, tool: Tool) -> bool:
+        """Return whether a tool is allowed anywhere, if only as it was described then."""
+        return tool.key in self.always or any(key == tool.key for _, key in self._in_conversation)
+
+    def allow(self, permission: Permission, tools: Iterable[Tool], conversation: int | None) -> None:
+        """Remember what the user allows. Raises AppError if it cannot be stored."""
+        new = {tool.key: tool.digest for tool in tools}
+        if permission is Permission.CONVERSATION:
+            self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
+        elif permission in (Permission.ALWAYS, Permission.READING):
+            self.read()
+            self._write(self.always | new)
+
+    def revoke(self, keys: Iterable[str]) -> None:
+        """Ask again before these tools run, in all conversations. Raises AppError if it cannot be stored."""
+        gone = set(keys)
+        here = self._in_conversation.items()
+        self._in_conversation = {where: digest for where, digest in here if where[1] not in gone}
+        self.read()
+        self._write({key: digest for key, digest in self.always.items() if key not in gone})
+
+    def _write(self, always: dict[str, str]) -> None:
+        try:
+            if self._file is not None:
+                atomic.write_json(self._file, always)
+        except OSError as error:
+            raise AppError(f"{self._file} cannot be written: {error.strerror or error}.") from error
+        self.always = always
