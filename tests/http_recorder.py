@@ -21,16 +21,20 @@ class Recorder:
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     @contextmanager
-    def server(self, moved_to: str | None = None, certificate: Path | None = None) -> Iterator[str]:
-        """Answer every request with a redirect, or with 404; yield the URL."""
+    def server(
+        self, moved_to: str | None = None, certificate: Path | None = None, status: int = 404, kind: str | None = None
+    ) -> Iterator[str]:
+        """Answer every request with a redirect, or with a status and a content type; yield the URL."""
         requests = self.requests
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 requests.append((url, dict(self.headers)))
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(404 if moved_to is None else 307)
+                self.send_response(status if moved_to is None else 307)
                 self.send_header("Content-Length", "0")
+                if kind is not None:
+                    self.send_header("Content-Type", kind)
                 if moved_to is not None:
                     self.send_header("Location", moved_to)
                 self.end_headers()

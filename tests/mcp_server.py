@@ -1,7 +1,7 @@
 """MCP servers over stdio: one with the official SDK, and without an argument for it a small one that misbehaves.
 
 python mcp_server.py sdk          useful tools
-python mcp_server.py FLAG         silent, junk or quits: misbehaves at the start
+python mcp_server.py FLAG         silent, wrong, junk or quits: misbehaves at the start
 python mcp_server.py bad          each tool misbehaves in the way of its name
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +60,6 @@ def sdk_server() -> MCPServer:
 def http_server() -> Iterator[str]:
     """Serve it over loopback HTTP in this process; yield the URL."""
     import socket
-    import threading
 
     import uvicorn
 
@@ -79,7 +79,7 @@ class BadServer:
     """Answers requests, badly; a process without the SDK starts at once."""
 
     def __init__(self) -> None:
-        self.tools = ["hangs", "dies", "dies_once", "floods", "wrong", "renames", "many"]
+        self.tools = ["hangs", "blocks", "dies", "dies_once", "floods", "wrong", "renames", "many"]
 
     def run(self) -> None:
         # Many servers greet on the wrong stream.
@@ -111,6 +111,8 @@ class BadServer:
         match name:
             case "hangs":
                 return
+            case "blocks":
+                threading.Event().wait()
             case "dies":
                 os._exit(3)
             case "dies_once" if not Path(arguments["mark"]).exists():
@@ -140,8 +142,11 @@ def main(flag: str) -> None:
         case "bad":
             BadServer().run()
         case "quits":
-            sys.stderr.write("no license found\n")
+            sys.stderr.write(f"Loading\nLicenseError: no license for {os.environ['KEY']}\nNode.js v20\n")
             sys.exit(1)
+        case "wrong":
+            for line in sys.stdin:
+                BadServer._send(json.loads(line).get("id"), result={})
         case "junk":
             sys.stdout.write("Usage: server FOLDER\n")
             sys.exit(1)

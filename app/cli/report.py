@@ -86,7 +86,7 @@ def as_json(
     return {
         "text": event.text,
         "reasoning": event.reasoning,
-        "calls": list(calls),
+        "calls": list(calls) or [{"name": call.name, "arguments": call.arguments} for call in event.calls],
         "finish_reason": event.reason.value,
         "seed": event.plan.seed,
         "notices": notices,

@@ -1,73 +1,60 @@
-"""The connection to one MCP server: its transport, its limits, and why it cannot be used. Only this imports the SDK."""
+"""The connection to one MCP server: its transport and its limits. Only this imports the SDK."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
 import json
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import re
+import shutil
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from app.core.errors import AppError
-from app.core.paths import log_file
 from app.core.printable import one_line, printable
 from app.settings.mcp_file import McpServer
+from app.worker.mcp_failure import MAX_MESSAGE, Meter, UnusableServerError, missing_command, reason, refusal
 from app.worker.tool_events import Tool
 
 if TYPE_CHECKING:
     from mcp import Client
 
-_MAX_BYTES, _MAX_MESSAGE = 100 << 20, 16 << 20
-"""Bytes that a server may send for one command, and in one message."""
+log = logging.getLogger("tandem.tools")
 _MAX_CHARACTERS = 1_000_000
 """Characters of a result that are kept; no context holds as many."""
 _MAX_PAGES = 50
 """Pages of a list of tools."""
-_MAX_JUNK = 80
+_MAX_LOGGED_LINES, _MAX_LINE = 10_000, 4_096
+"""Lines of a server that go to the log, and characters of each."""
+_LOG_S = 1.0
+"""Time for the last lines of a server that has ended."""
+_GRACE_S = 3.0
+"""Time for a server to end by itself after Tandem has ended."""
+_SSE_READ_S = 86_400.0
 _CODEC = "tandem-metered-utf-8"
-
-
-class LostServerError(Exception):
-    """A server did not answer in time, so its connection is given up."""
-
-
-class Meter:
-    """Counts what a server sends, and remembers what it sent wrong.
-
-    Attributes:
-        total: Bytes since the command began.
-        flood: The limit that was exceeded; 0 if none was.
-        junk: The first text that was no message of the protocol, if any.
-        status: The last HTTP failure, if any.
-        stop: Ends what waits for the server.
-    """
-
-    def __init__(self) -> None:
-        self.stop: Callable[[], object] = lambda: None
-        self.total = self._line = self.flood = 0
-        self.junk = self.status = ""
-
-    def count(self, data: bytes) -> None:
-        """Count new bytes. Raises ConnectionError for too many, which ends the connection."""
-        self.total += len(data)
-        end = data.rfind(b"\n")
-        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
-        for size, limit in ((self._line, _MAX_MESSAGE), (self.total, _MAX_BYTES)):
-            if size > limit:
-                self.flood = limit
-                # The SDK would read on until the server ends.
-                self.stop()
-                raise ConnectionError("too many bytes")
-
-    async def watch(self, message: Any) -> None:
-        """Take what the SDK could not read."""
-        if isinstance(message, Exception):
-            given = next((one.get("input") for one in getattr(message, "errors", list)()), "")
-            self.junk = self.junk or one_line(str(given))[:_MAX_JUNK]
+_GUARDED = """
+import os, select, signal, sys, time
+if not os.fork():
+    # The standard input hangs up when Tandem has ended, even by SIGKILL.
+    for stream in 1, 2:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
+    time.sleep(float(sys.argv[1]))
+    os.killpg(0, signal.SIGKILL)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Runs a server beside a process that ends its process group after Tandem; on Windows, the SDK's job object does."""
+_CAUSE = re.compile(r"\s*(?:[\w.]*(?:Error|Exception)\b.*:|npm (?:error|ERR!) \w+ .* - )")
+"""Lines that name a cause in the messages of Python, Node.js and npm."""
 
 
 _METER: ContextVar[Meter] = ContextVar("meter")
@@ -100,39 +87,64 @@ async def connected(server: McpServer, meter: Meter, start_s: float) -> AsyncIte
 
     _METER.set(meter)
     async with AsyncExitStack() as stack:
-        transport = _http(server, meter, start_s) if server.url else _stdio(server, stack)
+        transport = _http(server, meter, start_s) if server.url else await _stdio(server, meter, stack)
         try:
             # Not a scope of anyio: the connection that is entered in it outlives it.
             async with asyncio.timeout(start_s) as limit:
                 meter.stop = partial(limit.reschedule, 0.0)
                 client = await stack.enter_async_context(Client(transport, message_handler=meter.watch))
         except TimeoutError:
-            raise LostServerError(f"did not answer within {start_s:g} s") from None
+            raise UnusableServerError(f"did not answer within {start_s:g} s") from None
         yield client
 
 
-def _stdio(server: McpServer, stack: AsyncExitStack) -> Any:
-    """Return the transport of a command, which inherits a few harmless variables, and whose errors go to the log."""
+async def _stdio(server: McpServer, meter: Meter, stack: AsyncExitStack) -> Any:
+    """Return the transport of a command, which inherits a few harmless variables."""
     from mcp import StdioServerParameters, stdio_client
 
+    if server.cwd is not None and not Path(server.cwd).is_dir():
+        raise UnusableServerError(f"cannot start: there is no folder {server.cwd}", "Correct its cwd in mcp.json.")
+    has_folder = os.path.dirname(server.command)  # noqa: PTH120 - Path would drop a leading dot
+    place = str(Path(server.cwd or "", server.command)) if has_folder else server.command
+    if shutil.which(place, path=server.env.get("PATH")) is None:
+        raise missing_command(server.command)
+    words = [server.command, *server.args]
+    if sys.platform != "win32":
+        words = [sys.executable, "-I", "-S", "-c", _GUARDED, str(_GRACE_S), *words]
     how: dict[str, Any] = {"encoding": _CODEC, "encoding_error_handler": "replace"}
-    command = StdioServerParameters(
-        command=server.command, args=list(server.args), env=server.env, cwd=server.cwd, **how
-    )
-    return stdio_client(command, stack.enter_context(_open_log()))
+    command = StdioServerParameters(command=words[0], args=words[1:], env=server.env, cwd=server.cwd, **how)
+    return stdio_client(command, await stack.enter_async_context(_logged(server, meter)))
 
 
-def _open_log() -> TextIO:
-    with suppress(OSError):
-        log_file().parent.mkdir(parents=True, exist_ok=True)
-        return log_file().open("a", encoding="utf-8", errors="replace")
-    return open(os.devnull, "w")  # noqa: PTH123 - a device
+@asynccontextmanager
+async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
+    """Yield a stream whose lines go to the log."""
+    reading, writing = os.pipe()
+
+    def read() -> None:
+        n_lines = 0
+        with os.fdopen(reading, errors="replace") as stream:
+            while line := stream.readline(_MAX_LINE):
+                n_lines += 1
+                text = server.without_secrets(one_line(line))
+                if text and n_lines <= _MAX_LOGGED_LINES:
+                    log.warning("%s: %s", server.name, text)
+                    meter.line = text if _CAUSE.match(line) or not _CAUSE.match(meter.line) else meter.line
+
+    thread = threading.Thread(target=read, name=f"log of {server.name}", daemon=True)
+    thread.start()
+    try:
+        with os.fdopen(writing, "w") as stream:
+            yield stream
+    finally:
+        await asyncio.to_thread(thread.join, _LOG_S)
 
 
 @asynccontextmanager
 async def _http(server: McpServer, meter: Meter, start_s: float) -> AsyncIterator[Any]:
     """Connect to a URL: certificates are checked, and the SDK follows redirects to the same origin only."""
     import httpx2
+    from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 
     class Metered(httpx2.AsyncByteStream):
@@ -149,36 +161,42 @@ async def _http(server: McpServer, meter: Meter, start_s: float) -> AsyncIterato
 
     async def measure(response: httpx2.Response) -> None:
         response.stream = Metered(response.stream)
-        if response.status_code >= 300:
-            meter.status = f"answered {response.status_code} {response.reason_phrase}"
+        if response.request.method == ("GET" if server.is_sse else "POST"):
+            meter.refusal = refusal(response)
 
-    hooks = {"response": [measure]}
+    def client(headers: Any = None, timeout: httpx2.Timeout | None = None, auth: Any = None) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [measure]})
+
+    if server.is_sse:
+        async with sse_client(
+            server.url, timeout=start_s, sse_read_timeout=_SSE_READ_S, httpx_client_factory=client
+        ) as streams:
+            yield streams
+        return
     async with (
-        httpx2.AsyncClient(
-            headers=server.headers, timeout=httpx2.Timeout(start_s, read=None), event_hooks=hooks
-        ) as client,
-        streamable_http_client(server.url, http_client=client, max_sse_event_size=_MAX_MESSAGE) as streams,
+        client(timeout=httpx2.Timeout(start_s, read=None)) as http,
+        streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_MESSAGE) as streams,
     ):
         yield streams
 
 
-async def list_tools(client: Client, server: str) -> tuple[Tool, ...]:
+async def list_tools(client: Client, server: McpServer) -> tuple[Tool, ...]:
     """Return all tools of a server."""
     found: dict[str, Tool] = {}
     cursor = None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-        for tool in page.tools:
+        for tool in filter(lambda tool: server.offers(tool.name), page.tools):
             reads_only = tool.annotations is not None and tool.annotations.read_only_hint is True
             text = printable(tool.description or tool.title or "")
-            found[tool.name] = Tool(server, tool.name, text, tool.input_schema, reads_only)
+            found[tool.name] = Tool(server.name, tool.name, text, tool.input_schema, reads_only)
         cursor = page.next_cursor
         if not cursor:
             break
     return tuple(found.values())
 
 
-async def call_tool(client: Client, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+async def call_tool(client: Client, meter: Meter, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     """Return the text of a result and whether it is an error; raises if the server is gone."""
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED
@@ -186,11 +204,11 @@ async def call_tool(client: Client, tool: str, arguments: dict[str, Any]) -> tup
     try:
         result = await client.call_tool(tool, arguments)
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED:
+        if error.code == CONNECTION_CLOSED or meter.refusal is not None:
             raise
         return f"The server refused the call: {one_line(error.message)}.", True
     except (RuntimeError, ValueError) as error:
-        return f"The server gave an invalid result: {one_line(str(error))}.", True
+        return f"The server gave an invalid result: {reason(error)}.", True
     return _text_of(result), result.is_error is True
 
 
@@ -207,49 +225,3 @@ def _text_of(result: Any) -> str:
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     return printable("\n".join(parts)[:_MAX_CHARACTERS])
-
-
-# Why a server cannot be used
-
-
-def failure(server: McpServer, error: BaseException, meter: Meter, *, has_begun: bool) -> AppError:
-    """Return why a server cannot be used; `has_begun` if it was connected."""
-    name, reasons = f"The MCP server {server.name}", list(_flat(error))
-    where = server.address or server.command
-    look = "" if server.url else f"Its messages are in the log: {log_file()}"
-    junk = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
-    start = next((one for one in reasons if isinstance(one, OSError) and one.errno is not None), None)
-    lost = next((str(one) for one in reasons if isinstance(one, LostServerError)), "")
-    if meter.flood:
-        return AppError(f"{name} sent more than {meter.flood >> 20} MB at once and was ended.")
-    if start is not None and not (server.url or has_begun):
-        what = "does not exist" if isinstance(start, FileNotFoundError) else (start.strerror or "").lower()
-        place = f"the folder {server.cwd}" if start.filename == server.cwd else f'the command "{where}"'
-        hint = f"Install it, or correct {server.name} in mcp.json."
-        return AppError(f"{name} cannot start: {printable(place)} {what}.", hint)
-    if lost:
-        return AppError(f"{name} {lost}{junk}.", look)
-    if meter.status:
-        return AppError(f"{name} at {where} {meter.status}.", "Check its url and headers in mcp.json.")
-    if server.url:
-        return AppError(f"{name} at {where} cannot be reached: {_reason(reasons)}.")
-    return AppError(f"{name} ended {'during a call' if has_begun else 'before it answered'}{junk}.", look)
-
-
-def is_final(error: BaseException) -> bool:
-    """Return whether another attempt would fail in the same way."""
-    return any(
-        isinstance(one, LostServerError) or (isinstance(one, OSError) and one.errno is not None) for one in _flat(error)
-    )
-
-
-def _flat(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _flat(one)
-    else:
-        yield error
-
-
-def _reason(errors: Sequence[BaseException]) -> str:
-    return next((one_line(str(error)) for error in errors if str(error)), type(errors[0]).__name__)

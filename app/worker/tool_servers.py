@@ -12,26 +12,18 @@ import importlib.util
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.core.errors import AppError
+from app.core.fixes import fix
 from app.settings.mcp_file import McpServer
-from app.worker.mcp_connection import (
-    LostServerError,
-    Meter,
-    call_tool,
-    connected,
-    failure,
-    find_codec,
-    is_final,
-    list_tools,
-)
+from app.worker.mcp_connection import call_tool, connected, find_codec, list_tools
+from app.worker.mcp_failure import Meter, UnusableServerError, failure
 from app.worker.tool_events import ToolReturned, ToolsListed
 
 if TYPE_CHECKING:
-    from anyio import CancelScope
     from mcp import Client
 
 log = logging.getLogger("tandem.tools")
@@ -39,7 +31,7 @@ _START_S, _CALL_S, _CLOSE_S = 60.0, 120.0, 3.0
 """Deadlines in seconds: the start of a server, which may download it first; a call; the end of all servers."""
 _ATTEMPTS = 2
 
-Emit = Callable[[ToolsListed | ToolReturned], object]
+_ToolEvent = ToolsListed | ToolReturned
 
 
 class ToolServers:
@@ -51,29 +43,49 @@ class ToolServers:
         call_s: Deadline of a call, in seconds.
     """
 
-    def __init__(self, emit: Emit, *, start_s: float = _START_S, call_s: float = _CALL_S) -> None:
+    def __init__(
+        self, emit: Callable[[_ToolEvent], object], *, start_s: float = _START_S, call_s: float = _CALL_S
+    ) -> None:
         self._emit, self._start_s, self._call_s = emit, start_s, call_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._connections: dict[str, _Connection] = {}
-        self._calls: dict[int, _Call] = {}
+        self._last_call: tuple[int, _Command] | None = None
 
     def connect(self, servers: Sequence[McpServer]) -> None:
         """Start servers that do not run, and list the tools of all; each is reported by `ToolsListed`."""
         for server in servers:
-            self._submit(server, _List(server.name, self._emit, self._start_s))
+            self._submit(server, self._list_command(server))
+
+    def _list_command(self, server: McpServer) -> _Command:
+        async def run(client: Client, meter: Meter) -> None:
+            self._emit(ToolsListed(server.name, await list_tools(client, server)))
+
+        return _Command(run, lambda error: self._emit(ToolsListed(server.name, error=error)), self._start_s)
 
     def call(
         self, number: int, server: McpServer, tool: str, arguments: Mapping[str, Any], *, repeats: bool = False
     ) -> None:
         """Call a tool, which is reported by `ToolReturned`; `repeats` if it may be called again after a crash."""
-        self._calls = {number: _Call(server.name, self._emit, self._call_s, repeats, number, tool, dict(arguments))}
-        self._submit(server, self._calls[number])
+        began: float | None = None
+
+        async def run(client: Client, meter: Meter) -> None:
+            nonlocal began
+            began = time.monotonic()
+            returned(*await call_tool(client, meter, tool, dict(arguments)))
+
+        def returned(text: str, is_error: bool) -> None:
+            seconds = time.monotonic() - began if began is not None else 0.0
+            self._emit(ToolReturned(number, text, is_error, seconds))
+
+        command = _Command(run, lambda error: returned(error.sentences, True), self._call_s, repeats)
+        self._last_call = number, command
+        self._submit(server, command)
 
     def cancel(self, number: int) -> None:
         """Stop a call, which is not reported then."""
-        if self._loop is not None and (command := self._calls.get(number)) is not None:
-            self._loop.call_soon_threadsafe(command.cancel)
+        if self._loop is not None and self._last_call is not None and self._last_call[0] == number:
+            self._loop.call_soon_threadsafe(self._last_call[1].cancel)
 
     def close(self, timeout: float = _CLOSE_S) -> None:
         """End all servers."""
@@ -83,7 +95,8 @@ class ToolServers:
 
     def _submit(self, server: McpServer, command: _Command) -> None:
         if importlib.util.find_spec("mcp") is None:
-            command.fail(_no_library())
+            what = "MCP servers need the Python package mcp, which is not installed."
+            command.fail(AppError(what, f"To install it: {fix('install', 'mcp>=2.3,<3')}"))
             return
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -120,61 +133,43 @@ class ToolServers:
 
 @dataclass(slots=True)
 class _Command:
-    """Something to do with a connected server."""
+    """Something to do with a connected server.
 
-    server: str
-    emit: Emit
+    Attributes:
+        run: Does it, and reports the result.
+        fail: Reports why it was not done.
+        repeats: Whether it may be done again after the server has ended.
+        limit: Deadline while it runs.
+    """
+
+    run: Callable[[Client, Meter], Awaitable[None]]
+    fail: Callable[[AppError], object]
     deadline_s: float
     repeats: bool = True
-
-    async def run(self, client: Client) -> None:
-        """Do it, and report the result."""
-        raise NotImplementedError
-
-    def fail(self, error: AppError) -> None:
-        """Report why it was not done."""
-        raise NotImplementedError
-
-
-@dataclass(slots=True)
-class _List(_Command):
-    async def run(self, client: Client) -> None:
-        self.emit(ToolsListed(self.server, await list_tools(client, self.server)))
-
-    def fail(self, error: AppError) -> None:
-        self.emit(ToolsListed(self.server, error=error))
-
-
-@dataclass(slots=True)
-class _Call(_Command):
-    number: int = 0
-    tool: str = ""
-    arguments: dict[str, Any] = field(default_factory=dict)
-    began: float = 0.0
     is_cancelled: bool = False
-    scope: CancelScope | None = None
+    limit: asyncio.Timeout | None = None
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        if self.scope is not None:
-            self.scope.cancel()
+        self.stop()
 
-    async def run(self, client: Client) -> None:
-        import anyio
+    def stop(self) -> None:
+        if self.limit is not None:
+            self.limit.reschedule(0.0)
 
-        if self.is_cancelled:
-            return
-        self.began = time.monotonic()
-        with anyio.CancelScope() as self.scope:
-            self._return(*await call_tool(client, self.tool, self.arguments))
-
-    def _return(self, text: str, is_error: bool) -> None:
-        if not self.is_cancelled:
-            seconds = time.monotonic() - self.began if self.began else 0.0
-            self.emit(ToolReturned(self.number, text, is_error, seconds))
-
-    def fail(self, error: AppError) -> None:
-        self._return(error.message, is_error=True)
+    async def do(self, client: Client, meter: Meter) -> None:
+        """Run it, unless it is cancelled. Raises UnusableServerError after the deadline."""
+        meter.total, meter.junk, meter.stop = 0, "", self.stop
+        try:
+            async with asyncio.timeout(self.deadline_s) as self.limit:
+                if not self.is_cancelled:
+                    await self.run(client, meter)
+        except TimeoutError:
+            if not self.is_cancelled:
+                # A server that hangs would hold up the next command too.
+                raise UnusableServerError(f"did not answer within {self.deadline_s:g} s") from None
+        finally:
+            self.limit = None
 
 
 class _Connection:
@@ -192,32 +187,16 @@ class _Connection:
             meter, has_begun = Meter(), False
             try:
                 async with connected(self.server, meter, self._start_s) as client:
+                    has_begun = True
                     while True:
-                        has_begun = True
-                        await self._do(command, client, meter)
+                        await command.do(client, meter)
                         n_failed = 0
                         command = await self.commands.get()
             except Exception as error:
-                log.info("the connection to %s ended: %r", self.server.name, error)
                 n_failed += 1
-                can_repeat = (command.repeats or not has_begun) and not (is_final(error) or meter.flood)
-                if not can_repeat or n_failed == _ATTEMPTS:
-                    command.fail(failure(self.server, error, meter, has_begun=has_begun))
+                reason, may_pass = failure(self.server, error, meter, has_begun=has_begun)
+                log.warning("%s", reason.message)
+                if n_failed == _ATTEMPTS or not (may_pass and (command.repeats or not has_begun)):
+                    if not command.is_cancelled:
+                        command.fail(reason)
                     command, n_failed = await self.commands.get(), 0
-
-    async def _do(self, command: _Command, client: Client, meter: Meter) -> None:
-        import anyio
-
-        with anyio.CancelScope(deadline=anyio.current_time() + command.deadline_s) as scope:
-            meter.total, meter.junk, meter.stop = 0, "", scope.cancel
-            await command.run(client)
-        if scope.cancelled_caught:
-            # A server that hangs would hold up the next command too.
-            raise LostServerError(f"did not answer within {command.deadline_s:g} s")
-
-
-def _no_library() -> AppError:
-    from app.hardware.installation import install_command
-
-    command = install_command("mcp>=2.3,<3")
-    return AppError("MCP servers need the Python package mcp, which is not installed.", f"To install it: {command}")

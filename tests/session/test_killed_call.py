@@ -11,7 +11,7 @@ import psutil
 
 from app.conversations.message import Role
 from app.conversations.tree import NOT_RUN, State
-from app.session.tool_use import Permission
+from app.session.permissions import Permission
 from app.worker.tool_events import ToolReturned, ToolsListed
 from tests import mcp_server
 from tests.fake_tools import READ, call, tool_use
@@ -22,19 +22,23 @@ import queue
 import sys
 from dataclasses import replace
 from pathlib import Path
-from app.session.tool_use import Permission, ToolUse
+from app.session.permissions import Permission, Permissions
+from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
+from app.worker import mcp_connection
 from app.worker.tool_servers import ToolServers
 from tests.fake_tools import call
 from tests.session.scripted import ScriptedSession, finished
 
 file, server = sys.argv[1:]
 events = queue.SimpleQueue()
-tools = ToolUse(ToolServers(events.put), lambda: (McpServer("bad", sys.executable, (server, "bad")),))
+mcp_connection._GRACE_S = 0.0
+bad = McpServer("bad", sys.executable, (server, "bad"))
+tools = ToolUse(ToolServers(events.put), lambda: (bad,), Permissions())
 chat = ScriptedSession(Path(file), tools=tools)
 chat.session.send("a")
 chat.session.handle(events.get(timeout=60))
-chat.session.handle(replace(finished(1, ""), calls=(call("hangs"),)))
+chat.session.handle(replace(finished(1, ""), calls=(call("blocks"),)))
 chat.session.permit(Permission.ONCE)
 print("calls", flush=True)
 chat.session.handle(events.get())
@@ -64,17 +68,17 @@ def test_a_kill_during_a_call(tmp_path: Path) -> None:
 
     asked, answer = chat.conversation.tree.path
     assert (asked.text, answer.role, answer.state) == ("a", Role.ASSISTANT, State.COMPLETE)
-    assert [one.name for one in answer.calls] == ["hangs"]
+    assert [one.name for one in answer.calls] == ["blocks"]
 
     chat.session.send("b")
-    chat.session.handle(ToolsListed("files", (replace(READ, name="hangs"),)))
+    chat.session.handle(ToolsListed("files", (replace(READ, name="blocks"),)))
     assert chat.read == ["a", "", NOT_RUN, "b"]
     chat.finishes("one")
 
     chat.session.regenerate(asked.id)
-    chat.session.handle(ToolsListed("files", (replace(READ, name="hangs"),)))
-    chat.session.handle(replace(finished(2, ""), calls=(call("hangs"),)))
+    chat.session.handle(ToolsListed("files", (replace(READ, name="blocks"),)))
+    chat.session.handle(replace(finished(2, ""), calls=(call("blocks"),)))
     chat.session.permit(Permission.ONCE)
-    assert host.calls == [(1, "hangs", {})]
+    assert host.calls == [(1, "blocks", {})]
     chat.session.handle(ToolReturned(1, "done"))
     assert chat.read == ["a", "", "done"]

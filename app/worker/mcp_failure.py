@@ -1,0 +1,165 @@
+"""Why an MCP server cannot be used: what it sends is measured, and exceptions of the SDK are worded here alone."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from app.core.errors import AppError
+from app.core.paths import log_file
+from app.core.printable import one_line, printable
+from app.settings.mcp_file import McpServer
+
+_MAX_BYTES, MAX_MESSAGE = 100 << 20, 16 << 20
+"""Bytes that a server may send for one command, and in one message."""
+_MAX_JUNK = 80
+_SOURCES = {
+    **dict.fromkeys(("npx", "npm", "node"), "Install Node.js, which has it: https://nodejs.org"),
+    **dict.fromkeys(("uvx", "uv"), "Install uv, which has it: https://docs.astral.sh/uv"),
+    **dict.fromkeys(("docker",), "Install Docker, which has it: https://docs.docker.com"),
+}
+"""Where commands of many servers come from."""
+_STATUS_FIXES = {
+    401: 'Put its key into headers in mcp.json: "Authorization": "Bearer KEY".',
+    403: "Check the key in headers in mcp.json, and what it permits.",
+    429: "Wait, and try again.",
+}
+_PATH_FIX = "Check the path of its url in mcp.json; most end in /mcp."
+
+
+class UnusableServerError(Exception):
+    """A server cannot be used, as a part of a sentence after its name, and a fix."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.what, self.fix = what, fix
+
+
+class Meter:
+    """Counts what a server sends, and remembers what explains its end.
+
+    Attributes:
+        total: Bytes since the command began.
+        flood: The limit that was exceeded; 0 if none was.
+        junk: The first text that was no message of the protocol, if any.
+        refusal: What an HTTP server answered last, if that was not MCP.
+        line: The last line of a command's standard error, or the last one that names an error.
+        stop: Ends what waits for the server.
+    """
+
+    def __init__(self) -> None:
+        self.stop: Callable[[], object] = lambda: None
+        self.total = self._line = self.flood = 0
+        self.junk = self.line = ""
+        self.refusal: UnusableServerError | None = None
+
+    def count(self, data: bytes) -> None:
+        """Count new bytes. Raises ConnectionError for too many, which ends the connection."""
+        self.total += len(data)
+        end = data.rfind(b"\n")
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        for size, limit in ((self._line, MAX_MESSAGE), (self.total, _MAX_BYTES)):
+            if size > limit:
+                self.flood = limit
+                # The SDK would read on until the server ends.
+                self.stop()
+                raise ConnectionError("too many bytes")
+
+    async def watch(self, message: Any) -> None:
+        """Take what the SDK could not read."""
+        if isinstance(message, Exception):
+            given = next((one.get("input") for one in getattr(message, "errors", list)()), "")
+            self.junk = self.junk or one_line(str(given))[:_MAX_JUNK]
+
+
+def missing_command(command: str) -> UnusableServerError:
+    """Return that a command is not there, and where it comes from."""
+    fix = _SOURCES.get(command, "Install it, or correct its command in mcp.json.")
+    fix = "Put the arguments of its command into args in mcp.json." if " " in command else fix
+    return UnusableServerError(f'cannot start: there is no command "{one_line(command)}"', fix)
+
+
+def refusal(response: Any) -> UnusableServerError | None:
+    """Return what an answer over HTTP is, if it is not MCP."""
+    status, kind = response.status_code, response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.has_redirect_location:
+        address = printable(McpServer("", url=str(response.url.join(response.headers["location"]))).address)
+        return UnusableServerError(
+            f"redirects to {address}", "Write that address into url in mcp.json if you trust it."
+        )
+    if status >= 400:
+        fix = "Its own log says why; start it again, or ask who runs it." if status >= 500 else _PATH_FIX
+        reason = f"answered {status} {response.reason_phrase}".strip()
+        return UnusableServerError(reason, _STATUS_FIXES.get(status, fix))
+    if status == 200 and kind not in ("application/json", "text/event-stream"):
+        return UnusableServerError(f"answered with {one_line(kind) or 'nothing'}, which is not MCP", _PATH_FIX)
+    return None
+
+
+def failure(server: McpServer, error: BaseException, meter: Meter, *, has_begun: bool) -> tuple[AppError, bool]:
+    """Return why a server cannot be used, and whether another attempt may help; `has_begun` if it was connected."""
+    cause, may_pass = _cause(server, list(_flat(error)), meter, has_begun=has_begun)
+    name = f"The MCP server {server.name}{f' at {server.address}' if server.url else ''}"
+    return AppError(server.without_secrets(printable(f"{name} {cause.what}.")), cause.fix), may_pass
+
+
+def _cause(
+    server: McpServer, errors: list[BaseException], meter: Meter, *, has_begun: bool
+) -> tuple[UnusableServerError, bool]:
+    look = "" if server.url else f"Its messages are in the log: {log_file()}"
+    said = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
+    said = f": {meter.line}" if meter.line else said
+    if meter.flood:
+        return UnusableServerError(f"sent more than {meter.flood >> 20} MB at once and was ended"), False
+    for one in errors:
+        if isinstance(one, UnusableServerError):
+            return UnusableServerError(f"{one.what}{said if not one.fix else ''}", one.fix or look), False
+    if meter.refusal is not None:
+        return meter.refusal, "answered 5" in meter.refusal.what
+    if server.url:
+        what, fix = next(filter(None, map(_network_cause, errors)), ("", ""))
+        what = what or f"cannot be reached: {reason(errors[0])}"
+        return UnusableServerError(what, fix or "Check its url in mcp.json."), not fix
+    if any(getattr(one, "code", None) is not None or isinstance(one, OSError) for one in errors):
+        when = "during a call" if has_begun else "before it answered"
+        return UnusableServerError(f"ended {when}{said}", look), has_begun
+    return UnusableServerError(f"does not keep to MCP: {reason(errors[0])}", look), False
+
+
+def _network_cause(error: BaseException) -> tuple[str, str] | None:
+    match error:
+        case ssl.SSLCertVerificationError():
+            fix = "If you trust it, set the variable SSL_CERT_FILE to its certificate."
+            return f"has a certificate that is not valid: {one_line(error.verify_message)}", fix
+        case ssl.SSLError():
+            return "does not speak TLS", "Begin its url in mcp.json with http:// if it has no certificate."
+        case socket.gaierror():
+            return "has an unknown host name", "Check its url in mcp.json, and the network."
+        case ConnectionRefusedError():
+            return "refuses connections", "Start it, or check the port of its url in mcp.json."
+        case TimeoutError():
+            return "cannot be reached in time", "Check its url in mcp.json, and the network."
+    if type(error).__name__ in ("InvalidURL", "UnsupportedProtocol"):
+        # Their text may have secrets of the URL.
+        return "has a url that is not valid", "Correct it in mcp.json."
+    return None
+
+
+def _flat(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, those of a group, and what caused them."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _flat(one)
+    else:
+        yield error
+    if (before := error.__cause__ or error.__context__) is not None:
+        yield from _flat(before)
+
+
+def reason(error: BaseException) -> str:
+    """Return an exception in words; those of pydantic list what was wrong."""
+    for wrong in getattr(error, "errors", list)():
+        return one_line(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
+    return one_line(str(error)) or type(error).__name__
