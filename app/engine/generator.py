@@ -118,7 +118,6 @@ class Generator:
         self._sampler = sampler
         self.clock = clock
         self.work_clock = work_clock or clock
-        self._native = (target, sampler)
         self._native_strategy: NativeTimed = strategy
         self._earlier_native_ns = 0
         """Native time of the strategy before it was used here."""
@@ -275,9 +274,10 @@ class Generator:
         """Evaluate the last token and the draft in one batch, with logits at each position."""
         started = self.clock()
         *missing, last = sequence[len(self._target) :]
-        # Only a target that could not roll back must read more than the last token.
-        for _ in self._target.process(missing, request.controls.cancelled):
-            pass
+        if missing:
+            # The target could not be rolled back to the last token.
+            for _ in self._target.process(missing, request.controls.cancelled):
+                pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
         self.stats.verify_ns += self.clock() - started
 
@@ -311,8 +311,8 @@ class Generator:
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:
-        parts = (*self._native, self._native_strategy)
-        return sum(part.native_ns for part in parts) - self._earlier_native_ns
+        strategy_ns = self._native_strategy.native_ns - self._earlier_native_ns
+        return self._target.native_ns + self._sampler.native_ns + strategy_ns
 
 
 def _prompt_progress(number: int, sequence: Sequence[int], done: int) -> PromptProgress:

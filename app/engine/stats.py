@@ -6,8 +6,8 @@ Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import repeat, zip_longest
 from typing import Any
 
 from app.engine.sources import Source
@@ -43,7 +43,7 @@ class GenerationStats:
     """Steps of the target after the first token, with or without a draft."""
     drafted_steps: int = 0
     """Steps with at least one drafted token."""
-    accepted_by_position: list[int] = field(default_factory=list)
+    accepted_by_position: tuple[int, ...] = ()
     """Accepted drafted tokens at each depth."""
     prompt_ns: int = 0
     draft_prompt_ns: int = 0
@@ -63,15 +63,12 @@ class GenerationStats:
             self.draft_n += len(drafted)
             self.draft_n_model += sum(not source.is_free for source in drafted)
             self.draft_n_accepted += n_accepted
-            self.accepted_by_position.extend([0] * (n_accepted - len(self.accepted_by_position)))
-            for position in range(n_accepted):
-                self.accepted_by_position[position] += 1
+            counts = zip_longest(self.accepted_by_position, repeat(1, n_accepted), fillvalue=0)
+            self.accepted_by_position = tuple(before + new for before, new in counts)
 
     def snapshot(self) -> GenerationStats:
         """Return a copy."""
-        copied = copy(self)
-        copied.accepted_by_position = list(self.accepted_by_position)
-        return copied
+        return GenerationStats(**vars(self))
 
     @property
     def prompt_per_second(self) -> float | None:

@@ -17,14 +17,14 @@ from app.settings.placement import KV_TYPES
 
 SEQUENCE = 0
 """The only sequence of a context."""
-_MAX_IDS_WRITTEN_SINGLY = 16
-"""Up to this many ids are faster to write one by one than with NumPy."""
+_MAX_TOKENS_WRITTEN_SINGLY = 16
+"""Up to this many tokens are faster to write one by one than with NumPy."""
 
 
 class NativeBatch:
-    """Own a native batch of up to `size` tokens at `n_ctx` positions."""
+    """Own a native batch of up to `size` tokens."""
 
-    def __init__(self, size: int, n_ctx: int) -> None:
+    def __init__(self, size: int) -> None:
         self.native: Any = native.llama_batch_init(size, 0, 1)
         self._tokens = np.ctypeslib.as_array(self.native.token, (size,))
         self._positions = np.ctypeslib.as_array(self.native.pos, (size,))
@@ -32,21 +32,20 @@ class NativeBatch:
         for i in range(size):
             self.native.n_seq_id[i] = 1
             self.native.seq_id[i][0] = SEQUENCE
-        self._all_positions = np.arange(n_ctx, dtype=np.int32)
 
     def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
         """Write tokens at the positions after `n_past`, the last `n_outputs` of them with an output."""
-        n = len(tokens)
-        if n <= _MAX_IDS_WRITTEN_SINGLY:
-            batch = self.native
+        n, batch = len(tokens), self.native
+        batch.n_tokens = n
+        if n <= _MAX_TOKENS_WRITTEN_SINGLY:
+            ids, positions, flags = batch.token, batch.pos, batch.logits
             for i, token in enumerate(tokens):
-                batch.token[i] = token
-        else:
-            self._tokens[:n] = tokens
-        self._positions[:n] = self._all_positions[n_past : n_past + n]
+                ids[i], positions[i], flags[i] = token, n_past + i, i >= n - n_outputs
+            return
+        self._tokens[:n] = tokens
+        self._positions[:n] = np.arange(n_past, n_past + n)
         self._flags[: n - n_outputs] = 0
         self._flags[n - n_outputs : n] = 1
-        self.native.n_tokens = n
 
     def close(self) -> None:
         """Free it, once."""

@@ -41,9 +41,7 @@ _FIRST_CHUNK = 64
 """Prompt tokens in the first batch on other devices, whose speed is unknown; see `app.engine.prompt_chunks`."""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
-_logits_address = native._lib["llama_get_logits_ith"]
-_logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-_logits_address.restype = ctypes.c_void_p
+_logits_address = library.function("llama_get_logits_ith", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int32])
 
 
 class Context:
@@ -104,7 +102,7 @@ class Context:
                     f"{model.name} has no KV cache, so it cannot chat.",
                     "It may be an embedding or a diffusion model; choose a chat model.",
                 )
-            self._batch = NativeBatch(self.n_batch, self.n_ctx)
+            self._batch = NativeBatch(self.n_batch)
             stack.callback(self._batch.close)
             self._set_abort_callback(self._handle)
             self._owned = stack.pop_all()
@@ -254,10 +252,7 @@ class Context:
 
         Suppressed tokens are impossible in it, so also for a sampler chain that reads the row later.
         """
-        index = self.batch_index(row)
-        started = time.perf_counter_ns()
-        address = _logits_address(self._open(), index)
-        self.native_ns += time.perf_counter_ns() - started
+        address = _logits_address(self._open(), self.batch_index(row))
         if not address:
             raise DecodeError("llama.cpp has no logits for that row.", "The model may be one that does not chat.")
         view = self._rows.get(address)

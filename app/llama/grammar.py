@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.core.errors import UsageError
 from app.core.printable import one_line
-from app.engine.interfaces import Logits
+from app.llama.candidates import Candidates
 from app.llama.library import native
 from app.llama.model import Model
 
@@ -26,33 +26,6 @@ _MAX_DEPTH = 300
 """Brackets within each other; llama.cpp parses them by recursion and overflows the stack at some thousands."""
 _BRACKET_OR_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
 _PARSE_ERROR = re.compile(r"error parsing grammar: (.*)")
-_CANDIDATE_DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-"""llama.cpp's `llama_token_data`."""
-
-
-class Candidates:
-    """Array of `llama_token_data` that is filled again for each row."""
-
-    def __init__(self) -> None:
-        self._make_room(0)
-
-    def _make_room(self, n: int) -> None:
-        self._data = np.zeros(n, _CANDIDATE_DTYPE)
-        self._ids, self._logits = self._data["id"], self._data["logit"]
-        self._address = ctypes.cast(self._data.ctypes.data, native.llama_token_data_p)
-
-    def fill(self, tokens: NDArray[np.intp], logits: Logits) -> Any:
-        """Return a `llama_token_data_array` of tokens, valid until the next call."""
-        n = len(tokens)
-        if n > len(self._data):
-            self._make_room(2 * n)
-        self._ids[:n], self._logits[:n] = tokens, logits
-        return native.llama_token_data_array(self._address, n, -1, False)
-
-    @property
-    def logits(self) -> Logits:
-        """Return the logits, also of earlier and longer rows at the end."""
-        return self._logits
 
 
 def _nesting(text: str) -> int:
@@ -98,10 +71,8 @@ class Grammar:
 
     def allowed(self) -> NDArray[np.intp]:
         """Return the tokens that may come next, in ascending order."""
-        n, candidates = self._model.n_vocab, Candidates()
-        array = candidates.fill(np.arange(n), np.zeros(n, np.float32))
-        native.llama_sampler_apply(self._handle, ctypes.byref(array))
-        return np.flatnonzero(np.isfinite(candidates.logits[:n]))
+        n = self._model.n_vocab
+        return np.flatnonzero(np.isfinite(Candidates().apply(self._handle, np.arange(n), np.zeros(n, np.float32))))
 
     def n_allowed(self, tokens: Sequence[int]) -> int:
         """Return how many leading tokens of a draft the grammar allows."""

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.interfaces import Logits
 from app.engine.types import Guidance, SamplingParams
+from app.llama.candidates import Candidates, Shortlist
 from app.llama.context import Context
-from app.llama.grammar import Candidates, Grammar
+from app.llama.grammar import Grammar
 from app.llama.json_schema import schema_rule
 from app.llama.library import native
 from app.llama.matcher import Matcher
@@ -28,10 +29,6 @@ _MIROSTAT_TOKENS = 100
 """llama.cpp's number of tokens from which Mirostat 1 estimates the distribution."""
 _DRY_BREAKERS = ("\n", ":", '"', "*")
 """llama.cpp's default texts that end a repeated sequence."""
-_N_ROWS = 16
-"""Rows of the table into which logits are folded: 16 take least time for vocabularies of 32,000 to 262,144."""
-_N_GROUPS = 256
-"""Groups of columns whose maxima are sorted; more if more tokens are wanted."""
 
 
 class SamplerChain:
@@ -63,6 +60,7 @@ class SamplerChain:
         self._n_shortlisted = 0 if self._greedy else _n_shortlisted(params)
         self._biased = [token for token, _ in self._bias]
         self._array = Candidates()
+        self._shortlist = Shortlist(context.model.n_vocab)
         self._n_recent = max(params.repeat_last_n * params.has_penalties, params.dry_penalty_last_n * params.has_dry)
         self._recent: deque[int] = deque(maxlen=self._n_recent)
         """The last tokens, whose logits penalties may change."""
@@ -166,7 +164,7 @@ class SamplerChain:
     def _candidates(self, logits: Logits) -> NDArray[np.intp]:
         """Return the most probable tokens and those whose logits the chain changes; no other can be chosen."""
         changed = {*self._recent, *self._biased}
-        found = shortlist(logits, self._n_shortlisted + len(changed))
+        found = self._shortlist.find(logits, self._n_shortlisted + len(changed))
         return np.union1d(found, [*changed]) if changed else found
 
     def n_allowed(self, tokens: Sequence[int]) -> int:
@@ -188,10 +186,8 @@ class SamplerChain:
 
     def _choose(self, logits: Logits, tokens: NDArray[np.intp] | None) -> int:
         """Apply the chain to the logits of some tokens, None for all; nothing counts as emitted."""
-        array = self._array.fill(np.arange(len(logits)) if tokens is None else tokens, logits)
-        native.llama_sampler_apply(self._chain, ctypes.byref(array))
-        # XTC moves the pointer, to which the selected index is relative.
-        return int(array.data[array.selected].id)
+        self._array.apply(self._chain, np.arange(len(logits)) if tokens is None else tokens, logits)
+        return self._array.selected
 
     def close(self) -> None:
         """Free the chain and the grammar. A second call does nothing."""
@@ -228,25 +224,3 @@ def _biases(model: Model, guidance: Guidance) -> list[tuple[int, float]]:
             for token in ([what] if isinstance(what, int) else model.tokenize(what, parse_special=True))
         ),
     ]
-
-
-def shortlist(logits: Logits, k: int) -> NDArray[np.intp]:
-    """Return the ids of the `k` largest logits and of the others in their columns; NaN counts as large.
-
-    The vocabulary is folded into columns, and these into groups. The k-th largest maximum of a group is at most the
-    k-th largest logit, so only columns whose maximum reaches it can hold one of the `k` largest. A small vocabulary is
-    returned as a whole.
-    """
-    width = len(logits) // _N_ROWS
-    n_folded = width * _N_ROWS
-    n_groups = max(_N_GROUPS, 2 * k)
-    if width < n_groups:
-        return np.arange(len(logits))
-    peaks = logits[:n_folded].reshape(_N_ROWS, width).max(axis=0)
-    depth = width // n_groups
-    groups = peaks[: depth * n_groups].reshape(depth, n_groups).max(axis=0)
-    least = np.partition(groups, n_groups - k)[n_groups - k]
-    # Written so that a comparison with NaN is true.
-    columns = np.flatnonzero(~(peaks < least))
-    found = (columns + np.arange(0, n_folded, width)[:, None]).ravel()
-    return found if n_folded == len(logits) else np.concatenate((found, np.arange(n_folded, len(logits))))

@@ -71,7 +71,7 @@ class TestSteps:
         ]
         assert bench.last.stats.acceptance_rate == 1.0
         assert bench.last.stats.mean_accepted_length == 4.0
-        assert bench.last.stats.accepted_by_position == [2, 2, 2]
+        assert bench.last.stats.accepted_by_position == (2, 2, 2)
 
     def test_the_draft_model_does_not_evaluate_the_verify_batch(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
@@ -222,7 +222,7 @@ class TestStats:
         bench.run(max_tokens=9)
 
         assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
-        assert [step.stats.accepted_by_position for step in bench.steps] == [[], [1, 1, 1], [2, 2, 2]]
+        assert [step.stats.accepted_by_position for step in bench.steps] == [(), (1, 1, 1), (2, 2, 2)]
 
 
 def test_every_accepted_token_names_the_source_that_drafted_it() -> None:

@@ -46,4 +46,4 @@ def test_steps_are_counted_and_accepted_tokens_by_position() -> None:
     assert (before.verify_steps, before.drafted_steps) == (3, 2)
     assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)
     assert before.acceptance_rate == 4 / 7
-    assert before.accepted_by_position == [2, 1, 1]
+    assert before.accepted_by_position == (2, 1, 1)

@@ -7,8 +7,9 @@ import pytest
 
 from app.core.errors import DecodeError
 from app.engine.types import Guidance, SamplingParams
+from app.llama.candidates import Shortlist
 from app.llama.context import Context
-from app.llama.sampler import SamplerChain, shortlist
+from app.llama.sampler import SamplerChain
 
 SIZES = (50, 2_560, 49_152, 151_936, 151_999)
 
@@ -16,11 +17,11 @@ SIZES = (50, 2_560, 49_152, 151_936, 151_999)
 @pytest.mark.parametrize("n_vocab", SIZES)
 @pytest.mark.parametrize("k", [1, 40, 600])
 def test_it_holds_the_most_probable_tokens(n_vocab: int, k: int) -> None:
-    random = np.random.default_rng(n_vocab)
+    random, shortlist = np.random.default_rng(n_vocab), Shortlist(n_vocab)
     for spread in (1e-3, 1.0, 8.0):
         row = random.normal(0, spread, n_vocab).astype(np.float32)
         row[random.integers(0, n_vocab, 9)] = -np.inf
-        found = shortlist(row, k)
+        found = shortlist.find(row, k)
 
         assert set(np.argsort(-row)[:k].tolist()) <= set(found.tolist())
         assert len(set(found.tolist())) == len(found)
@@ -32,7 +33,7 @@ def test_it_holds_a_logit_that_is_no_number(place: int) -> None:
     row = np.zeros(151_999, np.float32)
     row[place] = np.nan
 
-    assert place in shortlist(row, 40)
+    assert place in Shortlist(len(row)).find(row, 40)
 
 
 @pytest.mark.native
