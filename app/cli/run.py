@@ -223,7 +223,7 @@ def with_files(
         if isinstance(found, str):
             attached.append(Attachment(str(file), found))
         else:
-            pictures.append(found)
+            pictures += found
     if STDIN in files or (takes_stdin and is_piped()):
         if is_silent(_SILENCE_S):
             ProgressLine(sys.stderr).say("Waiting for the end of standard input; < /dev/null means that there is none.")

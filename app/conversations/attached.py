@@ -131,7 +131,7 @@ def question_of(message: str) -> str:
 
 def replace_references(question: str, words: Mapping[str, str]) -> str:
     """Replace references in a question, all at once: a new text may look like another reference."""
-    references = "|".join(map(re.escape, words))
+    references = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     return re.sub(references, lambda found: words[found[0]], question) if words else question
 
 

@@ -1,46 +1,53 @@
-"""Documents for a prompt: the text of PDF pages by pypdf; office files, e-books and web pages by Kreuzberg."""
+"""Documents for a prompt, read by Kreuzberg: their text, and pictures of PDF pages without text."""
 
 from __future__ import annotations
 
 import re
-from io import BytesIO
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any
 
 from app.core.errors import AppError
 from app.core.fixes import fix
+from app.core.regular_file import decoded_text, with_line_feeds
 from app.core.units import counted
 
-if TYPE_CHECKING:
-    from pypdf import PdfReader
-
 MAX_DOCUMENT_BYTES = 64 << 20
-_OFFICE = "application/vnd.openxmlformats-officedocument."
-_MEDIA_TYPES = {
-    ".docx": f"{_OFFICE}wordprocessingml.document",
-    ".xlsx": f"{_OFFICE}spreadsheetml.sheet",
-    ".pptx": f"{_OFFICE}presentationml.presentation",
-    ".odt": "application/vnd.oasis.opendocument.text",
-    ".epub": "application/epub+zip",
-    ".html": "text/html",
-    ".htm": "text/html",
-}
 _PDF = ".pdf"
+_HTML = (".htm", ".html")
+_TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
+"""Documents that are text as well, so that their source is included where Kreuzberg is not installed."""
+DOCUMENT_SUFFIXES = (
+    *_TEXTUAL,
+    ".doc",
+    ".docx",
+    ".epub",
+    ".odp",
+    ".ods",
+    ".odt",
+    _PDF,
+    ".ppt",
+    ".pptx",
+    ".xls",
+    ".xlsx",
+)
 _PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE)
 _LAST_PAGE = 999_999
 _SCANNED = "(no text: this page is probably scanned)"
+_MOST_SCANNED = 10
+"""Pages without text that are sent as pictures at once."""
+_SCAN_DPI = 100
 
 
-def is_document(path: PurePath) -> bool:
-    """Return whether the text of a file must be extracted, by its suffix.
-
-    A web page is one only where Kreuzberg is installed; elsewhere its source is included.
-    """
-    suffix = path.suffix.lower()
-    return suffix == _PDF or (
-        suffix in _MEDIA_TYPES and (_MEDIA_TYPES[suffix] != "text/html" or _kreuzberg() is not None)
-    )
+def document_suffix(head: bytes, suffix: str) -> str | None:
+    """Return the suffix of the kind of document that a file is, by its first bytes, else its own; None for others."""
+    suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
+    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and _kreuzberg() is None):
+        return None
+    return suffix
 
 
 def split_pages(name: str) -> tuple[str, range | None]:
@@ -53,57 +60,75 @@ def split_pages(name: str) -> tuple[str, range | None]:
     return found["file"], range(first, last + 1)
 
 
-def document_text(data: bytes, suffix: str, name: str, pages: range | None = None) -> str:
-    """Return the text of a document; of a PDF, its pages under their numbers. Raises AppError with a fix.
+def read_document(data: bytes, suffix: str, name: str, pages: range | None = None) -> str | dict[int, bytes]:
+    """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers.
 
-    `suffix` is that of the file, which is called `name` in errors.
+    Args:
+        data: The whole file.
+        suffix: As `document_suffix` returned it.
+        name: What errors call it.
+        pages: The chosen pages of a PDF; None for all.
+
+    Raises:
+        AppError: It cannot be read; with a fix.
     """
-    suffix = suffix.lower()
-    text = _pdf_text(data, name, pages) if suffix == _PDF else _converted(data, name, suffix)
-    if not text.strip():
-        raise AppError(f"{name} has no text.", "Save it as text and include that file.")
-    return text.strip()
-
-
-def _pdf_text(data: bytes, name: str, pages: range | None) -> str:
-    try:
-        from pypdf import PdfReader
-    except ImportError:
-        _needs("pypdf", name, _PDF)
-    try:
-        texts, n = _page_texts(PdfReader(BytesIO(data)), name, pages)
-    except AppError:
-        raise
-    except Exception as error:
-        raise _damaged(name) from error
-    if not any(texts.values()):
-        raise AppError(f"{name} has no text: its pages are probably scanned.", "Include pictures of its pages instead.")
-    return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
-
-
-def _page_texts(reader: PdfReader, name: str, pages: range | None) -> tuple[dict[int, str], int]:
-    """Return the text of the chosen pages by their numbers, and the number of all pages."""
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise AppError(f"{name} is protected by a password.", "Save a copy without one.")
-    n = len(reader.pages)
-    chosen = [number for number in range(1, n + 1) if pages is None or number in pages]
-    if not chosen:
-        raise AppError(f"{name}: the file has {counted(n, 'page')}.", f"Name some of them, such as :1-{n}.")
-    return {number: reader.pages[number - 1].extract_text().strip() for number in chosen}, n
-
-
-def _converted(data: bytes, name: str, suffix: str) -> str:
     kreuzberg = _kreuzberg()
     if kreuzberg is None:
-        _needs("kreuzberg", name, suffix)
-    config = kreuzberg.ExtractionConfig(use_cache=False, output_format="markdown")
+        raise AppError(
+            f"{name} is a {suffix[1:].upper()} file, which needs the package kreuzberg.",
+            f"Install it: {fix('install', 'kreuzberg')}",
+        )
+    if suffix in _HTML:
+        # Kreuzberg takes every web page for UTF-8.
+        data = decoded_text(data).encode()
+    config = kreuzberg.ExtractionConfig(
+        use_cache=False,
+        disable_ocr=True,
+        output_format="plain" if suffix == _PDF else "markdown",
+        pages=kreuzberg.PageConfig(extract_pages=suffix == _PDF),
+    )
+    with TemporaryDirectory() as folder, _kreuzberg_errors(name):
+        file = Path(folder) / f"document{suffix}"
+        file.write_bytes(data)
+        found = kreuzberg.extract_file_sync(file, config=config)
+        if suffix != _PDF:
+            if not found.content.strip():
+                raise AppError(f"{name} has no text.", "Save it as text and include that file.")
+            return str(found.content).strip()
+        texts = _texts_of_pages(found.pages or [], name, pages)
+        if any(texts.values()):
+            n = len(found.pages)
+            return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
+        if len(texts) > _MOST_SCANNED:
+            raise AppError(
+                f"{name} has {len(texts)} pages without text; {_MOST_SCANNED} can be sent as pictures.",
+                f"Name some of them, such as :1-{_MOST_SCANNED}.",
+            )
+        return {number: kreuzberg.render_pdf_page(file, number - 1, dpi=_SCAN_DPI) for number in texts}
+
+
+def _texts_of_pages(found: Sequence[Mapping[str, Any]], name: str, pages: range | None) -> dict[int, str]:
+    """Return the text of the chosen pages by their numbers."""
+    chosen = [page for page in found if pages is None or page["page_number"] in pages]
+    if not chosen:
+        fix_ = f"Name some of them, such as :1-{len(found)}." if found else "Open it in another program."
+        raise AppError(f"{name}: the file has {counted(len(found), 'page')}.", fix_)
+    return {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
+
+
+@contextmanager
+def _kreuzberg_errors(name: str) -> Iterator[None]:
     try:
-        return str(kreuzberg.extract_bytes_sync(data, _MEDIA_TYPES[suffix], config).content)
-    except (KeyboardInterrupt, SystemExit):
+        yield
+    except (AppError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
         # A panic of its Rust code is no Exception.
-        raise _damaged(name) from error
+        if "password" in str(error):
+            raise AppError(f"{name} is protected by a password.", "Save a copy without one.") from error
+        raise AppError(
+            f"{name} is damaged, or not a document of this kind.", "Open it in another program and save it again."
+        ) from error
 
 
 def _kreuzberg() -> ModuleType | None:
@@ -112,16 +137,3 @@ def _kreuzberg() -> ModuleType | None:
     except ImportError:
         return None
     return kreuzberg
-
-
-def _needs(package: str, name: str, suffix: str) -> NoReturn:
-    raise AppError(
-        f"{name} is a {suffix[1:].upper()} file, which needs the package {package}.",
-        f"Install it: {fix('install', package)}",
-    ) from None
-
-
-def _damaged(name: str) -> AppError:
-    return AppError(
-        f"{name} is damaged, or not a document of this kind.", "Open it in another program and save it again."
-    )

@@ -22,14 +22,14 @@ _LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
 """Parsing a dotted key takes time and memory cubic in its parts."""
 MAX_TEXT_BYTES = 8 << 20
 """Largest text file that a user may include."""
-_PROBE_BYTES = 8192
-"""Bytes that decide whether a file is text."""
 _DETECTED_BYTES = 1 << 18
 """Most bytes that decide the encoding of text."""
 _OTHER_ENCODINGS = ["cp1250", "cp1251", "cp1253", "cp1254", "cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
 """Encodings of text that is neither UTF-8 nor Windows-1252."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
@@ -152,19 +152,28 @@ def text_size(path: Path, name: str) -> int:
         return status(path).st_size
 
 
-def read_user_text(path: Path, name: str, most_bytes: int = MAX_TEXT_BYTES) -> str:
+def read_user_text(path: Path, name: str) -> str:
     """Return the text of a file, called `name` in errors, with normalized line ends. Raises AppError."""
     with file_errors(name):
-        data = read_bytes(path, most_bytes + 1)
-    if len(data) > most_bytes:
-        raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
-    try:
-        text = data.decode(marked_encoding(data) or "utf-8")
-    except UnicodeDecodeError:
-        text = data.decode(_detected_encoding(data), "replace")
-    if "\0" in text[:_PROBE_BYTES]:
-        raise AppError(f"{name} is not text.", "Include a text file.")
+        return user_text(read_bytes(path, MAX_TEXT_BYTES + 1), name)
+
+
+def user_text(data: bytes, name: str) -> str:
+    """Return the text in the bytes of a file; see `read_user_text`."""
+    if len(data) > MAX_TEXT_BYTES:
+        raise AppError(f"{name} is larger than {MAX_TEXT_BYTES >> 20} MB.", "Include a part of it.")
+    text = decoded_text(data)
+    if "\0" in text:
+        raise AppError(f"{name} is not text.", "Include a text file, in UTF-8.")
     return with_line_feeds(text)
+
+
+def decoded_text(data: bytes) -> str:
+    """Return text in the encoding that its byte order mark names, in UTF-8, or in the one that it most likely has."""
+    try:
+        return data.decode(marked_encoding(data) or "utf-8")
+    except UnicodeDecodeError:
+        return data.decode(_detected_encoding(data), "replace")
 
 
 def _detected_encoding(data: bytes) -> str:

@@ -1,19 +1,22 @@
-"""Read message content: strings, text parts, text documents, pictures, and notes in place of other parts."""
+"""Read message content: strings, text parts, documents, pictures, and notes in place of other parts."""
 
 from __future__ import annotations
 
 import base64
+from pathlib import PurePath
 from typing import NoReturn
 
-from app.core.documents import document_text
 from app.core.errors import AppError
+from app.core.included import included
 from app.core.pictures import MARK, Picture, PictureData, PictureLimits, read_picture
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _PICTURE_PARTS = ("image_url", "input_image", "image")
-_TEXT_MEDIA = ("text/", "application/json", "application/xml", "application/x-yaml")
+_FILE_PARTS = ("document", "file", "input_file", "search_result")
+_DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url")
+_URL_SAFE = str.maketrans("-_", "+/")
 
 
 class RequestPictures:
@@ -32,17 +35,50 @@ class RequestPictures:
         self._new: list[Picture] = []
 
     def read(self, part: Fields) -> str | None:
-        """Return the mark of a picture; None if the part is none, or the models read none. Raises RequestError."""
-        if self._limits is None or part.text("type") not in _PICTURE_PARTS:
-            return None
-        data, where = _picture_bytes(part)
+        """Return the marks of the pictures in a part, or its text; None if the models can read neither."""
+        kind = part.text("type", "text")
+        if kind in _TEXT_PARTS:
+            return part.text("refusal") or part.text("text")
+        if kind == "tool_reference":
+            return part.text("tool_name")
+        if kind in _PICTURE_PARTS:
+            return self._picture(part) if self._limits is not None else None
+        return self._file(part) if kind in _FILE_PARTS else None
+
+    def _picture(self, part: Fields) -> str:
+        is_text = isinstance(part.raw("image_url"), str)
+        owner = part if is_text else part.object("source") or part.object("image_url") or part
+        data, where = _data(owner)
         try:
-            found = read_picture(data, None, self._limits)
+            return self._marks([read_picture(data, None, self._limits)])
         except AppError as error:
             raise RequestError(error.message, "Send a PNG or JPEG picture within the limits.", param=where) from None
-        self.known[found.picture.digest] = found
-        self._new.append(found.picture)
-        return MARK
+
+    def _file(self, part: Fields) -> str | None:
+        nested = part.object("file") or (None if isinstance(part.raw("source"), str) else part.object("source"))
+        source = nested or part
+        title = part.text("title") or source.text("filename")
+        found: str | list[PictureData]
+        if source.text("type") == "text":
+            found = source.text("data")
+        elif "content" in source:
+            found = content_text(source)
+        else:
+            data, where = _data(source)
+            try:
+                found = included(data, PurePath(title), "The document", self._limits or PictureLimits())
+            except AppError as error:
+                raise RequestError(error.message, "Send its text.", param=where) from None
+        if isinstance(found, list):
+            if self._limits is None:
+                return None
+            found = self._marks(found)
+        return f"{title}\n{found}" if title else found
+
+    def _marks(self, pictures: list[PictureData]) -> str:
+        self.known |= {each.picture.digest: each for each in pictures}
+        self._new += [each.picture for each in pictures]
+        return "\n".join([MARK] * len(pictures))
 
     def take(self) -> tuple[Picture, ...]:
         """Return the pictures since the last call, in the order of their marks."""
@@ -50,26 +86,24 @@ class RequestPictures:
         return new
 
 
-def _picture_bytes(part: Fields) -> tuple[bytes, str]:
-    """Return the bytes of a picture and where they are in the request."""
-    if isinstance(part.raw("image_url"), str):
-        owner, name = part, "image_url"
-    else:
-        owner = part.object("source") or part.object("image_url") or part
-        name = "data" if owner.text("type") == "base64" else "url"
+def _data(owner: Fields) -> tuple[bytes, str]:
+    """Return the bytes of a file, in base64 or a data: URL, and where they are in the request."""
+    name = next((name for name in _DATA_FIELDS if name in owner), "url")
     text, where = owner.text(name), owner.at(name)
-    if name != "data":
-        if not text.startswith("data:"):
-            _refuse_picture(where, "no data: URL; the server downloads nothing")
-        text = text.partition(";base64,")[2]
+    if text[:5].lower() == "data:":
+        text = text.partition(",")[2]
+    elif name not in ("data", "file_data"):
+        _refuse_data(where, "no data: URL; the server downloads nothing")
+    # Some clients write the alphabet of URLs, break lines or leave the padding out.
+    text = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
     try:
-        return base64.b64decode("".join(text.split()), validate=True), where
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True), where
     except ValueError:
-        _refuse_picture(where, "not base64")
+        _refuse_data(where, "not base64")
 
 
-def _refuse_picture(where: str, why: str) -> NoReturn:
-    raise RequestError(f"{where} is {why}.", "Send the picture itself, in base64.", param=where)
+def _refuse_data(where: str, why: str) -> NoReturn:
+    raise RequestError(f"{where} is {why}.", "Send the file itself, in base64.", param=where)
 
 
 def parts_of(fields: Fields, name: str = "content") -> list[Fields]:
@@ -98,53 +132,27 @@ def result_text(fields: Fields, pictures: RequestPictures, name: str = "content"
 
 
 def _result_part(part: Fields, pictures: RequestPictures) -> str:
-    why = "the loaded models read text only"
+    kind = part.text("type")
     try:
-        text = _read(part, pictures)
+        if (text := pictures.read(part)) is not None:
+            return text
+        why = _why_unread(kind)
     except RequestError as error:
-        text, why = None, error.message.rstrip(".")
-    return f"[{part.text('type')} left out: {why}]" if text is None else text
+        why = error.message
+    return f"[{kind} left out: {why.rstrip('.')}]"
 
 
 def part_text(part: Fields, pictures: RequestPictures) -> str:
-    """Return the text of a part, with a mark for a picture; refuse other media."""
-    if (text := _read(part, pictures)) is None:
-        where, kind = part.at("type"), part.text("type")
-        way = "Pictures need a projector (tandem serve --mmproj), and the role of a user or a tool."
-        message = f'{where} is "{kind}"; the loaded models read text only.'
-        raise RequestError(message, way if kind in _PICTURE_PARTS else "", param=where)
-    return text
+    """Return the text of a part, with marks for pictures; refuse other media."""
+    if (text := pictures.read(part)) is not None:
+        return text
+    where, kind = part.at("type"), part.text("type")
+    way = "Pictures need a projector (tandem serve --mmproj), and the role of a user or a tool."
+    way = way if kind in _PICTURE_PARTS + _FILE_PARTS else ""
+    raise RequestError(f'{where} is "{kind}"; {_why_unread(kind)}', way, param=where)
 
 
-def _read(part: Fields, pictures: RequestPictures) -> str | None:
-    """Return the text of a part, with a mark for a picture; None if it can be neither."""
-    kind = part.text("type", "text")
-    if (mark := pictures.read(part)) is not None:
-        return mark
-    if kind in _TEXT_PARTS:
-        return part.text("refusal") or part.text("text")
-    if kind == "tool_reference":
-        return part.text("tool_name")
-    if kind not in ("document", "file", "input_file", "search_result"):
-        return None
-    source = part.object("file") or (part if isinstance(part.raw("source"), str) else part.object("source")) or part
-    text = source.text("data") if source.text("type") == "text" else _decoded(source, part.at("type"))
-    if text is None and "content" in source:
-        text = content_text(source)
-    title = part.text("title") or source.text("filename")
-    return f"{title}\n{text}" if title and text is not None else text
-
-
-def _decoded(source: Fields, where: str) -> str | None:
-    """Return a text or the text of a PDF in base64, with its media type beside it or in a data URL; else None."""
-    media, data = source.text("media_type"), source.text("data")
-    if (url := source.text("file_data")).startswith("data:"):
-        media, _, data = url[len("data:") :].partition(";base64,")
-    try:
-        if media == "application/pdf":
-            return document_text(base64.b64decode(data, validate=True), ".pdf", "The document")
-        return base64.b64decode(data, validate=True).decode() if media.startswith(_TEXT_MEDIA) else None
-    except ValueError:
-        return None
-    except AppError as error:
-        raise RequestError(error.message, "Send its text.", param=where) from None
+def _why_unread(kind: str) -> str:
+    if kind in _PICTURE_PARTS + _FILE_PARTS:
+        return "the loaded models read text only."
+    return "Tandem reads text, pictures and documents."

@@ -14,7 +14,7 @@ from app.core.pictures import PictureData, PictureLimits
 from tests.core.test_pictures import png
 
 
-def read(file: Path, name: str = "it") -> str | PictureData:
+def read(file: Path, name: str = "it") -> str | list[PictureData]:
     return read_included(file, name, PictureLimits())
 
 
@@ -41,8 +41,8 @@ def pdf(*pages: str) -> bytes:
 def test_a_picture_is_told_by_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(png(4, 3))
     found = read(tmp_path / "a.txt", "a.txt")
-    assert isinstance(found, PictureData)
-    assert (found.picture.width, found.picture.name) == (4, "a.txt")
+    assert isinstance(found, list)
+    assert [(each.picture.width, each.picture.name) for each in found] == [(4, "a.txt")]
 
 
 @pytest.mark.parametrize("data", [b"", b"<!DOCTYPE html><p>Not found", b"%PDF-1.7"])
@@ -62,7 +62,7 @@ def test_a_large_picture_is_not_read_whole(tmp_path: Path) -> None:
     ("name", "numbers"), [("a.pdf", (1, 2, 3)), ("a.pdf:2-", (2, 3)), ("a.pdf:1-2", (1, 2)), ("A.PDF:3", (3,))]
 )
 def test_the_pages_of_a_pdf_file_have_their_numbers(tmp_path: Path, name: str, numbers: tuple[int, ...]) -> None:
-    pytest.importorskip("pypdf")
+    pytest.importorskip("kreuzberg")
     (tmp_path / name.partition(":")[0]).write_bytes(pdf("first", "", "third"))
     texts = {1: "first", 2: "(no text: this page is probably scanned)", 3: "third"}
     assert read(tmp_path / name) == "\n\n".join(f"Page {n} of 3\n\n{texts[n]}" for n in numbers)
@@ -71,18 +71,26 @@ def test_the_pages_of_a_pdf_file_have_their_numbers(tmp_path: Path, name: str, n
 @pytest.mark.parametrize(
     ("data", "name", "words"),
     [
-        (pdf("", ""), "a.pdf", "a.pdf has no text: its pages are probably scanned"),
         (pdf("one", "two"), "a.pdf:3-4", "a.pdf:3-4: the file has 2 pages"),
         (pdf("one")[:200], "a.pdf", "damaged"),
+        (pdf(*[""] * 11), "a.pdf", "a.pdf has 11 pages without text; 10 can be sent as pictures"),
         (b"%PDF-1.7 \xff\xfe", "a.pdf", "damaged"),
         (b"", "a.pdf", "damaged"),
     ],
 )
-def test_a_pdf_file_without_text_is_refused(tmp_path: Path, data: bytes, name: str, words: str) -> None:
-    pytest.importorskip("pypdf")
+def test_a_pdf_file_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, name: str, words: str) -> None:
+    pytest.importorskip("kreuzberg")
     (tmp_path / "a.pdf").write_bytes(data)
     with pytest.raises(AppError, match=words):
         read(tmp_path / name, name)
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a.pdf", ["a.pdf:1", "a.pdf:2"]), ("a.pdf:2", ["a.pdf:2"])])
+def test_pages_without_text_are_pictures(tmp_path: Path, name: str, shown: list[str]) -> None:
+    pytest.importorskip("kreuzberg")
+    (tmp_path / "a.pdf").write_bytes(pdf("", ""))
+    found = read(tmp_path / name, name)
+    assert [each.picture.name for each in found if isinstance(each, PictureData)] == shown
 
 
 def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
@@ -92,15 +100,37 @@ def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
     assert located(tmp_path / "a.pdf:3") == (tmp_path / "a.pdf:3", None)
 
 
-def test_an_office_file_and_a_web_page_become_markdown(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        (
+            "a.HTML",
+            "<h1>Grüße</h1><script>x()</script><p>Some <b>text</b>",
+            "# Grüße\n\nSome **text**",
+        ),
+        ("a.rtf", r"{\rtf1\ansi\ansicpg1252 {\b Bold} \'fc \u8364?}", "**Bold** ü €"),
+        ("a.eml", "Subject: =?utf-8?b?R3LDvMOfZQ==?=\n\nHello", "**Subject**: Grüße\n\nHello"),
+        (
+            "a.ipynb",
+            '{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["print(1)"], "outputs": []}]}',
+            "```\nprint(1)\n```",
+        ),
+        ("a.csv", "a,b\n1,2\n", "a,b\n1,2\n"),
+    ],
+)
+def test_documents_become_markdown(tmp_path: Path, name: str, data: str, text: str) -> None:
+    pytest.importorskip("kreuzberg")
+    (tmp_path / name).write_bytes(data.encode("latin-1"))
+    assert read(tmp_path / name) == text
+
+
+def test_an_office_file_becomes_markdown(tmp_path: Path) -> None:
     pytest.importorskip("kreuzberg")
     with ZipFile(tmp_path / "a.docx", "w") as archive:
         space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
         body = "<w:body><w:p><w:r><w:t>Hello</w:t></w:r></w:p></w:body>"
         archive.writestr("word/document.xml", f'<w:document xmlns:w="{space}">{body}</w:document>')
-    (tmp_path / "a.html").write_text("<h1>Head</h1><script>x()</script><p>Some <b>text</b>")
     assert read(tmp_path / "a.docx") == "Hello"
-    assert read(tmp_path / "a.html") == "# Head\n\nSome **text**"
 
 
 def test_a_damaged_office_file_is_refused(tmp_path: Path) -> None:
@@ -111,13 +141,20 @@ def test_a_damaged_office_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, package in (("a.pdf", "pypdf"), ("a.docx", "kreuzberg")):
-        (tmp_path / name).write_bytes(b"x")
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(AppError, match=f"{name} is a {name[2:].upper()} file, which needs the package {package}"):
+    monkeypatch.setitem(sys.modules, "kreuzberg", None)
+    for name, data in (("a.pdf", b"x"), ("a.docx", b"x"), ("b.pdf", b"%PDF-1.7")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(AppError, match=f"{name} is a {name[2:].upper()} file, which needs the package kreuzberg"):
             read(tmp_path / name, name)
     (tmp_path / "a.html").write_text("<p>source")
     assert read(tmp_path / "a.html") == "<p>source"
+
+
+def test_sound_and_video_are_refused(tmp_path: Path) -> None:
+    for name, what in (("a.mp3", "sound"), ("a.MP4", "video")):
+        (tmp_path / name).write_bytes(b"\0")
+        with pytest.raises(AppError, match=f"{name} is {what}, which Tandem cannot read"):
+            read(tmp_path / name, name)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from app.conversations.store import Store
 from app.core import atomic, regular_file
 from app.core.errors import AppError
 from app.core.log import guarded_stderr
-from app.core.regular_file import MissingFile, read_user_text, text_size
+from app.core.regular_file import MAX_TEXT_BYTES, MissingFile, read_user_text, text_size
 from app.llama import stored_measurements
 from app.llama.child import SafeFiles
 from app.models.catalog import Catalog, shipped_file
@@ -123,6 +123,7 @@ def test_a_broken_link_is_written_through_but_is_no_catalog(tmp_path: Path) -> N
         ("naïve\r\nend\r".encode(), "naïve\nend\n"),
         ("\ufeffx".encode(), "x"),
         ("héllo".encode("utf-16"), "héllo"),
+        ("héllo".encode("utf-32"), "héllo"),
         ("caf\xe9 \u20ac 2".encode("cp1252"), "café \u20ac 2"),
         (b"", ""),
         (b"\x1b[1mbold\x1b[0m", "\x1b[1mbold\x1b[0m"),
@@ -135,9 +136,10 @@ def test_text_is_read_in_common_encodings(tmp_path: Path, data: bytes, text: str
 
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"\x7fELF\x00\x01")
-    with pytest.raises(AppError, match=r"a is not text\."):
-        read_user_text(tmp_path / "a", "a")
+    for data in (b"\x7fELF\x00\x01", b"x" * 9000 + b"\0"):
+        (tmp_path / "a").write_bytes(data)
+        with pytest.raises(AppError, match=r"a is not text\."):
+            read_user_text(tmp_path / "a", "a")
 
 
 def test_a_missing_file_has_its_own_error(tmp_path: Path) -> None:
@@ -173,10 +175,11 @@ def test_no_permission_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "big").write_text("x" * 11)
-    with pytest.raises(AppError, match="big is larger than"):
-        read_user_text(tmp_path / "big", "big", most_bytes=10)
-    assert len(read_user_text(tmp_path / "big", "big", most_bytes=11)) == 11
+    (tmp_path / "big").write_bytes(b"x" * MAX_TEXT_BYTES)
+    assert len(read_user_text(tmp_path / "big", "big")) == MAX_TEXT_BYTES
+    (tmp_path / "big").write_bytes(b"x" * (MAX_TEXT_BYTES + 1))
+    with pytest.raises(AppError, match=r"big is larger than 8 MB\."):
+        read_user_text(tmp_path / "big", "big")
 
 
 @given(st.binary(max_size=200))

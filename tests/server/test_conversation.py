@@ -368,8 +368,8 @@ ENCODED = base64.b64encode("Grüße".encode()).decode()
         ([{"type": "document", "title": "a.txt", "source": {"type": "content", "content": "Hi"}}], "a.txt\nHi"),
         ([{"type": "document", "source": {"type": "base64", "media_type": "text/plain", "data": ENCODED}}], "Grüße"),
         (
-            [{"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": "JVBERi0="}}],
-            "[document left out: the loaded models read text only]",
+            [{"type": "document", "source": {"type": "base64", "media_type": "application/zip", "data": "AA=="}}],
+            "[document left out: The document is not text]",
         ),
         (
             [{"type": "search_result", "source": "url", "title": "T", "content": [{"type": "text", "text": "x"}]}],
@@ -393,20 +393,25 @@ def test_an_image_that_a_tool_returns_leaves_every_api_going() -> None:
 
 
 def test_the_text_of_a_pdf_file_is_read() -> None:
-    pytest.importorskip("pypdf")
+    pytest.importorskip("kreuzberg")
     data = base64.b64encode(pdf("Hello")).decode()
     source = {"type": "base64", "media_type": "application/pdf", "data": data}
     asked = chat({"role": "user", "content": [{"type": "document", "title": "a.pdf", "source": source}]})
     assert asked.messages[0].content == "a.pdf\nPage 1 of 1\n\nHello"
-    with pytest.raises(RequestError, match="The document is damaged"):
+    with pytest.raises(RequestError, match="The document is not text"):
         chat({"role": "user", "content": [{"type": "document", "source": {**source, "data": "AA=="}}]})
 
 
 def test_a_text_file_of_the_user_is_read() -> None:
     file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{ENCODED}"}
     assert chat({"role": "user", "content": [{"type": "file", "file": file}]}).messages[0].content == "a.txt\nGrüße"
-    with pytest.raises(RequestError, match="read text only"):
-        chat({"role": "user", "content": [{"type": "file", "file": {"file_data": "data:application/zip;base64,AA=="}}]})
+    for file, why in (
+        ({"file_data": "data:application/zip;base64,AA=="}, "is not text"),
+        ({"file_data": "A"}, "is not base64"),
+        ({"file_id": "file-1"}, "is no data: URL; the server downloads nothing"),
+    ):
+        with pytest.raises(RequestError, match=why):
+            chat({"role": "user", "content": [{"type": "file", "file": file}]})
 
 
 def test_the_limits_of_an_answer() -> None:

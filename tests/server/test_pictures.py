@@ -18,6 +18,7 @@ from app.server.messages import read_anthropic
 from app.server.responses import read_response
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
+from tests.core.test_included import pdf
 from tests.core.test_pictures import gif, png
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -92,7 +93,7 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
         (_chat_part("file:///etc/passwd"), "is no data: URL", "image_url.url"),
         (_chat_part("malformed"), "is no data: URL", "image_url.url"),
         (_chat_part("data:image/png;base64,!!"), "is not base64", "image_url.url"),
-        (_chat_part("data:image/png,plain"), "is in a format that Tandem cannot read", "image_url.url"),
+        (_chat_part("data:image/png,plain"), "is not base64", "image_url.url"),
         ({"type": "image_url", "image_url": None}, "is no data: URL", "url"),
         (_chat_part("data:image/png;base64," + _base64(CAT[:-30])), "The picture is damaged", "image_url.url"),
         (
@@ -100,13 +101,40 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
             "is in a format that Tandem cannot read",
             "image_url.url",
         ),
-        ({"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}, "read text only", "type"),
+        (
+            {"type": "input_audio", "input_audio": {"data": ""}},
+            "Tandem reads text, pictures and documents",
+            "type",
+        ),
     ],
 )
 def test_what_is_no_picture_is_refused(part: dict[str, Any], message: str, param: str) -> None:
     with pytest.raises(RequestError, match=message) as refused:
         chat(_text("What?"), part)
     assert refused.value.param == f"messages[0].content[1].{param}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"DATA:image/jpeg;name=cat.jpg;base64,{_base64(CAT)}",
+        f"data:;base64,{base64.urlsafe_b64encode(CAT).decode().rstrip('=')}",
+        "data:image/png;base64," + base64.encodebytes(CAT).decode().replace("\n", "\r\n "),
+    ],
+)
+def test_base64_is_read_as_clients_write_it(url: str) -> None:
+    assert _shown(chat(_chat_part(url))) == ([MARK], [CAT])
+
+
+def test_the_pages_of_a_scanned_document_are_pictures() -> None:
+    pytest.importorskip("kreuzberg")
+    source = {"type": "base64", "media_type": "application/pdf", "data": _base64(pdf("", ""))}
+    part = {"type": "document", "title": "a.pdf", "source": source}
+    request = anthropic(part, _text("What?"))
+    assert request.messages[-1].content == f"a.pdf\n{MARK}\n{MARK}\nWhat?"
+    assert len(request.messages[-1].pictures) == 2
+    with pytest.raises(RequestError, match="read text only"):
+        chat(part, settings=replace(SETTINGS, pictures=None))
 
 
 def test_limits_are_those_of_the_settings() -> None:

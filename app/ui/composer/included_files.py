@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, split
+from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, replace_references, split
 from app.core.errors import AppError
-from app.core.included import located, read_included
+from app.core.included import SUFFIXES, located, read_included
 from app.core.pictures import PictureData, PictureLimits
 from app.core.program import in_background
 from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, text_size
@@ -30,15 +30,13 @@ _OPEN_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")
 """A reference that is not closed yet."""
 _SENTENCE_PUNCTUATION = ".,;:!?)]}'"
 """Ends a sentence around a path rather than the path."""
+_DROPPED_FILE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})[\"']?$", re.IGNORECASE)
 _CERTAIN_PATH = re.compile(
-    r"[/\\~]|\.pdf:[0-9]|\.(?:avif|bmp|c|cc|cfg|cpp|cs|css|csv|docx|epub|gif|go|h|heic|hpp|html|ini|java|jpe?g|js|json"
-    r"|jsonl|log|md|odt|pdf|php|png|pptx|py|rb|rs|rst|sh|sql|tex|tiff?|toml|ts|tsx|txt|webp|xlsx|xml|ya?ml)$",
+    r"[/\\~]|\.pdf:[0-9]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|svg"
+    rf"|tex|toml|ts|tsx|txt|xml|ya?ml)$|{_DROPPED_FILE.pattern}",
     re.IGNORECASE,
 )
-"""What can only be a path: a separator, or the ending of a text file."""
-_DROPPED_FILE = re.compile(
-    r"\.(?:avif|bmp|docx|epub|gif|heic|jpe?g|odt|pdf|png|pptx|tiff?|webp|xlsx)[\"']?$", re.IGNORECASE
-)
+"""What can only be a path: a separator, or the ending of a file."""
 _LONGEST_DROP = 4000
 """Characters of dropped paths."""
 _AS_TEXT = "To send it as text, put a space after the @."
@@ -158,12 +156,22 @@ def include_files(
     """
     question = _quote_paths(question, base)
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
-    found = [(name, read_included(path, name, limits or PictureLimits())) for name, path in files.items()]
-    attachments = [
-        Attachment(name, each) if isinstance(each, str) else Attachment.of(each.picture, name) for name, each in found
-    ]
-    pictures = [each for _, each in found if not isinstance(each, str)]
-    return compose(question, [*attachments, *pastes]), pictures
+    attachments: dict[Attachment, None] = {}
+    pictures: list[PictureData] = []
+    words: dict[str, str] = {}
+    for name, path in files.items():
+        found = read_included(path, name, limits or PictureLimits())
+        if isinstance(found, str):
+            shown = [Attachment(name, found)]
+        else:
+            # The pages of a scanned document have names of their own.
+            shown = [Attachment.of(each.picture, each.picture.name or name) for each in found]
+            pictures += found
+        is_named = [each.name for each in shown] == [name]
+        pages = " ".join(each.reference for each in shown)
+        words |= {written: written if is_named else pages for written in Attachment(name, "").references}
+        attachments |= dict.fromkeys(shown)
+    return compose(replace_references(question, words), [*attachments, *pastes]), pictures
 
 
 def _quote_paths(question: str, base: Path) -> str:

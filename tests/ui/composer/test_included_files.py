@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations.attached import Attachment, compose, question_of
+from app.conversations.attached import Attachment, compose, question_of, split
 from app.core.errors import AppError
 from app.core.regular_file import MissingFile
 from app.ui.composer.completion import completions
 from app.ui.composer.included_files import completed, include_files, reference_at, references
 from app.ui.widgets.path_completion import MOST, matching_paths
+from tests.core.test_included import pdf
 
 
 @pytest.mark.parametrize(
@@ -160,3 +161,15 @@ def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
             include_files(question, (), tree)
+
+
+def test_a_scanned_document_is_sent_as_pictures_of_its_pages(tmp_path: Path) -> None:
+    pytest.importorskip("kreuzberg")
+    (tmp_path / "a.pdf").write_bytes(pdf("", ""))
+    (tmp_path / "a.pdf.txt").write_text("text")
+    message, pictures = include_files("Is @a.pdf like @a.pdf.txt and @a.pdf:2?", (), tmp_path)
+    question, attachments = split(message)
+    assert question == "Is @a.pdf:1 @a.pdf:2 like @a.pdf.txt and @a.pdf:2?"
+    assert sorted(each.name for each in attachments) == ["a.pdf.txt", "a.pdf:1", "a.pdf:2"]
+    shown = {each.picture.digest for each in attachments if each.picture is not None}
+    assert {each.picture.digest for each in pictures} == shown
