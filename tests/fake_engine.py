@@ -10,8 +10,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.text.shown_calls import shown_call
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer

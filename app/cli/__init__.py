@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.core.errors import AppError, Interrupted
 
         streams.prepare()
-        if argv is None and sys.platform != "win32":
+        # Help loads nothing that could crash.
+        if argv is None and sys.platform != "win32" and not {"-h", "--help"} & {*sys.argv}:
             from app.cli.crash_guard import guard
 
             if (ended := guard(_report)) is not None:

@@ -11,7 +11,7 @@ from app.conversations.tree import State, as_message
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
-from app.engine.text.shown_calls import shown_call
+from app.engine.text.tool_calls import shown_call
 from app.models.pair_info import PairInfo
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse, read_arguments

@@ -17,7 +17,7 @@ from app.conversations.message import Role
 from app.conversations.tree import Node, State, StoredConversation
 from app.core.pictures import PictureData
 from app.core.printable import escape_unprintable, printable
-from app.engine.text.shown_calls import shown_call
+from app.engine.text.tool_calls import shown_call
 
 FORMAT = "tandem-conversations"
 VERSION = 1

@@ -6,18 +6,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app.core.units import memory_size
 from app.engine.drafting_report import rate
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, PlacementRequest, Rooms, plan
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.pair_summary import free_name, is_known, model_bytes, pair_memory, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
 from app.settings.placement import experts_in_ram
+
+if TYPE_CHECKING:
+    from app.hardware.fit import Rooms
 
 PLEASANT = 8.0
 """Tokens per second without drafts: people read five or six, and skim faster."""
@@ -126,6 +128,9 @@ class Proposal:
 
 def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) -> Proposal:
     """Plan a pair on this machine, if its memory is known; `devices` limits the devices for layers."""
+    # The first frame needs only the types of this module.
+    from app.hardware.fit import MAIN, PlacementRequest, plan
+
     if capacity is None:
         return Proposal(pair, Fit.UNWEIGHED)
     if not weights(pair):

@@ -1,4 +1,4 @@
-"""Calls of tools as a reader sees them, `read_file(path="notes.md")`, also while a model writes them."""
+"""Calls of tools as a reader sees them while a model writes them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any
 
 from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import ToolCall
-
-
-def shown_call(call: ToolCall) -> str:
-    """Return a call as one line."""
-    return f"{call.name}({_Arguments().push(call.arguments)})"
+from app.engine.text.tool_calls import KeywordArguments, ToolCall
 
 
 class CallSegments:
@@ -26,7 +21,7 @@ class CallSegments:
 
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
         self._reader = CallReader(tools)
-        self._arguments = _Arguments()
+        self._arguments = KeywordArguments()
         self._last = Segment("")
         self.calls: list[ToolCall] = []
         self.is_cut = False
@@ -50,7 +45,7 @@ class CallSegments:
                 case AnswerText(text, reasoning):
                     yield replace(self._last, text=text, reasoning=reasoning)
                 case CallBegin(name):
-                    self._arguments = _Arguments()
+                    self._arguments = KeywordArguments()
                     self.calls.append(ToolCall(name, ""))
                     yield replace(call, text=f"{chr(10) * (len(self.calls) > 1)}{name}(")
                 case CallArguments(text):
@@ -59,37 +54,3 @@ class CallSegments:
                 case CallEnd(is_cut):
                     self.is_cut = is_cut
                     yield replace(call, text="" if is_cut else ")")
-
-
-class _Arguments:
-    """Turn the text of a JSON object into keyword arguments while it comes."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._in_string = self._in_key = self._is_escaped = False
-        self._expects_key = True
-
-    def push(self, text: str) -> str:
-        return "".join(map(self._shown, text))
-
-    def _shown(self, character: str) -> str:
-        is_outer = self._depth == 1
-        if self._in_string:
-            ends = character == '"' and not self._is_escaped
-            self._is_escaped = character == "\\" and not self._is_escaped
-            self._in_string = not ends
-            return "" if ends and self._in_key else character
-        match character:
-            case '"':
-                self._in_string, self._in_key = True, is_outer and self._expects_key
-                return "" if self._in_key else character
-            case "{" | "[":
-                self._depth += 1
-                return character if self._depth > 1 else ""
-            case "}" | "]":
-                self._depth -= 1
-                return character if self._depth else ""
-            case ":" | "," if is_outer:
-                self._expects_key = character == ","
-                return "=" if character == ":" else ", "
-        return "" if is_outer and character.isspace() else character

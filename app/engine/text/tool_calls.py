@@ -17,6 +17,46 @@ class ToolCall:
     id: str = ""
 
 
+def shown_call(call: ToolCall) -> str:
+    """Return a call as a reader sees it, `read_file(path="notes.md")`."""
+    return f"{call.name}({KeywordArguments().push(call.arguments)})"
+
+
+class KeywordArguments:
+    """Turn the text of a JSON object into keyword arguments while it comes."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = self._in_key = self._is_escaped = False
+        self._expects_key = True
+
+    def push(self, text: str) -> str:
+        """Take the next part of the object; return what it adds to the arguments."""
+        return "".join(map(self._shown, text))
+
+    def _shown(self, character: str) -> str:
+        is_outer = self._depth == 1
+        if self._in_string:
+            ends = character == '"' and not self._is_escaped
+            self._is_escaped = character == "\\" and not self._is_escaped
+            self._in_string = not ends
+            return "" if ends and self._in_key else character
+        match character:
+            case '"':
+                self._in_string, self._in_key = True, is_outer and self._expects_key
+                return "" if self._in_key else character
+            case "{" | "[":
+                self._depth += 1
+                return character if self._depth > 1 else ""
+            case "}" | "]":
+                self._depth -= 1
+                return character if self._depth else ""
+            case ":" | "," if is_outer:
+                self._expects_key = character == ","
+                return "=" if character == ":" else ", "
+        return "" if is_outer and character.isspace() else character
+
+
 def instructions(tools: Sequence[Any]) -> str:
     """Return a system prompt with tools, in Hermes' format, for templates that know no tools."""
     listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)

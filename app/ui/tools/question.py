@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.core.printable import one_line, printable
-from app.engine.text.shown_calls import shown_call
+from app.engine.text.tool_calls import shown_call
 from app.session.permissions import Permission
 from app.session.tool_use import Question
 

@@ -10,7 +10,7 @@ from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.printable import printable
 from app.engine.text.segments import Segment
-from app.engine.text.shown_calls import shown_call
+from app.engine.text.tool_calls import shown_call
 from app.engine.types import FinishReason
 from app.ui.key_names import key
 from app.ui.reading.token_rows import TokenRuns, TokenStyles

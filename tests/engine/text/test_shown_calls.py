@@ -8,8 +8,8 @@ import pytest
 
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
-from app.engine.text.shown_calls import CallSegments, shown_call
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.shown_calls import CallSegments
+from app.engine.text.tool_calls import ToolCall, shown_call
 
 TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("read", "list")
