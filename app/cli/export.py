@@ -61,7 +61,10 @@ def _listed(store: Store, form: str) -> tuple[str, str, str]:
     """Return a description, the text and a note of the list of all conversations."""
     known = store.summaries()
     if form == "json":
-        rows = [{"id": one.id, "title": one.title, "pinned": one.pinned, "updated": one.updated} for one in known]
+        rows = [
+            {"id": one.id, "title": one.title, "pinned": one.pinned, "tags": one.tags, "updated": one.updated}
+            for one in known
+        ]
         text = escape_unprintable(json.dumps(rows, ensure_ascii=False)) + "\n"
     else:
         text = "".join(map(_line, known)) or "There are no conversations yet.\n"
@@ -71,7 +74,8 @@ def _listed(store: Store, form: str) -> tuple[str, str, str]:
 def _line(summary: Summary) -> str:
     updated = datetime.fromtimestamp(summary.updated)
     pin = "*" if summary.pinned else " "
-    return f"{summary.id:>6}  {updated:%Y-%m-%d %H:%M}  {pin} {printable(summary.title) or 'Untitled'}\n"
+    title = " ".join([printable(summary.title) or "Untitled", *(f"#{tag}" for tag in summary.tags)])
+    return f"{summary.id:>6}  {updated:%Y-%m-%d %H:%M}  {pin} {title}\n"
 
 
 def _exported(store: Store, which: str | None, form: str, *, everything: bool) -> tuple[str, str, str]:

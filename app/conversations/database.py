@@ -199,6 +199,13 @@ _PICTURES = """
     )
 """
 """The pictures that messages and unsent prompts refer to by their digests."""
+_TAGS = """
+    CREATE TABLE IF NOT EXISTS tags (
+        conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+        tag TEXT NOT NULL,
+        PRIMARY KEY (conversation, tag)
+    ) WITHOUT ROWID
+"""
 _REMOVE_OLD = """
     INSERT INTO found(found, rowid, text, reasoning)
     SELECT 'delete', old.id, old.text, old.reasoning WHERE old.state <> 'writing';
@@ -239,8 +246,8 @@ def prepare(db: sqlite3.Connection) -> None:
             for statement in chain.from_iterable(missing):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute(_PENDING_INPUT)
-    db.execute(_PICTURES)
+    for table in (_PENDING_INPUT, _PICTURES, _TAGS):
+        db.execute(table)
     stored = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE name LIKE 'found%'"))
     if any(stored.get(name) != sql for name, sql in _INDEX.items()):
         with transaction(db):

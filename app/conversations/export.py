@@ -1,7 +1,7 @@
 """Conversations as files: JSON with everything, Markdown for people. `importing` reads both.
 
-Markdown holds the active branch. Comments that no viewer shows let it be read back; a line of a message that looks
-like one gets a backslash.
+Markdown holds everything but other branches. Comments that no viewer shows let it be read back; a line of a message
+that looks like one gets a backslash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.engine.text.tool_calls import shown_call
 
 FORMAT = "tandem-conversations"
 VERSION = 1
-MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text|calls|pictures) ?(.*?) ?-->$")
+MARKER = re.compile(r"<!-- tandem:(conversation|system|message|reasoning|text|calls|pictures) ?(.*?) ?-->$")
 """A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
@@ -35,16 +35,9 @@ def to_json(conversations: Iterable[StoredConversation]) -> str:
 
 
 def _conversation(conversation: StoredConversation) -> dict[str, Any]:
-    summary = conversation.summary
     pictures = [b64encode(each.data).decode() for each in conversation.pictures.values()]
     return {
-        "title": summary.title,
-        "named": summary.named,
-        "pinned": summary.pinned,
-        "created": summary.created,
-        "updated": summary.updated,
-        "settings": dict(conversation.settings),
-        "draft": conversation.unsent_text,
+        **_about(conversation),
         "leaf": conversation.tree.leaf,
         "messages": [
             {
@@ -60,6 +53,20 @@ def _conversation(conversation: StoredConversation) -> dict[str, Any]:
             for node in conversation.tree.nodes.values()
         ],
         **({"pictures": pictures} if pictures else {}),
+    }
+
+
+def _about(conversation: StoredConversation) -> dict[str, Any]:
+    summary = conversation.summary
+    return {
+        "title": summary.title,
+        "named": summary.named,
+        "pinned": summary.pinned,
+        "tags": list(summary.tags),
+        "created": summary.created,
+        "updated": summary.updated,
+        "settings": dict(conversation.settings),
+        "draft": conversation.unsent_text,
     }
 
 
@@ -79,15 +86,21 @@ def unescape_markers(text: str) -> str:
 
 
 def _markdown(conversation: StoredConversation) -> str:
-    summary = conversation.summary
-    head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
-    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(summary.title)) or "Conversation"
-    return "\n".join([head, f"# {title}", "", *(_message(node, conversation) for node in conversation.tree.path)])
+    about, answer = _about(conversation), conversation.settings.get("answer")
+    system = answer.get("system") if isinstance(answer, dict) else None
+    prompt = []
+    if isinstance(system, str):
+        # For people to read, so not among the settings in the comment.
+        about["settings"] |= {"answer": {name: value for name, value in answer.items() if name != "system"}}
+        prompt = [_marker("system"), f"## {_ROLE_HEADINGS[Role.SYSTEM]}", "", _body(system), ""]
+    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(about["title"])) or "Conversation"
+    messages = (_message(node, conversation) for node in conversation.tree.path)
+    return "\n".join([_marker("conversation", **about), f"# {title}", "", *prompt, *messages])
 
 
 def _message(node: Node, conversation: StoredConversation) -> str:
     state = node.ended_state
-    stats = {"stats": dict(node.stats)} if node.calls or node.role is Role.TOOL else {}
+    stats = {"stats": dict(node.stats)} if node.stats else {}
     lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **stats)]
     lines += [f"## {_ROLE_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
     if node.reasoning:

@@ -14,7 +14,10 @@ from app.conversations.message import Role
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary
 from app.core.printable import printable
 
-SUMMARY = "id, title, named, pinned, created, updated"
+SUMMARY = (
+    "id, title, named, pinned, created, updated, "
+    "(SELECT group_concat(tag, ' ') FROM tags WHERE conversation = conversations.id)"
+)
 """The columns that `to_summary` takes."""
 NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
@@ -25,8 +28,8 @@ STATES = {state.value: state for state in State}
 
 def to_summary(row: Sequence[Any]) -> Summary:
     """Return a conversation's line in the list."""
-    number, title, named, pinned, created, updated = row
-    return Summary(number, title, bool(named), bool(pinned), created, updated)
+    number, title, named, pinned, created, updated, tags = row
+    return Summary(number, title, bool(named), bool(pinned), created, updated, tuple(sorted((tags or "").split())))
 
 
 def to_node(row: Sequence[Any]) -> Node:
@@ -100,6 +103,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation
         settings=dump(conversation.settings),
         draft=storable(conversation.unsent_text),
     )
+    change_tags(db, number, summary.tags)
     ids: dict[int | None, int | None] = {None: None}
     for node in conversation.tree.nodes.values():
         ids[node.id] = insert_node(db, number, replace(node, id=0, parent=ids[node.parent], state=node.ended_state))
@@ -107,24 +111,40 @@ def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation
     return number
 
 
-def find_duplicates(database: Database, conversations: Iterable[StoredConversation]) -> tuple[int | None, ...]:
+def change_tags(db: sqlite3.Connection, conversation: int, added: Iterable[str], removed: Iterable[str] = ()) -> None:
+    """Add tags to a conversation, and remove others."""
+    db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(conversation, tag) for tag in added])
+    gone = [(conversation, tag) for tag in removed]
+    db.executemany("DELETE FROM tags WHERE conversation = ? AND tag = ?", gone)
+
+
+def find_duplicates(database: Database, conversations: Sequence[StoredConversation]) -> tuple[int | None, ...]:
     """Map each imported conversation to the id of a stored conversation with all its messages, or None.
 
-    A deleted one counts where no other has them.
-
-    Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.
+    Ids differ from store to store, so the texts are compared, each with all texts before it in its branch. Another one
+    of the same file is not counted twice, since a fork has the messages of its original. The one that began at the same
+    time comes first, a deleted one last.
     """
     messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
     stored = [
-        (number, _digests(database.rows(messages, (number,))))
-        for (number,) in database.rows("SELECT id FROM conversations ORDER BY deleted IS NOT NULL, id")
+        (number, created, _digests(database.rows(messages, (number,))))
+        for number, created in database.rows("SELECT id, created FROM conversations ORDER BY deleted IS NOT NULL, id")
     ]
-    found = []
-    for conversation in conversations:
+    matches: list[tuple[bool, int, int, int]] = []
+    for at, conversation in enumerate(conversations):
         nodes = conversation.tree.nodes.values()
         digests = _digests((node.id, node.parent, node.role.value, node.text) for node in nodes)
-        found.append(next((number for number, known in stored if digests and digests <= known), None))
-    return tuple(found)
+        matches += [
+            (created != conversation.summary.created, -len(digests), order, at)
+            for order, (_, created, known) in enumerate(stored)
+            if digests and digests <= known
+        ]
+    found: dict[int, int] = {}
+    for _, _, order, at in sorted(matches):
+        number = stored[order][0]
+        if at not in found and number not in found.values():
+            found[at] = number
+    return tuple(map(found.get, range(len(conversations))))
 
 
 def _digests(messages: Iterable[Sequence[Any]]) -> set[bytes]:

@@ -56,14 +56,19 @@ def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Ex
         start = space.end() if space else start
     line = " ".join(text[start : start + length].split())
     line = ("…" if start else "") + line + ("…" if start + length < len(text) else "")
-    return Excerpt(line, tuple(found.span() for found in pattern.finditer(line)))
+    return Excerpt(line, tuple(found.span() for found in pattern.finditer(line) if found[0]))
 
 
 def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
-    """Return the conversations with a message, or a title, that holds every term, by last message."""
+    """Return the conversations with a message, or a title, that holds every term, by last message.
+
+    A term such as "#work" is a tag if a conversation has one that begins so; all of its conversations have the tag.
+    """
     terms = storable(query).replace("\0", " ").split()[:_MOST_TERMS]
-    words = [term[:_LONGEST_TERM] for term in terms]
-    if not words:
+    known = [f"#{tag}" for (tag,) in database.rows("SELECT DISTINCT tag FROM tags")]
+    tags = [term for term in terms if any(tag.startswith(term.casefold()) for tag in known)]
+    words = [term[:_LONGEST_TERM] for term in terms if term not in tags]
+    if not terms:
         return ()
     # The full-text index has no words of fewer than three letters, and no titles, but the digests of pictures.
     database.connection.create_function("has_words", 2, _has_words, deterministic=True)
@@ -75,14 +80,22 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
         SELECT c.id, c.title, h.message, m.text, m.reasoning
         FROM conversations c LEFT JOIN (
             SELECT m.conversation AS conversation, max(m.id) AS message
-            FROM {source} WHERE :is_exact AND NOT instr(m.text, '{PICTURE_LANGUAGE}')
-            OR has_words(:all, CAST(m.text || char(10) || m.reasoning AS BLOB))
+            FROM {source} WHERE :all <> '' AND (:is_exact AND NOT instr(m.text, '{PICTURE_LANGUAGE}')
+            OR has_words(:all, CAST(m.text || char(10) || m.reasoning AS BLOB)))
             GROUP BY m.conversation
         ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
         WHERE c.deleted IS NULL AND (h.message IS NOT NULL OR has_words(:all, CAST(c.title AS BLOB)))
+        AND has_words(:tags, CAST(coalesce(
+            (SELECT group_concat('#' || tag, ' ') FROM tags WHERE tags.conversation = c.id), '') AS BLOB))
         ORDER BY c.updated DESC, c.id DESC LIMIT :limit
         """,
-        {"long": long, "is_exact": is_exact, "all": " ".join(words).casefold(), "limit": limit},
+        {
+            "long": long,
+            "is_exact": is_exact,
+            "all": " ".join(words).casefold(),
+            "tags": " ".join(tags).casefold(),
+            "limit": limit,
+        },
     )
     return tuple(_hit(row, words) for row in rows)
 

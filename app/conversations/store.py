@@ -21,6 +21,7 @@ from app.conversations.rows import (
     NODE,
     SUMMARY,
     change,
+    change_tags,
     dump,
     find_duplicates,
     insert,
@@ -79,9 +80,7 @@ class Store:
     def close(self) -> None:
         """Write pending text, purge deleted conversations and unused pictures, and close the file.
 
-        Unfinished answers count as cut.
-
-        Raises StoreError if the disk refuses.
+        Unfinished answers count as cut. Raises StoreError if the disk refuses.
         """
         unfinished = [journal for journal in self._journals if not journal.ended]
         self._journals.clear()
@@ -157,6 +156,11 @@ class Store:
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self._change(conversation, "pinned = ?", pinned)
+
+    def tag(self, conversation: int, added: Iterable[str], removed: Iterable[str]) -> None:
+        """Add tags to a conversation, and remove others."""
+        with self.database.write() as db:
+            change_tags(db, conversation, added, removed)
 
     def delete(self, conversation: int) -> None:
         """Remove a conversation from the list and the search; `undelete` restores it for a day."""
@@ -250,13 +254,7 @@ class Store:
         """Make the branch that ends with this message the active one."""
         self._change(conversation, "leaf = ?", leaf)
 
-    def answer(
-        self,
-        conversation: int,
-        parent: int,
-        *,
-        models: Document | None = None,
-    ) -> Journal:
+    def answer(self, conversation: int, parent: int, *, models: Document | None = None) -> Journal:
         """Begin an answer to a message; it becomes the active leaf.
 
         The names of the models by role are stored at once, for an answer that a crash cuts.
@@ -301,7 +299,7 @@ class Store:
         """Copy the messages of a path into a new conversation with the same settings; returns its id."""
         old, now = self.load(conversation), self._now()
         title = old.summary.title if old.summary.title.endswith(_FORK_SUFFIX) else f"{old.summary.title}{_FORK_SUFFIX}"
-        summary = Summary(0, title, named=True, created=now, updated=now)
+        summary = Summary(0, title, named=True, created=now, updated=now, tags=old.summary.tags)
         tree = Tree({node.id: node for node in path}, path[-1].id)
         return self.insert([StoredConversation(summary, tree, old.settings)])[0]
 
@@ -316,7 +314,7 @@ class Store:
         """Return conversations that hold every word of the query; cheap enough for every key press."""
         return search(self.database, query, limit)
 
-    def duplicates(self, conversations: Iterable[StoredConversation]) -> tuple[int | None, ...]:
+    def duplicates(self, conversations: Sequence[StoredConversation]) -> tuple[int | None, ...]:
         """Map each imported conversation to the id of a stored conversation with all its messages, or None."""
         return find_duplicates(self.database, conversations)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -200,6 +201,15 @@ class Tree:
         return found
 
 
+_TAG = re.compile(r"#?([\w-]{1,30})")
+
+
+def tag_of(text: str) -> str | None:
+    """Return the tag that a word names, with or without "#"; None if it cannot be a tag."""
+    found = _TAG.fullmatch(text)
+    return found[1].casefold() if found else None
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One line in the list of conversations.
@@ -209,6 +219,7 @@ class Summary:
         title: One line; "" without messages.
         named: Whether the user chose the title.
         created: Seconds since 1970; `updated` is the time of the last message.
+        tags: Words that the user sorts conversations by, without "#".
     """
 
     id: int
@@ -217,6 +228,7 @@ class Summary:
     pinned: bool = False
     created: float = 0.0
     updated: float = 0.0
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -197,6 +197,14 @@ class Library:
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self.do(lambda store: store.pin(conversation, pinned))
+
+    def tag(self, conversation: int, added: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:
+        """Add and remove tags of a conversation; return all that it has."""
+        self.do(lambda store: store.tag(conversation, added, removed))
+        return self.tags(conversation)
+
+    def tags(self, conversation: int) -> tuple[str, ...]:
+        return next((summary.tags for summary in self.summaries() if summary.id == conversation), ())
 
     def delete(self, conversation: int) -> None:
         """Delete a conversation; `undelete` restores it."""

@@ -152,8 +152,12 @@ class LiveSettings:
         self._conversation.pop(name, None)
         self._changed()
 
+    def can_reset(self, name: str, scope: Scope = Scope.ALL) -> bool:
+        """Return whether a flag or this scope sets the value."""
+        return name in self._flags or name in (self.content.values if scope is Scope.ALL else self._conversation)
+
     def reset(self, name: str, scope: Scope = Scope.ALL) -> None:
-        """Remove the flag, or else the value in a scope, so that the next layer counts."""
+        """Remove the flag, or else the value in a scope; the next layer counts then."""
         if name in self._flags:
             del self._flags[name]
         elif scope is Scope.CONVERSATION:

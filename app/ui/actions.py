@@ -148,6 +148,8 @@ CHAT = (
     Action("chat.import", None, "import", "import", "Import conversations from a file", "load read", argument=PATH),
     Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call",
            argument=f"[TEXT|{NONE}]"),
+    Action("chat.tag", None, "tag", "tag", "Tag this conversation, or remove a tag (-WORD)",
+           "label folder category group", argument="[WORD|-WORD]"),
     Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
            "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
     # The prompt uses the same key for what was typed, and the list of conversations for its own.

@@ -39,9 +39,9 @@ NODES = (
     Node(9, 7, Role.USER, "## You\nsaid", created=5.0),
 )
 SAMPLE = StoredConversation(
-    Summary(0, "Light --> and *dark*", named=True, pinned=True, created=1.0, updated=6.0),
+    Summary(0, "Light --> and *dark*", named=True, pinned=True, created=1.0, updated=6.0, tags=("physics", "work")),
     Tree({node.id: node for node in NODES}, 9),
-    {"system": "Be brief.", "sampling": {"temperature": 0.5}},
+    {"sampling": {"temperature": 0.5}, "answer": {"stop": ["#"], "system": "Be brief."}},
     "unsent",
 )
 
@@ -66,7 +66,10 @@ def test_markdown_restores_the_active_branch(tmp_path: Path) -> None:
     assert [(n.role, n.text, n.reasoning, n.state, n.created) for n in path] == [
         (n.role, n.text, n.reasoning, n.state, n.created) for n in SAMPLE.tree.path
     ]
-    assert found.summary.title == "Light --> and *dark*"
+    assert found.summary == SAMPLE.summary
+    assert (found.settings, found.unsent_text) == (SAMPLE.settings, SAMPLE.unsent_text)
+    assert path[1].stats == NODES[2].stats
+    assert "## System\n\nBe brief.\n" in text
     assert all(line.count("-->") == 1 for line in text.splitlines() if line.startswith("<!-- tandem:conv"))
     assert "# Light --> and \\*dark\\*" in text
     assert "## Answer (cut)" in text
@@ -365,6 +368,25 @@ def test_a_conversation_is_a_duplicate_if_a_stored_one_has_all_its_messages(
     store.delete(number)
     assert store.duplicates([imported]) == (number if is_known else None,), "also a deleted one"
     store.close()
+
+
+def test_a_fork_is_a_conversation_of_its_own() -> None:
+    times = iter(range(1, 20))
+    store = Store(now=lambda: float(next(times)))
+    original = store.create()
+    asked = store.add(original, Role.USER, "Hi", parent=None)
+    store.add(original, Role.ASSISTANT, "Hello!", parent=asked.id)
+    fork = store.fork(original, store.load(original).tree.path)
+    both, (alone,) = [store.load(original), store.load(fork)], [store.load(fork)]
+    assert store.duplicates(both) == (original, fork)
+    store.delete(fork)
+    assert store.duplicates(both) == (original, fork)
+    assert store.duplicates([alone]) == (fork,), "the deleted one is restored"
+    other = Store()
+    other.insert([both[0]])
+    assert other.duplicates(both) == (1, None), "the original is not counted twice"
+    store.close()
+    other.close()
 
 
 TEXTS = st.text(max_size=40).map(printable)

@@ -38,6 +38,20 @@ def test_words_are_found_by_any_part(store: Store) -> None:
     assert found(store.search("vector<int>")) == found(store.search("v{")) == [code]
 
 
+def test_a_tag_narrows_the_search(store: Store) -> None:
+    sky, code = talk(store, "Why is the sky blue?"), talk(store, "#include <sky.h>")
+    store.tag(sky, ["work", "physics"], [])
+    store.tag(code, ["work"], [])
+
+    assert found(store.search("#wo")) == found(store.search("#work sky")) == [code, sky]
+    assert found(store.search("#phy blue")) == found(store.search("#PHYSICS #work")) == [sky]
+    assert found(store.search("#physics include")) == found(store.search("#ork")) == []
+    assert found(store.search("#include")) == [code], "text that is no tag"
+    store.tag(sky, [], ["physics"])
+    assert found(store.search("#phy")) == []
+    assert store.load(store.fork(sky, store.load(sky).tree.path)).summary.tags == ("work",)
+
+
 def test_short_words_are_found_in_any_case(store: Store) -> None:
     first = talk(store, "100% of C:\\temp\\a_b, caf\u00e9")
     second = talk(store, "\u0416\u0443\u043a and CAF\u00c9, lab")

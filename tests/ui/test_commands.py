@@ -192,6 +192,25 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         assert store.summaries()[0].title == "Trip"
 
 
+async def test_tags_are_set_shown_and_found() -> None:
+    store = Store()
+    async with open_chat(store=lambda: store) as chat:
+        await chat.enter("/tag work", "send a prompt first")
+        await chat.pilot.press("ctrl+u")
+        await chat.exchange("hello", "hi")
+        await chat.enter("/tag #Work idea", "Tags: #idea #work; ctrl+o finds them by #idea.")
+        await chat.enter("/tag -idea", "Tags: #work")
+        await chat.enter("/tag two.words", '"two.words" is no tag.')
+        await chat.pilot.press("ctrl+u")
+        await chat.list_conversations()
+        await chat.press(*"#wo", shows="hello #work")
+        await chat.pilot.press("escape")
+        await chat.in_front()
+        await chat.enter("/tag", "Tags: #work. Enter adds words")
+        await chat.pilot.press("minus", "enter")
+        await chat.shows("Tags: none.")
+
+
 async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
     async with open_chat(live=in_memory()) as chat:
 

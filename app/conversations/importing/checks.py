@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from app.conversations.rows import ROLES, STATES, dump, storable
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import Document, Node, StoredConversation, Summary, Tree
+from app.conversations.tree import Document, Node, StoredConversation, Summary, Tree, tag_of
 from app.core.errors import AppError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
@@ -44,10 +44,16 @@ def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
     tree = Tree(nodes, numbers[leaf] if leaf is not None else next(reversed(nodes), None))
     title, created = one_line(_text(raw.get("title", ""), "a title")), _time(raw.get("created"), now)
     is_named, is_pinned = bool(title) and raw.get("named", True) is True, raw.get("pinned") is True
-    updated = _time(raw.get("updated"), created)
-    summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
-    settings, pictures = _document(raw.get("settings"), "settings"), dict(_pictures(raw.get("pictures") or []))
+    updated, tags = _time(raw.get("updated"), created), tuple(_tags(raw.get("tags") or []))
+    summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated, tags)
+    settings, pictures = document(raw.get("settings"), "settings"), dict(_pictures(raw.get("pictures") or []))
     return StoredConversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"), pictures)
+
+
+def _tags(raw: Any) -> Iterator[str]:
+    for each in list_of(raw, "tags"):
+        if isinstance(each, str) and (tag := tag_of(each)):
+            yield tag
 
 
 def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
@@ -65,7 +71,7 @@ def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> N
     if not isinstance(state, str) or state not in STATES:
         refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
-    created, stats = _time(raw.get("created"), now), _document(raw.get("stats"), "stats")
+    created, stats = _time(raw.get("created"), now), document(raw.get("stats"), "stats")
     node = Node(number, parent, ROLES[role], text, reasoning, STATES[state], created, stats)
     return replace(node, state=node.ended_state)
 
@@ -83,11 +89,12 @@ def _time(raw: Any, now: float) -> float:
     return float(raw)
 
 
-def _document(raw: Any, what: str) -> Document:
-    document: Document = typed({} if raw is None else raw, dict, f"{what} is not an object")
+def document(raw: Any, what: str) -> Document:
+    """Return an object; None is an empty one."""
+    found: Document = typed({} if raw is None else raw, dict, f"{what} is not an object")
     # It refuses numbers that JSON does not have.
-    dump(document)
-    return document
+    dump(found)
+    return found
 
 
 def _id(raw: Any) -> Any:

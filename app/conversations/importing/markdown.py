@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.conversations.export import MARKER, unescape_markers
+from app.conversations.importing import checks
 from app.conversations.importing.checks import refuse
 from app.conversations.importing.json_exports import chain
 
@@ -57,22 +58,27 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         if kind == "conversation":
             found.append((fields, []))
             continue
-        if not found or (kind != "message" and not found[-1][1]):
+        if not found or (kind not in ("message", "system") and not found[-1][1]):
             refuse("a text stands before its message")
-        messages = found[-1][1]
+        about, messages = found[-1]
         if kind == "message":
             messages.append(fields)
-        texts.append((messages[-1], "text" if kind == "message" else kind, lines_of_part))
+        texts.append(
+            (about if kind == "system" else messages[-1], "text" if kind == "message" else kind, lines_of_part)
+        )
     for message, key, body in texts:
         if key == "pictures":
             message[key] = [image[1] for line in body if (image := _IMAGE.fullmatch(line))]
         else:
             # The first line of a text is the heading, or the end of the reasoning.
             message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
-    return [
-        chain(messages, **{**fields, "pictures": [one for each in messages for one in each.pop("pictures", ())]})
-        for fields, messages in found
-    ]
+    for about, messages in found:
+        about["pictures"] = [one for each in messages for one in each.pop("pictures", ())]
+        if "system" in about:
+            settings = checks.document(about.get("settings"), "settings")
+            answer = checks.document(settings.get("answer"), "settings")
+            about["settings"] = {**settings, "answer": {**answer, "system": about.pop("system")}}
+    return [chain(messages, **about) for about, messages in found]
 
 
 def _fields(given: str, line: int) -> dict[str, Any]:

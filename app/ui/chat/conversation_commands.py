@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from app.conversations.message import Role
-from app.conversations.tree import StoredConversation
+from app.conversations.tree import StoredConversation, tag_of
 from app.core import atomic
 from app.core.clipboard import clipboard_picture
 from app.core.errors import AppError, UsageError
@@ -153,11 +153,13 @@ class ConversationCommands:
         conversations = await wrap_future(in_background(partial(read_file, file), "import"))
         known = self._library.do(lambda store: store.duplicates(conversations)) or ()
         new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
-        self._library.restore([there for there in known if there is not None])
+        restored = [there for there in known if self._library.has_deleted(there)]
+        self._library.restore(restored)
         self._library.do(lambda store: store.insert(new))
-        there = f", {len(known) - len(new):,} already there" * (len(new) < len(known))
+        counts = {"restored": len(restored), "already there": len(known) - len(new) - len(restored)}
+        others = "".join(f", {n:,} {what}" for what, n in counts.items() if n)
         opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self._library.has_history else ""
-        self._view.hint.say(f"Imported {counted(len(new), 'conversation')}{there}{opens}.")
+        self._view.hint.say(f"Imported {counted(len(new), 'conversation')}{others}{opens}.")
 
     def begin_command(self, name: str, argument: str = "", hint: str = "") -> None:
         """Let the user complete a slash command in the input line; what was typed there comes back."""
@@ -165,11 +167,32 @@ class ConversationCommands:
         hint = hint or f"{COMMANDS.known[name].help}: {enter} confirms."
         self._input_mode.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
 
-    def command_rename(self, title: str) -> None:
-        """Set the title, or let the user edit it; NONE makes one from the first prompt."""
+    def _open_conversation(self) -> int:
         number = self._library.conversation
         if number is None:
             raise AppError("This conversation is empty; send a prompt first.")
+        return number
+
+    def command_tag(self, words: str) -> None:
+        """Add tags, or remove those with a minus sign in front; NONE removes all."""
+        number = self._open_conversation()
+        before = self._library.tags(number)
+        if not words:
+            enter, known = key("prompt.send", "enter"), " ".join(f"#{tag}" for tag in before) or "none"
+            self.begin_command("tag", hint=f"Tags: {known}. {enter.capitalize()} adds words; -word removes one, - all.")
+            return
+        given = {word: tag_of(word.removeprefix(NONE)) for word in words.split() if word != NONE}
+        if wrong := next((word for word, tag in given.items() if tag is None), None):
+            raise UsageError(f'"{printable(wrong)}" is no tag.', "A tag is one word of letters and digits.")
+        added = [tag for word, tag in given.items() if tag and not word.startswith(NONE)]
+        removed = [tag for word, tag in given.items() if tag and word.startswith(NONE)]
+        tags = self._library.tag(number, added, before if NONE in words.split() else removed)
+        found = f"; {key('chat.open', 'ctrl+o')} finds them by #{tags[0]}" if tags else ""
+        self._view.hint.say(f"Tags: {' '.join(f'#{tag}' for tag in tags) or 'none'}{found}.")
+
+    def command_rename(self, title: str) -> None:
+        """Set the title, or let the user edit it; NONE makes one from the first prompt."""
+        number = self._open_conversation()
         if not title:
             self.begin_command("rename", printable(self._library.title(number)))
             return

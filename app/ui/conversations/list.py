@@ -101,10 +101,10 @@ def _title_room(row: ConversationRow, width: int) -> int:
 
 
 def _name(row: ConversationRow) -> Content:
-    title = row.summary.title
-    if row.hit is not None and row.hit.excerpt.text == title:
-        return _marked(row.hit.excerpt)
-    return Content(printable(title) or _UNTITLED)
+    title, hit = row.summary.title, row.hit
+    is_found = hit is not None and hit.excerpt.text == title
+    name = _marked(hit.excerpt) if hit is not None and is_found else Content(printable(title) or _UNTITLED)
+    return Content.assemble(name, *((f" #{tag}", "$quiet") for tag in row.summary.tags))
 
 
 def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:

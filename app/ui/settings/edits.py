@@ -114,22 +114,28 @@ class SettingEdits:
         """Set a valid value."""
         if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
             return error
-        now = self._now
-        if setting.only_fixed and now["draft.mode"] != "fixed":
+        if setting.only_fixed and self._now["draft.mode"] != "fixed":
             return f"{setting.key} takes effect with mode fixed."
-        if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
-            return f"Saved, but the preset {now[PRESET]} overrides it."
+        if self._live.resolved()[setting.name] != value:
+            return f"Saved, but {self._in_force(setting)} counts here."
         if setting.name == "model.ctx" and isinstance(value, int):
             return printable(context_remark(self._pair, value) if self._pair is not None else "") or rounding(value)
         return ""
 
-    def can_reset(self, view: SettingView) -> bool:
+    def can_reset(self, setting: Setting) -> bool:
         """Return whether the setting has a changed value in this scope."""
-        return view.origin in (Origin.FLAG, Origin.FILE if self.scope is Scope.ALL else Origin.CONVERSATION)
+        return self._live.can_reset(setting.name, self.scope)
 
     def reset(self, setting: Setting) -> str:
-        """Remove the changed value."""
-        return self._try(lambda: self._live.reset(setting.name, self.scope))
+        """Remove the changed value, and say what counts now."""
+        error = self._try(lambda: self._live.reset(setting.name, self.scope))
+        return error or f"Reset: {self._in_force(setting)} counts now."
+
+    def _in_force(self, setting: Setting) -> str:
+        """Return the value that counts in the open conversation, and where it is from."""
+        now = self._live.resolved()
+        origin, value = now.origin(setting.name), " ".join(setting.display(now[setting.name]).split())
+        return printable(f"{value} ({origin.value}{f' {now[PRESET]}' if origin is Origin.PRESET else ''})")
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""

@@ -100,6 +100,7 @@ class SettingsScreen(SubScreen[bool]):
         "settings.leave",
         "settings.load",
         "settings.scope",
+        "settings.reset",
     )
 
     filter_input = query_one(SettingFilter)
@@ -259,7 +260,7 @@ class SettingsScreen(SubScreen[bool]):
             case "scope" | "save":
                 return not editing
             case "reset":
-                return False if editing else (view is not None and self._edits.can_reset(view)) or None
+                return False if editing else (view is not None and self._edits.can_reset(view.setting)) or None
         return True
 
     @property

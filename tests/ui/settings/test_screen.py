@@ -157,6 +157,21 @@ async def test_the_values_for_all_are_shown_and_changed_beside_those_of_a_conver
         await panel.press("enter", *"0.6", "enter")
         await panel.chat.until(lambda: panel.live.resolved({})["sampling.temp"] == 0.6)
         assert panel.live.resolved()["sampling.temp"] == 0.3
+        await panel.chat.shows("Saved, but 0.3 (this conversation) counts here.")
+        # Each scope resets its own value alone.
+        await panel.press("ctrl+x", shows="Reset: 0.3 (this conversation) counts now.")
+        assert "temp" not in file.read_text()
+        await panel.press("enter", *"0.6", "enter", "tab", "ctrl+x", shows="Reset: 0.6 (settings.toml) counts now.")
+        await panel.press("ctrl+x")
+        assert "temp = 0.6" in file.read_text()
+
+
+async def test_a_value_that_a_preset_overrides_is_reset_too(file: Path) -> None:
+    file.write_text('preset = "creative"\n[sampling]\ntemp = 0.3')
+    async with open_panel(file) as panel:
+        await panel.find("sampling.temp")
+        await panel.press("ctrl+x", shows="Reset: 1.1 (preset creative) counts now.")
+        assert "temp" not in file.read_text()
 
 
 async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_path: Path) -> None:
@@ -237,7 +252,7 @@ async def test_presets_are_chosen_and_saved(file: Path) -> None:
         await panel.press("enter", *"precise", "enter")
         await panel.chat.until(lambda: panel.live.preset == "precise")
         await panel.find("sampling.temp", shows="preset")
-        await panel.press("enter", *"0.4", "enter", shows="Saved, but the preset precise overrides it.")
+        await panel.press("enter", *"0.4", "enter", shows="Saved, but 0 (preset precise) counts here.")
         await panel.find("")
         await panel.press("ctrl+s", shows="name of the preset")
         await panel.press(*"none", "enter", shows="Choose a name other than none.")
