@@ -79,7 +79,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         return Store(conversations_file())
 
     pairs = _pairs(opener, lambda: app.session)
-    server = SharedServer(lambda: app.engine)
+    server = SharedServer(lambda: app.engine, lambda: opener.current)
 
     def engine(emit: Callable[[Event], None]) -> Engine:
         return make_engine(opener.process, emit, server)

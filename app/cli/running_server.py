@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.cli.output import AnswerPrinter, ProgressLine, json_for
+from app.cli.report import as_json, summary
 from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
@@ -21,8 +22,12 @@ from app.core.pictures import MARK, PictureData
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
 from app.settings.table import SETTINGS
+from app.worker.events import Finished
 from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest
+
+if TYPE_CHECKING:
+    from app.server.metrics import Metrics
 
 _STATE_FORMAT = 1
 _CONNECT_S = 1.0
@@ -170,6 +175,12 @@ class ServerAnswer:
             else:
                 self._printer.end()
             self._status.say(str(report["summary"]))
+
+
+def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:
+    """Return what `tandem run` prints about an answer, for the server that gives it."""
+    assert metrics.pair is not None
+    return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
 
 
 def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:

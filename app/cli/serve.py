@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, ProgressLine
-from app.cli.report import as_json, summary
-from app.cli.running_server import RunningServer, announced, models_of
+from app.cli.running_server import RunningServer, announced, models_of, report_for_run
 from app.cli.streams import cancel_on_interrupt
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
@@ -31,7 +30,7 @@ from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, addre
 from app.server.metrics import Metrics
 from app.server.service import Service
 from app.session.chat_settings import chat_settings
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice
+from app.worker.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.worker.known_pairs import FILES
 from app.worker.measuring import MeasureJob
 from app.worker.pair_loader import PairLoader, make_engine, received
@@ -67,7 +66,7 @@ def serve(
             view = LiveView(sys.stderr, requests.metrics, f"{address}/v1")
             if host not in _LOOPBACK_HOSTS and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
-            report = partial(_report, requests.metrics)
+            report = partial(report_for_run, requests.metrics)
             name = loader.pair.name if loader.pair.name != FILES else pair.target.name
             service = Service(requests, answers, name, access, view.on_end, report)
             running = RunningServer(f"{address}/v1/chat/completions", *models_of(loader.pair), access.key)
@@ -98,12 +97,6 @@ def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> Pa
                 case Failed(error=error):
                     status.clear()
                     raise error
-
-
-def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:
-    """Return what `tandem run` prints about an answer."""
-    assert metrics.pair is not None
-    return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
 
 
 async def _run(server: HttpServer, view: LiveView) -> None:

@@ -6,11 +6,14 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
+from app.models.catalog import Pair
 from app.session.answering import Engine
 from app.session.chat_settings import ChatSettings
-from app.worker.events import Event
+from app.worker.events import Event, Loaded
 
 if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
@@ -18,16 +21,25 @@ if TYPE_CHECKING:
 
 
 class SharedServer:
-    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue."""
+    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue.
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    Args:
+        pair: Returns the pair that the chat has opened, by which `tandem run` finds the server.
+    """
+
+    def __init__(self, engine: Callable[[], Engine], pair: Callable[[], Pair | None]) -> None:
         self._engine = engine
+        self._pair = pair
+        self._url = ""
+        self._announced = ExitStack()
         self._receive: Callable[[Event], None] | None = None
         self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
         """Pass an event of the engine on; runs on its thread."""
+        if isinstance(event, Loaded) and self._server is not None:
+            self._announce()
         if (receive := self._receive) is not None:
             receive(event)
 
@@ -40,6 +52,7 @@ class SharedServer:
         if self._server is not None:
             self.close()
             return "The server has stopped.", None
+        from app.cli.running_server import report_for_run
         from app.server.access import Access
         from app.server.engine_queue import EngineQueue
         from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
@@ -50,18 +63,31 @@ class SharedServer:
         listener.listen()
         requests = EngineQueue(self._attach, Metrics(pair=pair))
         access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
-        self._server = HttpServer(Service(requests, settings, pair.target.name, access), listener)
+        report = partial(report_for_run, requests.metrics)
+        self._server = HttpServer(Service(requests, settings, pair.target.name, access, report=report), listener)
         self._thread = threading.Thread(target=asyncio.run, args=[self._server.run()], name="server", daemon=True)
         self._thread.start()
         address = address_of(DEFAULT_HOST, listener)
+        self._url = f"{address}/v1/chat/completions"
+        self._announce()
         return f"Serving at {address}/v1; /serve stops it.", address
 
     def _attach(self, receive: Callable[[Event], None]) -> Engine:
         self._receive = receive
         return self._engine()
 
+    def _announce(self) -> None:
+        """Let `tandem run` find the server by the open pair, instead of another pair before it."""
+        from app.cli.running_server import RunningServer, announced, models_of
+
+        self._announced.close()
+        if (pair := self._pair()) is not None:
+            server = RunningServer(self._url, *models_of(pair), os.environ.get("TANDEM_API_KEY", ""))
+            self._announced.enter_context(announced(server))
+
     def close(self) -> None:
         """Stop the server and its requests."""
+        self._announced.close()
         server, thread, self._server = self._server, self._thread, None
         if server is not None and thread is not None:
             server.stop()

@@ -39,7 +39,7 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "tools": ("file", "servers"),
     "tools list": ("file", "servers"),
     "tools check": ("servers",),
-    "export": ("id", "title", "pinned", "updated"),
+    "export": ("id", "title", "pinned", "tags", "updated"),
 }
 TIMINGS = (
     *("cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n", "predicted_ms"),

@@ -6,10 +6,15 @@ import json
 import queue
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from app.cli.options import read_pair
+from app.cli.running_server import server_for
 from app.cli.shared_server import SharedServer
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
@@ -18,7 +23,7 @@ from app.engine.types import FinishReason, SamplingParams
 from app.server import http_server
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Finished
+from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -33,7 +38,9 @@ class Chat:
     def __init__(self) -> None:
         self.pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.server = SharedServer(lambda: self.engine)
+        self.loader = read_pair({})
+        self.opened = self.loader.pair
+        self.server = SharedServer(lambda: self.engine, lambda: self.opened)
         self.engine = EngineWorker(self._receive)
         self.engine.load(lambda cancel, progress: self.pair)
 
@@ -52,7 +59,7 @@ class Chat:
 
 
 @pytest.fixture
-def chat(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+def chat(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
     monkeypatch.setattr(http_server, "DEFAULT_PORT", 0)
     chat = Chat()
     yield chat
@@ -81,6 +88,26 @@ def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
     assert chat.toggle() == ("The server has stopped.", None)
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), 5)
+
+
+def test_run_finds_the_server_by_the_open_pair(chat: Chat) -> None:
+    chat.toggle()
+    server = server_for(chat.loader, {})
+    assert server is not None
+    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=60)
+    body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3, "tandem": True}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    assert json.loads(connection.getresponse().read())["tandem"]["summary"].startswith("3 tokens")
+    connection.close()
+    # Another pair is opened in the chat.
+    chat.opened = replace(chat.loader.pair, draft=None)
+    chat.server(Loaded(chat.pair.info))
+    assert server_for(chat.loader, {}) is None
+    chat.opened = chat.loader.pair
+    chat.server(Loaded(chat.pair.info))
+    assert server_for(chat.loader, {}) == server
+    chat.toggle()
+    assert server_for(chat.loader, {}) is None
 
 
 def test_a_taken_port_is_a_sentence(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
