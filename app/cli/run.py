@@ -21,12 +21,12 @@ from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
-from app.core.included import read_included
+from app.core.included import located, read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
-from app.core.regular_file import read_user_text
+from app.core.regular_file import file_errors, read_user_text, status
 from app.engine.events import PromptProgress, Step
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
@@ -55,18 +55,23 @@ def run(
     **given: Any,
 ) -> int:
     """Answer one prompt; see the module."""
-    loader = read_pair(given)
     is_stdin = prompt in (None, "-") and prompt_file in (None, STDIN)
     if is_stdin and STDIN in file:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
+    # A wrong name of a file is reported without a pair too.
+    for each in file:
+        if each != STDIN:
+            with file_errors(str(each)):
+                status(located(each)[0])
+    guidance = _read_guidance(json_schema, grammar)
+    words = _read_prompt(prompt, prompt_file)
+    loader = read_pair(given)
     settings = chat_settings(loader.pair.title, loader.settings)
-    text, pictures = with_files(
-        _read_prompt(prompt, prompt_file), file, picture_limits(loader.settings), takes_stdin=not is_stdin
-    )
+    text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
         with_pictures(answer_request(settings, text, ()), pictures),
         prefill=Prefill(prefill) if prefill.strip() else None,
-        guidance=_read_guidance(json_schema, grammar),
+        guidance=guidance,
     )
     if request.guidance.has_grammar:
         # A grammar rules the whole answer, so there is no reasoning before it.

@@ -18,6 +18,11 @@ _HEAD_BYTES = 32
 """Bytes that tell what a file is."""
 
 
+def is_named_picture(name: str) -> bool:
+    """Return whether a file name ends like that of a picture."""
+    return name.lower().endswith(_PICTURE_SUFFIXES)
+
+
 def located(path: Path) -> tuple[Path, range | None]:
     """Return the file that a path means, and the pages of a PDF behind a colon."""
     if is_file(path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import queue
+from pathlib import Path
 
 import pytest
 
+from app.cli import main
 from app.cli.output import LOADING
 from app.cli.run import Listener
 from app.core.errors import AppError
@@ -44,6 +46,16 @@ def listen(*said: Event, as_json: bool = False) -> int:
     for event in said:
         events.put(event)
     return Listener(DEFAULTS, as_json=as_json).listen(events)
+
+
+@pytest.mark.parametrize("option", ["--file", "--prompt-file", "--json-schema", "--grammar"])
+def test_a_missing_file_is_named_before_a_missing_pair(
+    option: str, folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("app.cli.run.read_pair", lambda given: pytest.fail("a pair is looked up"))
+    prompt = [] if option == "--prompt-file" else ["hi"]
+    assert main(["run", option, "nope.md", *prompt]) == 1
+    assert "There is no file nope.md." in capsys.readouterr().err
 
 
 def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:

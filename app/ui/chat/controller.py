@@ -173,10 +173,11 @@ class ChatController:
         before = self.session.conversation.tree
         self.session.delete(node.id)
         await self._choose(before.path.index(node))
-        after, undo = self.session.conversation.tree, key("chat.undelete", "ctrl+_")
+        after, undo = self.session.conversation.tree, active_key(self.view.screen, "chat.undelete")
         has_prompt = any(old.role is Role.USER for old in before.nodes.values() if old.id not in after.nodes)
         what, they = ("the prompt and its answers", "them") if has_prompt else ("the answer", "it")
-        self.view.hint.say(f"Deleted {what}; {undo} restores {they}.")
+        # Where something is typed, the key undoes typing.
+        self.view.hint.say(f"Deleted {what}{f'; {undo} restores {they}' if undo else ''}.")
 
     async def action_undelete(self) -> None:
         path = self.session.conversation.tree.path

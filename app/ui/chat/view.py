@@ -117,7 +117,12 @@ class ChatView(Vertical):
             yield Static(MARK, id="mark")
             prompt = PromptInput(menu, library)
             prompt.past.waiting = lambda: self.session.queued
+            prompt.picture_note = self._why_no_pictures
             yield prompt
+
+    def _why_no_pictures(self) -> str:
+        pair = self.session.pair
+        return "the loaded model reads no pictures" if pair is not None and pair.projector is None else ""
 
     def action_toggle_sidebar(self) -> None:
         """Show or hide the conversations."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from textual import events
@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.conversations.attached import split
+from app.core.included import is_named_picture
 from app.core.printable import printable
 from app.session.library import Library
 from app.ui.actions import PATH, Action
@@ -120,11 +121,11 @@ class Suggestions(Static, can_focus=False):
 
 
 def completions(
-    text: str, cursor: int, base: Path, files: Sequence[str] = ()
+    text: str, cursor: int, base: Path, files: Sequence[str] = (), picture_note: str = ""
 ) -> tuple[int, Sequence[Suggestion]] | None:
     """Return where the text before a cursor that can be completed starts, and suggestions for it, if any.
 
-    Relative paths start from `base`; `files` are the known ones below it.
+    Relative paths start from `base`; `files` are the known ones below it. `picture_note` stands beside pictures.
     """
     if text.startswith("/") and cursor == len(text):
         commands = COMMANDS.matching(text)
@@ -146,7 +147,10 @@ def completions(
     # A path to another place is not below.
     below = search_files(typed, files) if typed and not typed.startswith(("/", "~", ".")) else ()
     found = [Suggestion(path, completed(path), whole=False) for path in below if path not in listed]
-    return start, [*_suggested(listed, completed), *found]
+    notes = {True: picture_note, False: ""}
+    return start, [
+        replace(each, note=notes[is_named_picture(each.label)]) for each in (*_suggested(listed, completed), *found)
+    ]
 
 
 def _suggested(paths: Sequence[str], inserted: Callable[[str], str]) -> list[Suggestion]:

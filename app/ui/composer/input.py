@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import wrap_future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -52,6 +52,8 @@ class PromptInput(PromptEditor):
         super().__init__(_PLACEHOLDERS[0])
         self.past = PastPrompts(library)
         self.menu = menu
+        self.picture_note: Callable[[], str] = str
+        """Returns why the model reads no pictures, for the list of files; an empty text if it does."""
         self._seen: tuple[str, int | None] = ("", None)
         """The text and the cursor that the suggestions are for."""
         self._files: Sequence[str] = ()
@@ -141,7 +143,8 @@ class PromptInput(PromptEditor):
             self._find()
         elif (text, cursor) != self._seen:
             self._seen = text, cursor
-            found = completions(text, cursor, Path(), self._files) if cursor is not None else None
+            note = self.picture_note()
+            found = completions(text, cursor, Path(), self._files, note) if cursor is not None else None
             self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
             nothing = (

@@ -19,7 +19,8 @@ from app.session.library import Library
 from app.ui.actions import CONVERSATIONS, bindings
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
-from app.ui.key_names import bind, key
+from app.ui.key_names import bind
+from app.ui.keys import active_key
 from app.ui.text import MARK
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
@@ -152,7 +153,8 @@ class ConversationPicker(Vertical):
             self._library.delete(row.summary.id)
             self.show()
             title = f'"{printable(row.summary.title)}"' if row.summary.title else "it"
-            back = key("found.undelete", "ctrl+_")
+            # In the sidebar the list has no keys.
+            back = active_key(self.screen, "found.undelete") or "undo below the list"
             self.post_message(Hint.Requested(f"Deleted {title}; {back} restores it."))
             self.post_message(self.DeletedOrRestored())
 

@@ -10,6 +10,7 @@ from itertools import islice
 from mimetypes import guess_type
 from pathlib import Path
 
+from app.core.included import is_named_picture
 from app.core.printable import printable
 from app.models.source import home_expanded
 
@@ -17,6 +18,7 @@ MOST = 50
 _UNPRINTABLE_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
 """Spaces in file names that Python calls unprintable."""
 _BINARY_TYPES = ("audio/", "font/", "image/", "video/")
+"""Types that are not offered, except pictures that can be read."""
 
 
 def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
@@ -48,8 +50,9 @@ def _is_offered(entry: os.DirEntry[str], ending: str) -> bool:
 
 
 def is_readable(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a file that may be text, by its name."""
-    return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY_TYPES)
+    """Return whether an entry is a file that may be text or a picture, by its name."""
+    is_binary = (guess_type(entry.name)[0] or "").startswith(_BINARY_TYPES)
+    return entry.is_file() and (is_named_picture(entry.name) or not is_binary)
 
 
 def can_be_typed(name: str) -> bool:

@@ -52,6 +52,15 @@ def suggested(text: str, base: Path) -> Sequence[Suggestion]:
     return found[1]
 
 
+def test_pictures_are_offered_with_the_reason_not_to_take_them(tmp_path: Path) -> None:
+    for name in ("red.png", "red.txt", "red.mp4"):
+        (tmp_path / name).touch()
+    found = completions("@red", 4, tmp_path, ["red.png", "red.txt"], "no pictures")
+    assert found is not None
+    assert {(each.label, each.note) for each in found[1]} == {("red.png", "no pictures"), ("red.txt", "")}
+    assert [each.note for each in suggested("@red", tmp_path)] == ["", ""]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("its text", encoding="utf-8")

@@ -117,7 +117,7 @@ async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
         listed = [line[:28] for line in chat.rows]
         assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
         await chat.click("delete")
-        await chat.shows('Deleted "rivers"; ctrl+_ restores it.')
+        await chat.shows('Deleted "rivers"; undo below the list restores it.')
         await chat.until(lambda: chat.answers == [])
         assert title_of(picker) == "mountains"
         await chat.click("undo")
