@@ -13,7 +13,7 @@ from textual.screen import Screen
 from app.ui.widgets.words import Word, Words
 
 _RIGHT_IDS = ("app.commands", "app.quit", "app.keys")
-"""The keys that are always shown."""
+"""The keys on the right, where there is always room."""
 
 
 class KeyBar(Words):
@@ -32,16 +32,23 @@ class KeyBar(Words):
         for active in screen.active_bindings.values():
             if active.binding.show and active.enabled:
                 shown.setdefault(active.binding.description, active)
-        right = {one.binding.id: one for one in shown.values() if one.binding.id in _RIGHT_IDS}
+        # Where a key leads back, the keys of the screen need the room of the one that quits.
+        leads_back = any(_leads_back(one) for one in shown.values())
+        right_ids = [identity for identity in _RIGHT_IDS if not (leads_back and identity == "app.quit")]
+        right = {one.binding.id: one for one in shown.values() if one.binding.id in right_ids}
         self.say(
-            [self._word(one) for one in shown.values() if one.binding.id not in _RIGHT_IDS],
-            [self._word(right[identity]) for identity in _RIGHT_IDS if identity in right],
+            [self._word(one) for one in shown.values() if one.binding.id not in right_ids],
+            [self._word(right[identity]) for identity in right_ids if identity in right],
         )
 
     def _word(self, active: ActiveBinding) -> Word:
         binding, key = active.binding, self.app.get_key_display(active.binding)
         text = Content.assemble((key, "$foreground"), (f" {binding.description}", "$quiet"))
-        return Word(text, partial(self.app.simulate_key, binding.key), (binding.id or "").endswith(".leave"))
+        return Word(text, partial(self.app.simulate_key, binding.key), _leads_back(active))
+
+
+def _leads_back(active: ActiveBinding) -> bool:
+    return (active.binding.id or "").endswith(".leave")
 
 
 def active_key(screen: Screen[Any], identity: str) -> str:

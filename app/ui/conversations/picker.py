@@ -214,10 +214,10 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
         "title.leave",
         "found.open",
         "found.leave",
-        "found.rename",
-        "found.pin",
-        "found.delete",
         "found.undelete",
+        "found.delete",
+        "found.pin",
+        "found.rename",
         "app.quit",
     )
 
