@@ -139,7 +139,7 @@ class SideFigures:
 
     @property
     def texts(self) -> tuple[str, str, str, str]:
-        """Speed, TTFT, acceptance and tokens per step for a table; texts of what was not measured are empty."""
+        """Speed, first token, acceptance and tokens per step for a table; texts of what was not measured are empty."""
         speed, first_ms, per_step = self.tokens_per_second, self.first_token_ms, self.tokens_per_verify
         return (
             f"{speed.median:.1f} tok/s" if speed is not None else "",

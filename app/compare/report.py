@@ -23,7 +23,7 @@ _BUSY_CPU_SHARE = 0.3
 """Share of all cores that other programs take, from which on a warning is shown."""
 _SHORT_S = 0.5
 """The system's CPU counters are too coarse for less time."""
-_TABLE_HEAD = ("", "speed", "ratio", "TTFT", "acceptance", "tokens/step")
+_TABLE_HEAD = ("", "speed", "ratio", "first token", "acceptance", "tokens/step")
 _MARKDOWN_CHARACTERS = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 
 

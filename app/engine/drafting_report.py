@@ -19,7 +19,6 @@ FEWEST_DRAFTED = 16
 """Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
-NO_DRAFT_USED = "answered without drafts"
 PAUSED = "paused"
 _NO_GAIN = "drafts would be slower now"
 _DECIMAL_BELOW = 9.95
@@ -121,7 +120,7 @@ def drafting_now(status: DraftingStatus) -> tuple[str, str]:
 
 def why_undrafted(reason: str) -> str:
     """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
-    return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
+    return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT, reason)))
 
 
 def drafter_off(costs: CostModel, drafter: Source) -> str | None:

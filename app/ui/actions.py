@@ -185,6 +185,8 @@ PROGRAM = (
                  priority=True),
     _visible("app.quit", "ctrl+q", "quit", "quit", "Quit Tandem", "exit leave", priority=True),
     _visible("app.keys", "f1", "keys", "help", "Show every key and command", "keys shortcuts commands"),
+    Action("app.explain", None, "explain", "explain", "Explain what the numbers mean",
+           "ttft latency meaning legend acceptance accepted speedup step prefill estimate paused n-gram"),
     # Where text is selected, the key copies it.
     _key("app.interrupt", "ctrl+c", "help_quit", "interrupt", "Stop the answer; press twice to quit"),
     Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance"),

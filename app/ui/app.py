@@ -189,13 +189,17 @@ class TandemApp(App[None]):
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
 
-    def action_keys(self) -> None:
+    def action_explain(self) -> None:
+        """Show what the numbers mean, above the keys."""
+        self.action_keys(explains=True)
+
+    def action_keys(self, *, explains: bool = False) -> None:
         """Show the keys of the current screen."""
         from app.ui.screens.key_list import KeyListScreen
 
         if not self._has_screen(KeyListScreen):
             bindings = self.screen.active_bindings.values()
-            self.push_screen(KeyListScreen(bindings, lists_commands=self.screen is self._chat))
+            self.push_screen(KeyListScreen(bindings, lists_commands=self.screen is self._chat, explains=explains))
 
     def watch_theme(self, theme: str) -> None:
         """Store a theme that was chosen in the palette."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -73,17 +74,23 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report the share of a pair's measurement that is done; `why` is the reason not to use an earlier one."""
+    """Report the share of a pair's measurement that is done.
+
+    Attributes:
+        why: Why an earlier measurement is not used; "" without one.
+        left_s: Estimated seconds for the rest; None before any speed is known.
+    """
 
     request: int
     share: float
     why: str = ""
+    left_s: float | None = None
 
     def line(self) -> str:
-        """Return the progress as text, such as "measuring this pair: 12%"."""
-        return (
-            f"measuring again: {self.share:.0%} ({self.why})" if self.why else f"measuring this pair: {self.share:.0%}"
-        )
+        """Return the progress as text, such as "measuring once what drafts cost here: 12%, 3 s left"."""
+        left = f", {math.ceil(self.left_s)} s left" if self.left_s else ""
+        what = "measuring again" if self.why else "measuring once what drafts cost here"
+        return f"{what}: {self.share:.0%}{left}{f' ({self.why})' if self.why else ''}"
 
 
 @dataclass(frozen=True, slots=True)

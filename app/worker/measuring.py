@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,9 +55,13 @@ def measure(pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Eve
     """Measure a pair, on empty caches, and save the result; a stopped measurement continues at the next call."""
     known = pair.memory
     why = known.why_remeasure if known is not None and not known.is_estimated else ""
+    began, first = time.monotonic(), None
     try:
         for share in pair.measure_costs(cancelled):
-            yield Measuring(number, share, why)
+            # A stopped measurement does not begin at 0.
+            first = share if first is None else first
+            spent_s, done = time.monotonic() - began, share - first
+            yield Measuring(number, share, why, spent_s * (1 - share) / done if done > 0 else None)
     except Interrupted:
         # No prompt begins with this text.
         pair.target.rollback(0)

@@ -46,14 +46,14 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
             f"{LINE} {DRAFTED}{TTFT}; speedup unknown; measure this pair with tandem tune",
         ),
         (ended(UNDRAFTED, STATUS), f"{LINE}{TTFT}; draft model off: it cannot pay; n-gram drafting still runs"),
-        (ended(UNDRAFTED, None, "fixed", DraftParams(n_max=0)), f"{LINE}{TTFT}; answered without drafts: n_max is 0"),
+        (ended(UNDRAFTED, None, "fixed", DraftParams(n_max=0)), f"{LINE}{TTFT}; no draft: n_max is 0"),
         (
             ended(UNDRAFTED, None, "fixed", DraftParams(4, 3, 0.5)),
-            f"{LINE}{TTFT}; answered without drafts: {UNSURE}",
+            f"{LINE}{TTFT}; no draft: {UNSURE}",
         ),
         (
             replace(ended(UNDRAFTED, None, "fixed", DraftParams(4, 0, 0.5)), lost="llama.cpp refused the batch."),
-            f"{LINE}{TTFT}; answered without drafts: the draft model failed",
+            f"{LINE}{TTFT}; no draft: the draft model failed",
         ),
         (ended(SHORT, None, "off"), "4 tokens, 61 tok/s, first token after 1.3 s; no draft"),
         (

@@ -44,7 +44,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
         "| no draft | 25.0 tok/s |  | 0.20 s |  |  |",
         "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |",
         ": no speedup: nothing was drafted",
-        "  - answered without drafts: too costly",
+        "  - no draft: too costly",
         "  - identical output, 2 tokens",
         "- greedy, 256 tokens at most; 1 alternating round, each side alone",
         "- each side sees this prompt with the 2 messages before it",

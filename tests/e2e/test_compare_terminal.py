@@ -45,7 +45,7 @@ def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[...
     assert re.search(_FIGURES, drafted)
     told = " ".join(screen.split())
     assert "identical output" in told or "differs at token" in told
-    assert "TTFT" in told
+    assert "first token" in told
     assert re.search(r"prompt: \d+ tokens were cached on both sides", told)
 
     terminal.press("Escape")

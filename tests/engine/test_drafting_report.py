@@ -156,14 +156,14 @@ def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, te
 
 
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
-    assert why_undrafted("n_max is 0") == "answered without drafts: n_max is 0"
-    assert why_undrafted("") == "answered without drafts"
+    assert why_undrafted("n_max is 0") == "no draft: n_max is 0"
+    assert why_undrafted("") == "no draft"
     assert why_undrafted(Source.MTP.turned_off("it lost")) == "MTP layer off: it lost"
 
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert speedup_of(NONE, WON) is None
-    assert "answered without drafts" in views(NONE, LOST)["run"]
+    assert "no draft" in views(NONE, LOST)["run"]
 
 
 def test_few_drafted_tokens_are_counted_in_every_view() -> None:

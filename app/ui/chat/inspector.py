@@ -20,6 +20,7 @@ from app.ui.text import MARK
 
 _MAX_STEPS = 2_000
 _EMPTY_TEXT = "The verify steps of the next answer appear here; left and right select one."
+FIRST_TOKEN = "The first token comes with the prompt, before step 1."
 _DETAIL_LINES, _BRIEF_LINES = 5, 3
 """Lines below the rows: all details of the chosen step, and those without the probabilities."""
 _AROUND_LEGEND = 3
@@ -136,7 +137,7 @@ class Inspector(Widget):
     def render(self) -> Content:
         details = self.details
         if details is None:
-            return Content.styled(_EMPTY_TEXT, "$quiet")
+            return Content.styled(f"{_EMPTY_TEXT} {FIRST_TOKEN}", "$quiet")
         width, above = self.size.width, self._above
         newest_first = list(reversed(self.steps))
         first = self._newer - above

@@ -17,7 +17,7 @@ from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.core.program import in_background
 from app.session.session import Session
-from app.ui.chat.inspector import Inspector, step_spans
+from app.ui.chat.inspector import FIRST_TOKEN, Inspector, step_spans
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.composer.waiting import WaitingPrompts
@@ -236,6 +236,8 @@ class ChatView(Vertical):
             found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
             if found is not None:
                 inspector.select(found)
+            elif spans and event.at < spans[0][0]:
+                self.hint.say(FIRST_TOKEN)
 
     # The first frame is laid out before anything is resized.
     @on(events.Mount)

@@ -28,7 +28,7 @@ from app.ui.transcript.scroll import LineScroll
 from app.ui.widgets.rows_view import typed_rows
 
 _TITLE_COLUMNS = 23
-_FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
+_FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (20, "$quiet"), (16, "$quiet"))
 """Cells and style of each figure."""
 _WORD_PATTERN = re.compile(r"\w+")
 _END_NOTES = {
@@ -40,7 +40,7 @@ _END_NOTES = {
 _PART_BREAK = "\n\n"
 """Text between reasoning and answer."""
 Figures = tuple[str, ...]
-"""Speed, acceptance, tokens, TTFT and tokens per step, as texts; values that were not measured are empty."""
+"""Speed, acceptance, tokens, first token and tokens per step, as texts; values that were not measured are empty."""
 
 
 def running_figures(stats: GenerationStats) -> Figures:
@@ -73,7 +73,7 @@ def _figures(
         rate(speed) if speed is not None else "",
         f"{percent(acceptance)} accepted" if acceptance is not None else "",
         counted(tokens, "token"),
-        f"TTFT {first_s:.2f} s" if first_s is not None else "",
+        f"first token {first_s:.2f} s" if first_s is not None else "",
         f"{per_step:.1f} tokens/step" if per_step is not None else "",
     )
 

@@ -61,12 +61,37 @@ _EDIT_HELP = {
 """Textual's editing actions in one style; those that extend the selection are named after their movement."""
 
 
+_NUMBERS = (
+    ("speed", "Tokens per second; in the panel of the last moments"),
+    ("average", "Tokens per second of the whole answer"),
+    ("speedup", "Speed compared with no draft"),
+    ("(estimate)", "The speed with no draft was not measured here"),
+    ("no draft", "The target wrote alone; as a number, its speed then"),
+    ("paused", "Drafts would be slower now; Tandem tries again"),
+    ("78% accepted, 2 of 3", "Drafted tokens that the target accepted"),
+    ("recent", "Acceptance of the last moments"),
+    ("step", "The target verifies all tokens of a draft at once"),
+    ("tokens/step", "Accepted tokens of a step and one of the target"),
+    ("step 30 of 30", "The explained step, and all after the first token"),
+    ("draft length", "Tokens of a draft"),
+    ("drafted by", "The draft model, or n-gram (repeated earlier text)"),
+    ("draft p, target p", "Probability that a model gave a token"),
+    ("teal, amber", "Tokens of drafts; tokens of the target itself"),
+    ("first token", "Time until the first token of an answer (TTFT)"),
+    ("prefill", "Speed of reading the prompt"),
+    ("context", "Tokens of the conversation, and how many fit"),
+    ("measuring", "Once for each pair, so that drafts never slow it"),
+)
+"""The names of numbers on the screen, and their meaning."""
+
+
 class KeyListScreen(SubScreen[None]):
     """List the keys of the screen below by place, and the chat's commands; Textual's own editing keys come last.
 
     Args:
         bindings: The keys that work in the screen below.
         lists_commands: Whether slash commands work there.
+        explains: Whether to explain the numbers first.
     """
 
     DEFAULT_CSS = """
@@ -77,8 +102,9 @@ class KeyListScreen(SubScreen[None]):
         Binding("escape,f1", "dismiss", "back", key_display="esc", id="keys.leave", tooltip="Back"),
     ]
 
-    def __init__(self, bindings: Iterable[ActiveBinding], *, lists_commands: bool) -> None:
+    def __init__(self, bindings: Iterable[ActiveBinding], *, lists_commands: bool, explains: bool = False) -> None:
         super().__init__()
+        self._explains = explains
         self._listed = list(bindings)
         self._lists_commands = lists_commands
 
@@ -105,6 +131,9 @@ class KeyListScreen(SubScreen[None]):
             ):
                 if all(binding.id != opener for _, binding, _, _ in self._listed):
                     rows[title] = [(action.key, action.help) for action in actions if action.help]
+        if self._explains or self._lists_commands:
+            numbers = {"Numbers": list(_NUMBERS)}
+            rows = {**numbers, **rows} if self._explains else {**rows, **numbers}
         rows[_EDITING_GROUP] = [_row(together) for together in editing.values()]
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_KEY_WIDTH)

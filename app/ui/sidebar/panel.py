@@ -77,7 +77,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
         _LAST_ANSWER if is_last else "this answer", shown.numbers or AnswerNumbers(), shown, width, detailed=detailed
     )
     if not detailed:
-        yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
+        yield [Content.styled(f"{key('chat.panel', 'f5')} more, {key('app.keys', 'f1')} explains", "$quiet")]
     elif pair is not None:
         yield list(_models(pair))
     # Last, so that nothing moves when it comes.
@@ -159,10 +159,10 @@ def _drafts(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
     )
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
     if share is not None:
-        names = [f"{_partial(share)} {numbers.source.label}"] * (share > 0)
-        names += [f"{_partial(1 - share)} {Source.NGRAM.label}"] * (share < 1)
-        sources = [*names, ""][:2]
-    for label, text in zip(("sources", ""), sources, strict=True):
+        sources = [numbers.drafted_by, ""]
+        if 0 < share < 1:
+            sources = [f"{_partial(share)} {numbers.source.label}", f"{_partial(1 - share)} {Source.NGRAM.label}"]
+    for label, text in zip(("drafted by", ""), sources, strict=True):
         yield bool(label), _row(label, Content.styled(text, "$draft" if share is not None else "$quiet"))
 
 

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from app.core.units import counted
 from app.engine.answer_numbers import AnswerNumbers
-from app.engine.drafting_report import NO_DRAFT, NO_DRAFT_USED, PAUSED, drafting_now, rate_number
+from app.engine.drafting_report import NO_DRAFT, PAUSED, drafting_now, rate_number
 from app.ui.sidebar.view import ReadoutView
 from app.ui.text import NONE, cell, tokens
 
@@ -18,7 +18,7 @@ _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
 _BARS_FROM = 110
 """Cells of the line from which on it shows bars."""
 _MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}
-_UNDRAFTED_SOURCES = (NO_DRAFT, NO_DRAFT_USED, f"drafting {PAUSED}")
+_UNDRAFTED_SOURCES = (NO_DRAFT, f"drafting {PAUSED}")
 _CONTEXT_FROM, _MUCH = 90, 0.5
 """Cells of the line from which on it shows the context, and the share in use from which on every line does."""
 
@@ -80,4 +80,4 @@ class StatusLine(ReadoutView):
             source, _ = drafting_now(shown.drafting)
             return f"drafting {PAUSED}" if source == PAUSED else source
         numbers = shown.numbers
-        return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT_USED
+        return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT

@@ -96,7 +96,7 @@ async def test_measuring_and_prompt_progress_are_shown() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
-        await compare.chat.shows("measuring this pair: 50%")
+        await compare.chat.shows("measuring once what drafts cost here: 50%")
         compare.engine.emit(PromptProgress(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: Draft reading prompt: 10 of 40 tokens")
 

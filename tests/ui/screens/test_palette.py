@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.conversations.store import Store
 from app.ui.actions import ACTIONS
 from app.ui.conversations.picker import ConversationsScreen
@@ -58,6 +60,16 @@ async def test_a_setting_is_found_and_opened() -> None:
         await open_palette(chat, "temperature")
         await chat.shows("f4 temp")
         await chat.press("down", "enter", shows="Temperature; 0 is greedy.")
+
+
+@pytest.mark.parametrize("query", ["TTFT", "what the numbers mean"])
+async def test_the_numbers_are_explained(query: str) -> None:
+    async with open_chat() as chat:
+        await open_palette(chat, query)
+        await chat.press("enter", shows="Time until the first token of an answer (TTFT)")
+        await chat.press("escape")
+        await chat.in_front()
+        await chat.enter("/explain", "Numbers")
 
 
 async def test_an_action_that_is_not_possible_says_why() -> None:

@@ -68,7 +68,7 @@ def test_everything_measured_is_shown() -> None:
         "acceptance     78% ━",
         "tokens/step    5.9",
         "draft length  10.0 tokens",
-        "sources     88% draft model",
+        "drafted by  88% draft model",
         "            12% n-gram",
         "context       2.1k / 32k",
         "first token   0.21 s",
@@ -110,7 +110,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
     readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
     values = {line[:12].strip(): line[12:].strip() for line in text.splitlines()}
-    for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "sources", "prefill"):
+    for name in ("speed", "no draft", "speedup", "acceptance", "recent", "tokens/step", "drafted by", "prefill"):
         assert values[name].startswith(NONE), name
     assert "first token   1.00 s" in text
 
@@ -183,6 +183,8 @@ def test_a_measurement_gives_its_reason_and_then_shows_the_last_numbers_again() 
     readouts.measured(STATS, None, live=False)
     readouts.follow(Measuring(1, 0.1, "other programs were busy the first time"))
     assert readouts.doing == "measuring again: 10% (other programs were busy the first time)"
+    readouts.follow(Measuring(1, 0.5, left_s=2.2))
+    assert readouts.doing == "measuring once what drafts cost here: 50%, 3 s left"
     readouts.end_measuring()
     assert readouts.doing == ""
     readouts.begin()
@@ -241,7 +243,7 @@ def test_the_brief_panel_has_six_numbers() -> None:
     readouts.follow(Step(1, (), stats, DraftingStatus(Source.MODEL, "82% accepted", "winning", 3.1, measured=True)))
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
-        *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "sources", "context"),
+        *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "drafted", "context"),
         *("first", "f5"),
     ]
     assert lines[2] == "82% accepted"

@@ -64,7 +64,7 @@ async def test_automatic_drafting_shows_its_speedup() -> None:
         await chat.shows("drafting automatic")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring this pair: 30%")
+        await chat.shows("measuring once what drafts cost here: 30%")
         chat.engine.says("word", drafting=DraftingStatus(Source.MODEL, "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
         assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", "speedup 3.1×", "draft model"]
