@@ -14,7 +14,8 @@ from app.cli.race_session import RaceSession, with_pair
 from app.cli.setting_flags import Given
 from app.compare.benchmark import choose, load_suite
 from app.compare.drafts import MIN_GAIN, agreement, expected, write_samples
-from app.compare.report import pair_title, text_table
+from app.compare.report import pair_title
+from app.core.columns import text_table
 from app.core.errors import Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.units import counted, gigabytes

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.cli.output import LOOKING, ProgressLine, columns_of, print_result
 from app.compare.measured_pairs import measured_capacity
-from app.conversations.titles import fit, in_brief, width
+from app.core.columns import fit, in_brief, text_table, width
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.shell import quoted
@@ -28,8 +28,7 @@ from app.worker.known_pairs import (
     registry,
 )
 
-_WIDEST_NAME = 24
-"""Columns of the names; a longer one moves the rest of its own line."""
+_SIZE_COLUMNS = 8
 _LABEL_COLUMNS = 12
 """Columns of a fact's label."""
 
@@ -85,19 +84,17 @@ def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, 
 
 
 def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
-    names = [printable(row["name"]) for row in rows]
-    name_width = min(_WIDEST_NAME, max(map(width, names)))
-    fit_width = max(len(row["fit"]) for row in rows)
+    marks = ("*" if row["default"] else "+" if row["here"] else " " for row in rows)
+    cells = [
+        (f"{mark} {row['name']}", f"{size:>{_SIZE_COLUMNS}}", row["fit"], printable(row["title"]))
+        for mark, row, size in zip(marks, rows, sizes, strict=True)
+    ]
     columns = columns_of(sys.stdout)
-    lines = []
-    for name, row, size in zip(names, rows, sizes, strict=True):
-        mark = "*" if row["default"] else "+" if row["here"] else " "
-        head = f"{mark} {name}{' ' * (name_width - width(name))}  {size:>8}  {row['fit']:{fit_width}}  "
-        title = printable(row["title"])
-        if columns is not None:
-            title = fit(in_brief(title, columns - width(head)), columns - width(head))
-        lines.append(head + title)
-    return lines
+    if columns is not None:
+        # Names are copied, so titles give way to long ones.
+        room = columns - max(map(width, text_table([each[:3] for each in cells], left=3))) - 2
+        cells = [(*each, fit(in_brief(title, room), room) if room > 0 else "") for *each, title in cells]
+    return text_table(cells, left=4)
 
 
 def show_pair(pair: str, *, as_json: bool = False) -> int:

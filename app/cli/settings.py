@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from app.cli.options import choose_pair
 from app.cli.output import HANG, for_reading, print_result
+from app.core.columns import fit, text_table
 from app.core.errors import AppError, UsageError
 from app.core.paths import settings_file
 from app.core.printable import printable
@@ -130,15 +131,13 @@ def _pair(name: str | None) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]
 
 def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
     now = live.resolved()
-    lines = []
+    cells = []
     for setting in SETTINGS:
-        value = " ".join(printable(setting.display(now[setting.name])).split())
-        value = value if len(value) <= _MAX_VALUE_COLUMNS else value[: _MAX_VALUE_COLUMNS - 1] + "…"
-        origin = now.origin(setting.name).value
-        lines.append(f"{setting.name:<26} {value:<{_MAX_VALUE_COLUMNS}} {origin}")
+        value = fit(" ".join(printable(setting.display(now[setting.name])).split()), _MAX_VALUE_COLUMNS)
+        cells.append((setting.name, value, now.origin(setting.name).value))
     own = [name for name in live.presets if name not in BUILT_IN]
     about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
-    return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
+    return [*text_table(cells, left=3), "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
 
 
 def _as_json(live: LiveSettings, pair: Pair | None, problems: Sequence[str]) -> dict[str, object]:

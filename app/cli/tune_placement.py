@@ -13,7 +13,7 @@ from app.cli.setting_flags import flags_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
 from app.compare.measured_pairs import measured_of
-from app.compare.report import text_table
+from app.core.columns import text_table
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
 from app.engine.auto.curve import CostModel

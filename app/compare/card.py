@@ -9,7 +9,8 @@ from html import escape
 from app.compare import AUTOMATIC, shown_name
 from app.compare.benchmark import ResultRow
 from app.compare.measure import NOISE, UNCLEAR, factor
-from app.compare.report import escaped, markdown_table, one_line, text_table
+from app.compare.report import escaped, markdown_table, one_line
+from app.core.columns import text_table
 from app.engine.drafting_report import NO_DRAFT
 
 # Teal is the draft, amber the target.

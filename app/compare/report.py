@@ -13,6 +13,7 @@ from app.compare.difference import Difference
 from app.compare.measure import SideFigures, measure
 from app.compare.race import Round, Run
 from app.conversations.message import Role
+from app.core.columns import text_table
 from app.core.printable import printable
 from app.engine.drafting_report import why_undrafted
 from app.hardware.cpu import usable_processors
@@ -175,19 +176,6 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines += ["Reasoning:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
         lines += [fenced(first.text)]
     return "\n".join(lines) + "\n"
-
-
-def text_table(cells: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return lines with aligned columns, of which the first `left` are left-aligned."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        padded = (
-            f"{cell:{'<' if at < left else '>'}{width}}"
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append(printable("  ".join(padded)).rstrip())
-    return lines
 
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:

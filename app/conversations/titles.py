@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from app.conversations.attached import question_of
+from app.core.columns import fit
 from app.core.printable import printable
 
 MAX_COLUMNS = 100
@@ -14,9 +14,6 @@ _LONGEST_PROMPT = 4000
 """Characters that a title is made from."""
 _MAX_CHOSEN_CHARACTERS = 200
 """Characters of a title that the user chose."""
-_ELLIPSIS = "…"
-_CLAUSE_ENDS = (re.compile("[;:] "), re.compile(", "))
-"""Ends of clauses, larger ones first."""
 _CODE_FENCE = re.compile(r"^\s*(```|~~~)")
 _BLOCK_PREFIX = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
 _MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -47,43 +44,9 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
     return fit(_one_line(" ".join(lines)), columns)
 
 
-def fit(text: str, columns: int) -> str:
-    """Cut a text between words, with an ellipsis, if it is wider than `columns`."""
-    if not text or width(text) <= columns:
-        return text
-    used, end = 0, 0
-    for end, character in enumerate(text):  # noqa: B007 - where the loop stops is the result
-        used += _columns(character)
-        if used > columns - 1:
-            break
-    head = text[:end]
-    at_word, _, _ = head.rpartition(" ")
-    # A word longer than half the line is cut; so is a script without spaces.
-    if not text[end].isspace() and width(at_word) * 2 > columns:
-        head = at_word
-    return head.rstrip(" ,.;:-") + _ELLIPSIS
-
-
-def in_brief(text: str, columns: int) -> str:
-    """Return as many clauses as fit into the columns; the whole text if none does."""
-    ends = (each.start() for clause in _CLAUSE_ENDS for each in reversed(list(clause.finditer(text))))
-    return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
-
-
-def width(text: str) -> int:
-    """Return the terminal columns of a line."""
-    return sum(map(_columns, text))
-
-
 def one_line(text: str) -> str:
     """Return a chosen title, printable, on one line and of bounded length."""
     return _one_line(printable(text[: 4 * _MAX_CHOSEN_CHARACTERS]))[:_MAX_CHOSEN_CHARACTERS].rstrip()
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _one_line(text: str) -> str:

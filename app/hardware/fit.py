@@ -24,9 +24,9 @@ Rooms = tuple[Device, ...]
 """Every device in llama.cpp's order, RAM last."""
 
 
-def main_memory_room(free_bytes: int) -> Device:
-    """Return RAM with so much of it free."""
-    return Device(MAIN, "cpu", "CPU", free_bytes)
+def main_memory_room(free_bytes: int, total_bytes: int = 0) -> Device:
+    """Return RAM with its free bytes, and all if known."""
+    return Device(MAIN, "cpu", "CPU", free_bytes, total_bytes=total_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.core.units import memory_size
 from app.engine.drafting_report import rate
-from app.hardware.devices import fast_devices
+from app.hardware.devices import Device, fast_devices
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.pair_summary import free_name, is_known, model_bytes, pair_memory, weights
@@ -25,6 +25,8 @@ PLEASANT = 8.0
 """Tokens per second without drafts: people read five or six, and skim faster."""
 N_PROPOSED = 3
 _TIGHT_FIT_SHARE = 0.9
+_IDLE_SHARE = 0.85
+"""Share of a memory that is free while other programs use little."""
 _FAST_TOK_PER_S = 30.0
 """Above this no one waits, and the estimate is poor."""
 _USUAL_BYTES_PER_S = 40e9
@@ -95,6 +97,7 @@ class Proposal:
         slow: Slower than people read.
         layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
         larger_have_no_disk: For the first proposal: larger pairs only lack disk space.
+        fits_when_idle: It is too big only because other programs use memory now.
     """
 
     pair: Pair
@@ -106,11 +109,12 @@ class Proposal:
     slow: bool = False
     layers_in_ram: int = 0
     larger_have_no_disk: bool = False
+    fits_when_idle: bool = False
 
     @property
     def word(self) -> str:
-        """The fit in one word; "" while free memory is unknown. "slow" comes first, because free memory changes."""
-        return "slow" if self.slow else self.fit.value
+        """The fit in a word or two; "" while it is unknown. "slow" comes first, because free memory changes."""
+        return "slow" if self.slow else "no room" if self.fits_when_idle else self.fit.value
 
     @property
     def summary(self) -> str:
@@ -146,8 +150,11 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
     where = " RAM" if moved else ""
     if not planned.fits:
         lacking = planned.lacking if on_gpu else max(load.lacking for load in planned.loads)
-        reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than is free for models"
-        return Proposal(pair, Fit.TOO_BIG, need, reason)
+        idle = tuple(replace(room, free_bytes=_idle_bytes(room)) for room in capacity.rooms)
+        fits_when_idle = plan(memory, None, idle, PlacementRequest(devices=devices)).fits
+        free = "is free now: other programs use the rest" if fits_when_idle else "is free for models"
+        reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than {free}"
+        return Proposal(pair, Fit.TOO_BIG, need, reason, fits_when_idle=fits_when_idle)
     if on_gpu and not moved:
         free = sum(gpu.room_bytes for gpu in gpus)
         spare = free - need
@@ -169,6 +176,11 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
     elif slow:
         reason += "; slow without a GPU"
     return replace(found, reason=reason)
+
+
+def _idle_bytes(room: Device) -> int:
+    """Return the free memory of a device while other programs use little."""
+    return max(room.free_bytes, int(_IDLE_SHARE * room.total_bytes))
 
 
 def propose(

@@ -16,7 +16,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from app.conversations.titles import fit
+from app.core.columns import fit
 from app.core.errors import AppError
 from app.models.pair_info import PairInfo
 from app.session.answering import EngineFactory

@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from textual.content import Content
 
-from app.conversations.titles import fit
+from app.core.columns import fit
 from app.models.model_names import apart
 from app.models.pair_info import ModelInfo
 from app.models.pair_summary import SAME_FILE

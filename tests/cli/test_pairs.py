@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from app.cli import main
-from app.conversations.titles import width
+from app.core.columns import width
 from app.core.errors import INTERRUPTED, HubError
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
@@ -22,7 +22,7 @@ from tests.capacities import in_ram
 from tests.llama.tiny_heads import write_chain, write_dflash, write_eagle3, write_mtp, write_target
 
 
-@pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12])
+@pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12, "a-long-name-" * 5])
 def test_columns_align_with_wide_names(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversations.message import Message, Role
-from app.conversations.titles import MAX_COLUMNS, fit, make_title, width
+from app.conversations.titles import MAX_COLUMNS, make_title
 from app.conversations.tree import Node, State, Tree, as_messages
+from app.core.columns import fit, width
 
 
 def tree_of(*links: tuple[int, int | None], leaf: int) -> Tree:

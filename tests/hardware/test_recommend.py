@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.core.units import GB
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN
 from app.hardware.recommend import (
     PLEASANT,
     Capacity,
@@ -192,6 +194,14 @@ def test_slow_comes_before_tight() -> None:
     assert (scarce.fit, scarce.word, ample.word, none.word) == (Fit.TIGHT, "slow", "slow", "too big")
     assert "; only 0 MB to spare" in scarce.reason
     assert weigh(pair, on_gpu(need - LITTLE.main)).word == "tight"
+
+
+def test_memory_that_other_programs_use_now_is_named() -> None:
+    ram = Device(MAIN, "cpu", "CPU", 4 * GB, total_bytes=32 * GB)
+    found = weigh(BIG, Capacity((ram,)))
+    assert (found.word, found.fit) == ("no room", Fit.TOO_BIG)
+    assert found.reason.endswith("more than is free now: other programs use the rest")
+    assert weigh(BIG, Capacity((replace(ram, total_bytes=8 * GB),))).word == "too big"
 
 
 def test_the_fastest_pair_is_proposed_where_all_are_slow() -> None:

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.selection import SELECT_ALL
 
 from app.conversations.store import Store
-from app.conversations.titles import in_brief
+from app.core.columns import in_brief
 from app.core.errors import AppError
 from app.engine.sources import Source
 from app.engine.types import DraftingStatus

@@ -84,7 +84,10 @@ def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: b
         # `tandem doctor` reports a broken library; a proposal for RAM is still right.
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
-    rooms = (*_with_released(memory_rooms(devices)[:-1], released), main_memory_room(machine.ram_available))
+    rooms = (
+        *_with_released(memory_rooms(devices)[:-1], released),
+        main_memory_room(machine.ram_available, machine.ram_total),
+    )
     capacity, others, gpus = Capacity(rooms), OthersUse(), fast_devices(rooms)
     if with_speed and (only_cpu or devices):
         capacity = replace(capacity, bytes_per_s=bandwidth(machine.cpu, devices))

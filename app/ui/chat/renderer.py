@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.conversations.message import Role
-from app.conversations.titles import fit
+from app.core.columns import fit
 from app.core.errors import AppError, DoesNotFitError
 from app.core.printable import printable
 from app.engine.sources import Source

@@ -15,7 +15,7 @@ from app.compare import shown_name
 from app.compare.measure import SideFigures
 from app.compare.report import Comparison, how, seen
 from app.conversations.attached import question_of
-from app.conversations.titles import fit, in_brief
+from app.core.columns import fit, in_brief
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate

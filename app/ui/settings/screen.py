@@ -139,7 +139,7 @@ class SettingsScreen(SubScreen[bool]):
             yield Static(id="scope")
         yield self.settings
         yield self._editor_pane
-        yield Static(f"{RELOAD} takes effect after a reload", id="legend")
+        yield Static(id="legend")
 
     def on_mount(self) -> None:
         self._show()
@@ -148,6 +148,11 @@ class SettingsScreen(SubScreen[bool]):
     @on(Input.Changed, "SettingFilter")
     def _filter(self, event: Input.Changed) -> None:
         self.settings.filter(event.value)
+        self._show_legend()
+
+    def _show_legend(self) -> None:
+        reloads = any(view.setting.needs_reload for view in self.settings.rows)
+        self.query_one("#legend", Static).update(f"{RELOAD} takes effect after a reload" if reloads else "")
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
@@ -284,5 +289,6 @@ class SettingsScreen(SubScreen[bool]):
 
     def _show(self) -> None:
         self.settings.show(self._edits.views())
+        self._show_legend()
         self.query_one("#scope", Static).update(Content.styled(f"for {self._edits.scope.value}", "$quiet"))
         self.refresh_bindings()
