@@ -87,9 +87,8 @@ def unescape_markers(text: str) -> str:
 
 def _markdown(conversation: StoredConversation) -> str:
     about, answer = _about(conversation), conversation.settings.get("answer")
-    system = answer.get("system") if isinstance(answer, dict) else None
     prompt = []
-    if isinstance(system, str):
+    if isinstance(answer, dict) and isinstance(system := answer.get("system"), str):
         # For people to read, so not among the settings in the comment.
         about["settings"] |= {"answer": {name: value for name, value in answer.items() if name != "system"}}
         prompt = [_marker("system"), f"## {_ROLE_HEADINGS[Role.SYSTEM]}", "", _body(system), ""]

@@ -152,8 +152,8 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
         lacking = planned.lacking if on_gpu else max(load.lacking for load in planned.loads)
         idle = tuple(replace(room, free_bytes=_idle_bytes(room)) for room in capacity.rooms)
         fits_when_idle = plan(memory, None, idle, PlacementRequest(devices=devices)).fits
-        free = "is free now: other programs use the rest" if fits_when_idle else "is free for models"
-        reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than {free}"
+        limit = "is free now: other programs use the rest" if fits_when_idle else "is free for models"
+        reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than {limit}"
         return Proposal(pair, Fit.TOO_BIG, need, reason, fits_when_idle=fits_when_idle)
     if on_gpu and not moved:
         free = sum(gpu.room_bytes for gpu in gpus)
