@@ -1,4 +1,4 @@
-"""Unusable standard streams end a command with a sentence; a signal cancels it."""
+"""Standard streams that cannot be used, and signals from the start on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from app.cli.run import run, with_files
 from app.cli.streams import cancel_on_interrupt, is_closed_pipe, read_input
 from app.conversations.attached import Attachment, compose
-from app.core.errors import UsageError
+from app.core.errors import INTERRUPTED, UsageError
 from app.core.pictures import PictureLimits
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
@@ -187,3 +187,33 @@ def test_ignored_signals_stay_ignored(number: signal.Signals) -> None:
         signal.raise_signal(number)
         assert asked == []
     assert signal.getsignal(number) is signal.SIG_IGN
+
+
+INTERRUPT = """
+import signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Sends SIGINT to the process as soon as it imports a module; `sitecustomize` runs before any other code."""
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        (["-m", "app", "pairs", "list"], "app.core.errors"),
+        (["-c", "import sys; from app.cli import main; sys.exit(main(['pairs', 'list']))"], "app.cli.command_line"),
+    ],
+    ids=["module", "script"],
+)
+def test_ctrl_c_during_startup_is_silent(tmp_path: Path, command: list[str], module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT.format(module=module))
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+
+    done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")

@@ -1,15 +1,21 @@
-"""Branches of a conversation, and its title."""
+"""Messages as a tree: branches, titles, included files, and how an answer ended."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations.message import Message, Role
+from app.conversations.attached import Attachment, compose, split
+from app.conversations.message import UNKNOWN, Ending, Message, Role, ending_in
+from app.conversations.store import Store
 from app.conversations.titles import MAX_COLUMNS, make_title
 from app.conversations.tree import Node, State, Tree, as_messages
 from app.core.columns import fit, width
+from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
+from app.engine.types import FinishReason
 
 
 def tree_of(*links: tuple[int, int | None], leaf: int) -> Tree:
@@ -112,3 +118,90 @@ def test_a_message_is_removed_and_later_ones_stay(removed: int, links: list[tupl
 
 def test_without_its_only_prompt_a_tree_is_empty() -> None:
     assert tree_of((1, None), (2, 1), leaf=2).without_message(1) == Tree()
+
+
+FULL = ContextOverflowError("It has 272 tokens.", "Shorten it, or --ctx 512.", whose="prompt", n_tokens=272, n_ctx=256)
+
+
+@pytest.mark.parametrize(
+    ("failure", "stored"),
+    [
+        (FULL, {"message": "It has 272 tokens.", "kind": "context", "whose": "prompt", "n_tokens": 272}),
+        (DoesNotFitError("It needs 3 GB.", ("an offer",)), {"message": "It needs 3 GB.", "kind": "memory"}),
+        (AppError("It broke.", "Load a smaller pair."), {"message": "It broke.", "hint": "Load a smaller pair."}),
+    ],
+)
+def test_a_failure_is_stored_with_the_facts_for_its_fix(failure: AppError, stored: dict[str, object]) -> None:
+    numbers = Ending(failure=failure).numbers
+    assert numbers == {"error": stored}
+
+    again = ending_in(json.loads(json.dumps(numbers))).failure
+    assert again is not None
+    assert (type(again), again.message) == (type(failure), failure.message)
+    assert Ending(failure=again).numbers == numbers
+
+
+def test_a_failure_of_an_earlier_version_keeps_its_fix_as_text() -> None:
+    hint = "Start a new conversation (ctrl+n), or set a longer context (f4, ctx 2048)."
+    failure = ending_in({"error": {"message": "It has 272 tokens.", "hint": hint}}).failure
+    assert failure is not None
+    assert (type(failure), failure.sentences) == (AppError, f"It has 272 tokens. {hint}")
+
+
+def test_an_end_without_failure_is_read_back() -> None:
+    ending = Ending(FinishReason.REPETITION, repeats=4, at_limit=True)
+    assert ending_in(ending.numbers) == ending
+
+
+@pytest.mark.parametrize("error", [5, {}, {"message": 5}, {"message": " "}, {"kind": "context", "n_tokens": 5}])
+def test_values_that_describe_no_end_are_ignored(error: object) -> None:
+    assert ending_in({"error": error, "reason": "bored", "repeats": True, "at_limit": 1}) == UNKNOWN
+
+
+@pytest.mark.parametrize("given", [{"kind": []}, {"kind": "context", "whose": 5, "n_tokens": "many"}])
+def test_an_invalid_kind_or_number_leaves_the_message(given: dict[str, object]) -> None:
+    failure = ending_in({"error": {"message": "Full.", **given}}).failure
+    assert failure is not None
+    assert failure.message == "Full."
+
+
+NAMES = st.text("ab.md/~ é", min_size=1).filter(lambda name: name.strip() == name)
+TEXTS = st.text(st.sampled_from("a`\n:@ ~é"), max_size=60)
+
+
+@given(st.lists(st.builds(Attachment, NAMES, TEXTS, st.booleans()), max_size=3), TEXTS)
+def test_split_reverses_compose(attachments: list[Attachment], text: str) -> None:
+    question = " ".join(["why", *(each.reference for each in attachments), text])
+    message = compose(question, attachments)
+    found_question, found = split(message)
+    assert found_question == question
+    assert [(each.name, each.text) for each in found] == [(each.name, each.text) for each in attachments]
+
+
+@given(st.text(st.sampled_from("a:`\n@[]md. "), max_size=80))
+def test_compose_reverses_split_for_any_text(text: str) -> None:
+    assert compose(*split(text)) == text
+
+
+def test_typed_markdown_is_no_attachment() -> None:
+    written = "code:\n```py\nx = 1\n```\n\nwhat does it do?"
+    assert split(written) == (written, ())
+
+
+def test_a_fence_is_longer_than_any_in_the_text() -> None:
+    message = compose("@a.md", [Attachment("a.md", "```\ncode\n```")])
+    assert message == "a.md:\n````md\n```\ncode\n```\n````\n\n@a.md"
+
+
+def test_a_path_with_a_space_is_quoted() -> None:
+    file = Attachment("my notes.md", "x")
+    assert file.reference == '@"my notes.md"'
+    assert split(compose(f"read {file.reference}", [file]))[1] == (file,)
+
+
+def test_a_title_is_made_from_the_question() -> None:
+    store = Store()
+    number = store.create()
+    store.add(number, Role.USER, compose("sum up @a.md", [Attachment("a.md", "secret")]), parent=None)
+    assert store.summaries()[0].title == "sum up @a.md"
+    assert store.rename(number, "") == "sum up @a.md"

@@ -1,4 +1,4 @@
-"""Fixes in sentences, and how each surface words them."""
+"""Fixes in sentences and commands, as each surface and each shell takes them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import app
 from app.cli.fixes import in_flags
 from app.core.errors import UsageError
 from app.core.fixes import fix, worded
+from app.core.shell import quoted
 from app.server.errors import as_request_error
 from app.ui.key_names import for_chat
 from tests.cli.commands import every_command
@@ -73,3 +74,21 @@ def test_texts_below_the_surfaces_name_no_flag_key_or_command() -> None:
     ]
 
     assert named == []
+
+
+@pytest.mark.parametrize(
+    ("word", "posix", "windows"),
+    [
+        ("owner/big-GGUF:Q4_K_M", "owner/big-GGUF:Q4_K_M", "owner/big-GGUF:Q4_K_M"),
+        # Single quotes would be part of the name in cmd.exe.
+        (r"C:\models\big.gguf", r"'C:\models\big.gguf'", r"C:\models\big.gguf"),
+        ("my models/big.gguf", "'my models/big.gguf'", '"my models/big.gguf"'),
+        ("a&b", "'a&b'", '"a&b"'),
+        ("CUDA0,CUDA1", "CUDA0,CUDA1", '"CUDA0,CUDA1"'),
+        ("@main", "@main", '"@main"'),
+        ("", "''", '""'),
+    ],
+)
+def test_a_word_is_quoted_for_the_shell_of_the_system(word: str, posix: str, windows: str) -> None:
+    assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
+    assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)

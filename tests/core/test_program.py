@@ -1,14 +1,17 @@
-"""Find programs, run them with a time limit, and describe how they ended."""
+"""Programs: found, run with a time limit, their end described, and their log."""
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from app.core.log import logged_to, written_by
 from app.core.program import ExitStatus, crash_reason, find_program, limited_run, python_command, python_environment
 
 
@@ -124,3 +127,30 @@ def test_long_input_and_output_of_a_child_are_complete() -> None:
     done = limited_run(python_command("-c", code), 60, python_environment(), question)
 
     assert (done.returncode, done.stdout, done.stderr) == (3, question.upper(), b"hm")
+
+
+def test_messages_of_long_ago_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "tandem.log"
+    began = time.time()
+    with logged_to(file) as log:
+        os.write(log, b"2026-01-01 10:00:00,123 tandem.llama: failed to parse grammar\n")
+        logging.getLogger("tandem.llama").error("CUDA error: out of memory")
+        os.write(log, b"ggml-cuda.cu:103: CUDA error\n")
+
+    lines = written_by(os.getpid(), file, began).splitlines()
+
+    assert [line.rpartition(" tandem.llama: ")[2] for line in lines] == [
+        "CUDA error: out of memory",
+        "ggml-cuda.cu:103: CUDA error",
+    ]
+
+
+def test_a_process_that_wrote_nothing_has_no_text(tmp_path: Path) -> None:
+    assert written_by(1, tmp_path / "tandem.log", 0.0) == ""
+
+
+def test_an_earlier_process_with_the_same_number_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "tandem.log"
+    file.write_text(f"2026-01-01 10:00:00 tandem: process {os.getpid()}\nggml-cuda.cu:103: CUDA error\n")
+
+    assert written_by(os.getpid(), file, time.time()) == ""

@@ -1,4 +1,4 @@
-"""The numbers of an answer: from counters, to the store and back, and as text."""
+"""Numbers of an answer: counted, timed, and read back from the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats
+from app.engine.stats import FEWEST_READ, GenerationStats
+from app.engine.step_timer import StepTimer
 from app.engine.types import DraftingStatus
 
 STATS = GenerationStats(
@@ -85,3 +86,92 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
 def test_the_speed_without_drafts_is_known_only_if_measured() -> None:
     assert AnswerNumbers.of(STATS, STATUS).undrafted_speed == 25.0
     assert AnswerNumbers.of(STATS, replace(STATUS, measured=False)).undrafted_speed is None
+
+
+def test_rates_are_tokens_per_second_and_the_first_token_is_prompt_time() -> None:
+    stats = GenerationStats(prompt_n=32, prompt_ns=500_000_000, draft_prompt_ns=1_500_000_000)
+    stats.predicted_n, stats.predicted_ns, stats.verify_steps, stats.native_ns = 11, 500_000_000, 5, 499_999_999
+
+    assert stats.reading_per_second == 64.0
+    assert stats.prompt_per_second == 16.0
+    assert stats.predicted_per_second == 20.0
+    assert stats.tokens_per_second == 5.0
+    assert stats.mean_accepted_length == 2.0
+    assert stats.overhead_ns == 1
+    assert stats.acceptance_rate is None
+    stats.native_ns = 500_000_002
+    assert stats.overhead_ns == 0, "two clocks may differ"
+
+
+@pytest.mark.parametrize(("n", "ns", "rate"), [(1, 1, 1e9), (0, 1, None), (1, 0, None)])
+def test_a_rate_needs_tokens_and_time(n: int, ns: int, rate: float | None) -> None:
+    stats = GenerationStats(prompt_n=n, prompt_ns=ns, predicted_n=n + 1, predicted_ns=ns)
+
+    assert (stats.prompt_per_second, stats.predicted_per_second, stats.tokens_per_second) == (rate, rate, rate)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(FEWEST_READ - 1, None), (FEWEST_READ, FEWEST_READ * 1e9)])
+def test_a_few_prompt_tokens_give_no_prefill_speed(n: int, rate: float | None) -> None:
+    assert GenerationStats(prompt_n=n, prompt_ns=1).reading_per_second == rate
+
+
+def test_steps_are_counted_and_accepted_tokens_by_position() -> None:
+    stats = GenerationStats()
+    model, ngram = Source.MODEL, Source.NGRAM
+    for drafted, n_accepted in (((), 0), ((model, model, ngram), 1), ((ngram,) * 4, 3)):
+        stats.observe_step(drafted, n_accepted)
+    before = stats.snapshot()
+    stats.observe_step((model,), 1)
+
+    assert (before.verify_steps, before.drafted_steps) == (3, 2)
+    assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)
+    assert before.acceptance_rate == 4 / 7
+    assert before.accepted_by_position == (2, 1, 1)
+
+
+class Machine:
+    """A wall clock, a work clock at half its speed, and a count of native time."""
+
+    def __init__(self) -> None:
+        self.now = self.native = 0
+        self.timer = StepTimer(lambda: self.now, lambda: self.now // 2, lambda: self.native)
+
+    def spend(self, ns: int, *, native: int = 0) -> None:
+        self.now += ns
+        self.native += native
+
+    @property
+    def counted(self) -> GenerationStats:
+        stats = GenerationStats()
+        self.timer.count(stats)
+        return stats
+
+
+def test_a_step_and_its_draft_are_timed_by_both_clocks() -> None:
+    machine = Machine()
+    machine.spend(100)
+    machine.timer.begin_draft()
+    machine.spend(40, native=30)
+    machine.timer.end_draft()
+    machine.spend(60, native=50)
+    machine.timer.end_step()
+    timer, stats = machine.timer, machine.counted
+
+    assert (timer.wall_ns, timer.work_ns, timer.draft_work_ns, timer.stretch) == (200, 100, 20, 2.0)
+    assert (stats.draft_ns, stats.predicted_ns, stats.native_ns, stats.overhead_ns) == (40, 200, 80, 120)
+
+
+@pytest.mark.parametrize(("left_out_ns", "predicted_ns"), [(None, 300), (1000, 2300), (3000, 300)])
+def test_a_pause_is_part_of_no_step_and_of_the_answer_as_far_as_it_counts(
+    left_out_ns: int | None, predicted_ns: int
+) -> None:
+    machine = Machine()
+    machine.spend(100)
+    machine.timer.pause()
+    machine.spend(3000, native=2000)
+    machine.timer.resume(left_out_ns)
+    machine.spend(200)
+    machine.timer.end_step()
+
+    assert (machine.timer.wall_ns, machine.timer.work_ns) == (300, 150)
+    assert (machine.counted.predicted_ns, machine.counted.native_ns) == (predicted_ns, 0)

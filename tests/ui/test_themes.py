@@ -1,13 +1,18 @@
-"""Colors that can be read, in every theme."""
+"""Colors that can be read in every theme, and style sheets that name existing widgets."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 from rich.color import Color as RichColor
 from rich.color import ColorSystem
+from textual import containers
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
+import app.ui
 from app.ui.themes import DARK, LIGHT, MIN_CONTRAST, contrast, readable, theme_colors
 from tests.ui.driver import open_chat
 
@@ -50,3 +55,19 @@ def test_a_terminal_s_own_background_is_taken_for_black_or_white(dark: bool) -> 
     theme = Theme("own", "ansi_blue", background="ansi_default", foreground="ansi_default", dark=dark, ansi=True)
     quiet = Color.parse(theme_colors(theme)["quiet"])
     assert contrast(quiet, BLACK if dark else WHITE) >= MIN_CONTRAST
+
+
+_FOLDER = Path(app.ui.__file__).parent
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SELECTOR = re.compile(r"([^{};]*)\{")
+_TYPE = re.compile(r"(?<![\w$.#-])[A-Z]\w+")
+
+
+def test_every_widget_in_a_style_sheet_exists() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in _FOLDER.rglob("*.py"))
+    known = {*re.findall(r"^class (\w+)", code, re.MULTILINE), *dir(containers), "Static"}
+    styles = _COMMENT.sub("", "\n".join(path.read_text("utf-8") for path in _FOLDER.rglob("*.tcss")))
+    named = {name for selector in _SELECTOR.findall(styles) for name in _TYPE.findall(selector)}
+
+    assert len(named) > 10
+    assert named <= known

@@ -1,16 +1,26 @@
-"""The model names a conversation as a job."""
+"""Jobs, requests and time limits of the worker."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import cast
 
 import pytest
 
 from app.conversations.message import Message, Prefill, Role
+from app.core.errors import UsageError
+from app.core.pictures import MARK, read_picture
 from app.engine.interfaces import Controls
-from app.worker.events import JobEnded
+from app.engine.types import FinishReason
+from app.worker.events import Finished, JobEnded
 from app.worker.jobs import TitleJob
-from app.worker.request import AnswerRequest
-from tests.fakes import FakeModel, script
+from app.worker.request import AnswerRequest, LoadedPair, readable_by
+from app.worker.responder import answer
+from tests.core.test_pictures import png
+from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
+from tests.worker.harness import question
 
 
 @pytest.mark.parametrize(("cancelled", "title"), [(False, "cab"), (True, "")])
@@ -36,3 +46,46 @@ def test_a_conversation_that_fills_the_context_keeps_its_title() -> None:
     pair = FakePair(FakeModel(script([1], start=4), n_ctx=8))
     job = TitleJob(AnswerRequest((Message(Role.USER, "a" * 9),)))
     assert list(job.run(pair, 9, Controls())) == [JobEnded(9, "")]
+
+
+CAT = read_picture(png(4, 3), "cat.png")
+SHOWN, PLAIN = Message(Role.USER, f"What is {MARK}?", pictures=(CAT.picture,)), Message(Role.USER, "More?")
+
+
+def asked(*messages: Message) -> AnswerRequest:
+    return AnswerRequest(messages, pictures=(CAT,))
+
+
+def test_a_projector_reads_pictures_and_a_text_model_reads_their_names() -> None:
+    pair = FakePair(FakeModel(mixing(5)))
+    request = asked(SHOWN, PLAIN)
+    read = readable_by(cast(LoadedPair, pair), request)
+    assert ([each.content for each in read.messages], read.pictures) == (["What is [picture cat.png]?", "More?"], ())
+    with pytest.raises(UsageError, match="cannot read pictures here: it is loaded without a projector"):
+        readable_by(cast(LoadedPair, pair), asked(SHOWN))
+    pair.info = replace(pair.info, projector="mmproj-F16.gguf")
+    assert readable_by(cast(LoadedPair, pair), request) == request
+
+
+LINE_END = 10
+
+
+def ended(max_predict_ms: int | None) -> Finished:
+    """Return the end of an answer of ten short lines; each look at the clock takes a millisecond."""
+    pair = FakePair(FakeModel(script([1, 2, LINE_END] * 10, 3), n_ctx=256))
+    pair.model.piece = lambda token: b"\n" if token == LINE_END else bytes([96 + token]) if token else b""  # type: ignore[method-assign]
+    clock = count(step=1_000_000)
+    request = replace(question(max_tokens=None), max_predict_ms=max_predict_ms)
+    *_, last = answer(pair, 1, request, clock=lambda: next(clock))
+    assert isinstance(last, Finished)
+    return last
+
+
+def test_a_line_that_ends_late_is_the_last_one() -> None:
+    limited, whole = ended(30), ended(None)
+    assert (limited.reason, whole.reason) == (FinishReason.LENGTH, FinishReason.STOP)
+    assert whole.text.startswith(limited.text)
+    assert limited.text.endswith("ab\n")
+    assert 1 <= limited.text.count("\n") < 10
+    assert ended(1).text == "ab\n"
+    assert ended(100_000).text == whole.text

@@ -1,15 +1,21 @@
-"""Costs of a pair that was never measured, from its first answer."""
+"""Costs before the first measurement: interpolation, first answers, and text that is worth reading."""
 
 from __future__ import annotations
 
 import pytest
 
+from app.engine.auto.backlog import Backlog
+from app.engine.auto.cost_profile import envelope, expand
 from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import FirstCosts
 from app.engine.events import Step
+from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import NO_DRAFT, Draft
+from tests.bench.policies import measured
+from tests.recordings import curves, traces
+from tests.replay import RecordedDraft
 
 SINGLE_NS = 50_000_000
 
@@ -67,3 +73,51 @@ def test_no_batch_is_larger_than_the_target_can_roll_back(max_batch: int, probes
     assert first.probes == probes
     assert learned(batches={}, max_batch=max_batch).profile.max_batch == max_batch
     assert max(learned(batches={}, max_batch=max_batch).profile.batch_ns) == max_batch
+
+
+def test_costs_between_measured_sizes_are_interpolated() -> None:
+    costs = expand({1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}, 12)
+
+    assert [costs[n] for n in (1, 2, 3, 4, 8)] == [22, 36, 53, 34, 63]
+    assert costs[6] == pytest.approx((34 + 63) / 2)
+    assert costs[12] == pytest.approx(63 + 4 * (63 - 22) / 7)
+
+
+def test_one_measured_size_is_enough() -> None:
+    assert expand({1: 10.0}, 3) == [0.0, 10.0, 20.0, 30.0]
+
+
+def test_the_envelope_is_the_cheapest_batch_of_at_least_each_size() -> None:
+    assert envelope([0.0, 5.0, 9.0, 6.0, 4.0, 7.0])[1:] == [4.0, 4.0, 4.0, 4.0, 7.0]
+
+
+def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
+    """Return the backlog of a prompt; the draft model reads ten tokens in the time of a single token."""
+    curve = curves()["cpu_bf16"]
+    statistics = measured(curve)
+    prompt = [5] * n_prompt
+    statistics.gain, statistics.n_undrafted, statistics.last_prompt = gain, n_undrafted, prompt
+    statistics.costs.profile.draft_prompt_ns = 0.1 * statistics.costs.target_ns(1, n_prompt)
+    backlog = Backlog(statistics, RecordedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
+    backlog.begin(AnswerStart([*prompt, 6], 256))
+    return backlog
+
+
+@pytest.mark.parametrize(
+    ("n_prompt", "gain", "expected"), [(800, 0.9, True), (1000, 0.5, False), (20, 0.0, True), (1000, -0.2, False)]
+)
+def test_a_prompt_is_read_if_drafts_are_likely_to_save_more(n_prompt: int, gain: float, expected: bool) -> None:
+    assert backlog_of(n_prompt, gain=gain).is_worth_reading is expected
+
+
+def test_several_answers_about_one_text_make_it_worth_reading() -> None:
+    assert backlog_of(1000, gain=0.5, n_undrafted=600).is_worth_reading
+
+
+def test_tokens_generated_without_the_draft_model_become_unread_text() -> None:
+    backlog = backlog_of(20, gain=0.5)
+    backlog.unread = 0
+    for n in range(40):
+        backlog.observe(StepResult(20 + n, NO_DRAFT, (7,), 0, 10, 0), used_model=False)
+
+    assert backlog.unread > 0

@@ -1,4 +1,4 @@
-"""The prompt: lines, growth, recall, pasting."""
+"""The prompt: lines, growth, pasting, marks for long pastes, and past prompts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import unicodedata
 
 from textual import events
 
+from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.session.library import Library
+from app.ui.composer.completion import PastPrompts
+from app.ui.composer.editor import LONGEST, Pastes
 from tests.ui.driver import open_chat
 
 
@@ -63,3 +69,125 @@ async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_
         await chat.pilot.press("end", "enter")
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == wanted
+
+
+def alike(letter: str) -> str:
+    """A text that is called like every other of these."""
+    return letter * (LONGEST + 1)
+
+
+def message(*letters: str) -> str:
+    """A prompt with such pastes, as another session has sent it."""
+    pastes = Pastes()
+    question = "compare " + " and ".join(pastes.fold(alike(letter)) for letter in letters)
+    return compose(question, pastes.found_in(question))
+
+
+def test_a_mark_stands_for_its_text_however_much_is_pasted_behind_it() -> None:
+    pastes = Pastes()
+    texts = [f"{number} " * LONGEST for number in range(100)]
+    assert [each.text for each in pastes.found_in(" ".join(map(pastes.fold, texts)))] == texts
+
+
+def test_a_paste_keeps_its_first_name_when_its_number_changes() -> None:
+    pastes = Pastes()
+    marks = [pastes.remember(Attachment("pasted 4 KB, 1 line, no. 2", letter, is_file=False)) for letter in "abc"]
+    assert marks == [f"[pasted 4 KB, 1 line{number}]" for number in (", no. 2", "", ", no. 3")]
+
+
+async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() -> None:
+    store = Store()
+    for prompt in ("before", message("a", "b")):
+        store.add(store.create(), Role.USER, prompt, parent=None)
+    async with open_chat(store=lambda: store) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        chat.screen.view.prompt._pastes.fold(alike("c"))
+        await chat.pilot.press("up")
+        assert [paste.text for paste in chat.screen.view.prompt.pastes] == [alike("a"), alike("b")]
+        await chat.pilot.press("up")
+        assert chat.prompt == "before"
+        await chat.pilot.press("down", "down")
+        assert chat.prompt == ""
+
+
+async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
+    written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
+    store = Store()
+    store.add(store.create(), Role.USER, written, parent=None)
+    async with open_chat(store=lambda: store) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.pilot.press("up")
+        assert chat.prompt == chat.screen.view.prompt.written == written
+        await chat.pilot.press("down")
+        assert chat.prompt == ""
+
+
+def store_with(*prompts: str) -> Store:
+    store = Store()
+    for prompt in prompts:
+        store.add(store.create(), Role.USER, prompt, parent=None)
+    return store
+
+
+def past_with(*newest_first: str) -> PastPrompts:
+    library = Library(lambda: store_with(*reversed(newest_first)))
+    library.open_store()
+    return PastPrompts(library)
+
+
+def test_each_prompt_is_there_once_newest_first() -> None:
+    past = past_with("c", "b", "a", "b")
+    past.add("a")
+    past.add("d")
+    assert [question for _, question in past.newest()] == ["d", "a", "c", "b"]
+
+
+def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
+    def message(name: str, text: str) -> str:
+        is_file = name == "a.py"
+        return compose("Sum up " + ("@a.py" if is_file else f"[{name}]"), [Attachment(name, text, is_file=is_file)])
+
+    first, second = (message("pasted 5 KB, 50 lines", text) for text in ("one", "two"))
+    past = past_with(second, message("a.py", "new"), first, message("a.py", "old"), second)
+    assert [message for message, _ in past.newest()] == [second, message("a.py", "new"), first]
+
+
+def test_how_words_are_set_apart_shows_no_prompts_apart() -> None:
+    past = past_with("say  it", "say\nit", "say it twice")
+    assert [question for _, question in past.newest()] == ["say  it", "say it twice"]
+
+
+def test_a_store_that_opens_later_is_asked_again() -> None:
+    library = Library(lambda: store_with("from before"))
+    past = PastPrompts(library)
+    assert past.newest() == ()
+    library.open_store()
+    assert past.newest() == (("from before", "from before"),)
+
+
+async def test_up_leads_to_earlier_sessions() -> None:
+    async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.pilot.press("up", "up")
+        assert chat.prompt == "from before"
+        await chat.pilot.press("up")
+        assert chat.prompt == "from before"
+        await chat.pilot.press("down", "down")
+        assert chat.prompt == ""
+
+
+async def test_a_past_prompt_is_found_as_one_types() -> None:
+    async with open_chat(store=lambda: store_with("sort a list\nin Rust", "SORT in Python", "the moon")) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.type("half written")
+        await chat.press("ctrl+s", shows="the moon")
+        await chat.type("sort")
+        await chat.until(lambda: "the moon" not in chat.text)
+        assert chat.screen.controller.input_mode.pending_text == "half written"
+        await chat.pilot.press("down", "enter")
+        assert chat.prompt == "sort a list\nin Rust"
+        assert chat.engine.requests == []
+        await chat.press("ctrl+s", shows="half written")
+        await chat.pilot.press("escape")
+        assert chat.prompt == "sort a list\nin Rust"
+        await chat.until(lambda: "SORT in Python" not in chat.text)

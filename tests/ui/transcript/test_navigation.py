@@ -1,14 +1,23 @@
-"""Code blocks by key, and the way to what was searched for."""
+"""Markdown that is streamed, code blocks, search hits, and errors with the keys that fix them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.app import App
+from textual.selection import SELECT_ALL
 
 from app.conversations.message import Role
 from app.conversations.store import Store
+from app.conversations.tree import Node, StoredConversation, Summary, Tree
+from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
+from app.models.pair_info import ModelInfo, PairInfo
+from app.ui.reading.document import MarkdownDocument
+from app.ui.reading.rows import Row
+from app.ui.transcript import parts
+from app.ui.transcript.endings import in_keys
 from tests.ui.driver import WIDE, Chat, open_chat
 
 TWO = "First:\n```py\na = 1\n```\n- and\n  ```sh\n  ls\n  ```\n"
@@ -112,3 +121,96 @@ async def test_a_hit_in_the_reasoning_opens_it(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
         await chat.press(*"tagliamento", "enter", shows="It is the Tagliamento.")
+
+
+async def test_a_link_shows_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    async with open_chat() as chat:
+        monkeypatch.setattr(chat.pilot.app, "open_url", opened.append)
+        await chat.send("link")
+        chat.engine.says("[click me](https://example.org/x) [@click=app.quit]or me[/]")
+        await chat.shows("click me (https://example.org/x) [@click=app.quit]or me[/]")
+        y = next(y for y, row in enumerate(chat.rows) if "click me" in row)
+        for x in (2, 12, 35, 50):
+            await chat.pilot.click(offset=(x + 1, y))
+        assert chat.pilot.app.is_running
+    assert opened == []
+
+
+async def test_code_is_copied_as_it_was_written() -> None:
+    async with open_chat(size=(40, 24)) as chat:
+        await chat.send("code")
+        chat.engine.says("- one\n\n```py\nif x:\n\ty = " + "'long' " * 12 + "\n```\n")
+        await chat.shows("\u21aa")
+        copied = chat.screen.view.messages.get_selection(SELECT_ALL)
+        assert copied is not None
+        assert copied[0] == "You\ncode\nAnswer\n\u2022 one\n\nif x:\n\ty = " + "'long' " * 12
+
+
+async def test_text_is_selected_with_the_mouse() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.says("First **bold** words.\n\n```\ncode here\n```\n")
+        await chat.shows("code here")
+        y = next(y for y, row in enumerate(chat.rows) if "First" in row)
+        await chat.pilot.mouse_down(offset=(7, y))
+        await chat.pilot.hover(offset=(6, y + 2))
+        await chat.pilot.mouse_up(offset=(6, y + 2))
+        selected = chat.screen.get_selected_text()
+        assert selected is not None
+        assert selected.startswith("bold words.\n\ncod")
+
+
+async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "AT_ONCE", 50)
+    answer = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
+    store = Store()
+    nodes = {1: Node(1, None, Role.USER, "go"), 2: Node(2, 1, Role.ASSISTANT, answer)}
+    (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree(nodes, 2))])
+    typed: list[str] = []
+    async with open_chat(store=lambda: store) as chat:
+        append = MarkdownDocument.append
+
+        def noted(self: MarkdownDocument, piece: str) -> tuple[int, list[Row]]:
+            if not typed:
+                chat.pilot.app.post_message(events.Key("x", "x"))
+            typed.append(chat.prompt)
+            return append(self, piece)
+
+        monkeypatch.setattr(MarkdownDocument, "append", noted)
+        await chat.screen.controller.open_conversation(number)
+        assert chat.answers[0].text == answer
+        await chat.shows("The very end.")
+        assert typed[0] == ""
+        assert typed[len(typed) // 2] == "x"
+        assert chat.screen.view.messages.following
+
+
+PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
+NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)"
+
+
+@pytest.mark.parametrize(
+    ("whose", "n_tokens", "hint"),
+    [
+        ("system", 5000, "Shorten the system prompt (f4 or /system), or set a longer context (f4, ctx 7168)."),
+        (
+            "conversation",
+            9000,
+            f"{NEW}; the longest context here, 8,192, would not do: Big was trained for 8,192 tokens.",
+        ),
+        ("prompt", 0, "Shorten it, or include a part of its files (@file.pdf:3-7), or set a longer context (f4, ctx)."),
+    ],
+)
+def test_an_overflow_names_what_to_shorten_and_a_context_that_would_do(whose: str, n_tokens: int, hint: str) -> None:
+    assert in_keys(ContextOverflowError("Too long.", "--ctx", whose=whose, n_tokens=n_tokens), PAIR).hint == hint
+
+
+def test_a_pair_without_room_names_the_list_of_pairs() -> None:
+    hint = "Free some memory and send the prompt again; f6 chooses another pair."
+    assert in_keys(DoesNotFitError("It does not fit."), PAIR).hint == hint
+
+
+def test_any_other_failure_is_reported_as_it_is() -> None:
+    error = AppError("No.", "Try again.")
+    assert in_keys(error, PAIR) is error
