@@ -1,7 +1,5 @@
 """Machines with given memory for models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.core.units import GB

@@ -1,7 +1,5 @@
 """Fixtures for all tests: separate folders, the demo models, and the real pair if it is present."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """A scripted engine without models, for sessions and screens."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Tools without servers, for sessions and screens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

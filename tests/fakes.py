@@ -1,7 +1,5 @@
 """Scripted models and samplers: the real interfaces without weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """HTTP servers on the loopback that record requests, redirect them, or have a certificate of nobody."""
 
-from __future__ import annotations
-
 import ssl
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Scripted machines: files and tools behind `app.hardware.system.System`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from app.hardware.system import System

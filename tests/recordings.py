@@ -1,7 +1,5 @@
 """Recorded answers and cost curves of real models and machines, for replays."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import dataclass, field

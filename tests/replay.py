@@ -3,8 +3,6 @@
 The strategy is the real one; its draft model is read from the recording, and its clock adds up the curve's costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Check by chi-square that sampled answers have one distribution, with and without drafts."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Generator, Hashable

@@ -1,7 +1,5 @@
 """Published dimensions of the catalog's models, as GGUF metadata."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real chat templates, rendered by plain Jinja with the globals of Hugging Face's library."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime

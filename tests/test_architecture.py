@@ -1,7 +1,5 @@
 """Libraries that a command loads, and modules that import on every system; import-linter cannot check these."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Pinned versions of the checks, and the CI script without tmux."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commands, flags, pairs and keys in the README and the help exist and do what the text says."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """Checks that drafts change nothing: greedy tokens, and the distribution of sampled ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Texts contain no archaic words, and the field's terms instead of our own."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

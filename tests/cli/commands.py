@@ -1,7 +1,5 @@
 """All commands of the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from app.cli.command import Command, Group

@@ -1,7 +1,5 @@
 """Scripted facts about other machines for `tandem doctor`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.cli.doctor import render

@@ -1,7 +1,5 @@
 """Keys of the JSON that commands print; scripts depend on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 JSON_KEYS: Mapping[str, tuple[str, ...]] = {

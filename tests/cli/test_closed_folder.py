@@ -1,7 +1,5 @@
 """Check that an unreadable folder gives one clear error."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

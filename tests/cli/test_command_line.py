@@ -1,7 +1,5 @@
 """Parsing, help and usage errors of the command line, and the keys of its JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`tandem compare` and `tandem bench` over a pair without models: flags, output, files, exit codes."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The parent process of the program: exit codes and signals pass through it, and a crash is explained."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`tandem doctor`, the command: its exit code, its JSON, and what it gathers here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

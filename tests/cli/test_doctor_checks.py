@@ -1,7 +1,5 @@
 """Check `tandem doctor` for a pair: placement, problems, and the files of Tandem."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`tandem export` and `tandem import`."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import closing

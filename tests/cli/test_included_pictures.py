@@ -1,7 +1,5 @@
 """`tandem run --file picture.png`: the picture stands before the prompt, also where a running server answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from app.cli.run import with_files, with_pictures

@@ -1,7 +1,5 @@
 """Opening pairs with the current settings; one that cannot be opened changes nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Output on terminals, in pipes and in result files: the status line, the answer, wrapped text, errors."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """`tandem pairs`: list and show pairs; Ctrl+C ends every action."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Check what `tandem pairs remove` reports and deletes."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

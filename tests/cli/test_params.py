@@ -1,7 +1,5 @@
 """Invalid parameters are refused with name, value and range."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

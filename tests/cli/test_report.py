@@ -1,7 +1,5 @@
 """The line and the object that `tandem run` ends with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

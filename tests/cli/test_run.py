@@ -1,7 +1,5 @@
 """`tandem run`: progress and notices never overwrite the answer on a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import queue

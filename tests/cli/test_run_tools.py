@@ -1,7 +1,5 @@
 """`tandem run` with tools: allowed calls run, and another one is an error."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

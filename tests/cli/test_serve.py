@@ -1,7 +1,5 @@
 """`tandem serve` as a command: its address, its view, and `tandem run` beside it."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """The chat's engine behind the server: both answer in turn, and a stop of one leaves the other."""
 
-from __future__ import annotations
-
 import json
 import queue
 import socket

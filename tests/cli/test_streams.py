@@ -1,7 +1,5 @@
 """Standard streams that cannot be used, and signals from the start on."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

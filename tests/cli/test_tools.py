@@ -1,7 +1,5 @@
 """`tandem tools`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

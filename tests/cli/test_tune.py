@@ -1,7 +1,5 @@
 """Charts and verdicts of `tandem tune`."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.cli.tune import break_even, cost_lines, verdict

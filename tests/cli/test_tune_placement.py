@@ -1,7 +1,5 @@
 """`tandem tune --placement` with a fake measurement."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -6,8 +6,6 @@ Usage, in an environment with `pip install litellm openai anthropic`:
     python tests/clients/check_python.py http://127.0.0.1:8087
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

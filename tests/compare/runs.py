@@ -1,7 +1,5 @@
 """Runs with given counters, and the results of generators."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import TypeVar
 

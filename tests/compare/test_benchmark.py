@@ -1,7 +1,5 @@
 """A suite as races: rounds, rows, and what a stop keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Why two answers differ: rounding at a near-tie, or a fault."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

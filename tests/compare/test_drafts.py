@@ -1,7 +1,5 @@
 """Draft models of one target, judged on the same text."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A comparison as a job: caches, seeds, differences, stops and failures."""
 
-from __future__ import annotations
-
 import pickle
 import queue
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Medians, ranges, and verdicts that say no more than the runs allow."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Earlier results of this machine: stored, and shown in the list of pairs and by doctor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Races: order, starting state, recorded tokens, stops and failures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

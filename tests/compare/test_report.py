@@ -1,7 +1,5 @@
 """A comparison and a benchmark as text, JSON, Markdown and a share card."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from xml.etree import ElementTree

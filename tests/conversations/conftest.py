@@ -1,7 +1,5 @@
 """Conversations and pairs shared by several test modules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

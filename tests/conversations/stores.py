@@ -1,7 +1,5 @@
 """Helpers of tests that keep conversations on disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from app.conversations.message import Role

@@ -1,7 +1,5 @@
 """Exports of other programs: every branch, with its reasoning, its time and its model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Export and import of conversations: round trips, and invalid or hostile files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Answers while they are written, and what a killed Tandem leaves of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

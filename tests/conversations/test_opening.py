@@ -1,7 +1,5 @@
 """The database file: other processes, older and newer ones, damage, and backups."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Pictures in conversations: as attachments of a message, in the store, in exports and as a model reads them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Conversations on disk."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Calls of tools and their results in files, in the search, and as a model reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages as a tree: branches, titles, included files, and how an answer ended."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The picture on the clipboard, by the program of each desktop."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from collections.abc import Sequence

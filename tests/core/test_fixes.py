@@ -1,7 +1,5 @@
 """Fixes in sentences and commands, as each surface and each shell takes them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Files in a prompt: told apart by their bytes or suffix; the text of documents, and the encoding of text."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from zipfile import ZipFile

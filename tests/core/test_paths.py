@@ -1,7 +1,5 @@
 """Check the folders of Tandem without a home folder."""
 
-from __future__ import annotations
-
 import os
 import sys
 

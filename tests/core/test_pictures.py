@@ -1,7 +1,5 @@
 """Pictures: each format that Pillow writes is read, upright and on white, or refused with a sentence."""
 
-from __future__ import annotations
-
 import random
 import sys
 from io import BytesIO

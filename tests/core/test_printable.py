@@ -1,7 +1,5 @@
 """Text from untrusted files is shown without control and invisible characters."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs: found, run with a time limit, their end described, and their log."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

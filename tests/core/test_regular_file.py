@@ -1,7 +1,5 @@
 """Pipes, devices and folders in place of Tandem's files are neither waited for nor replaced."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

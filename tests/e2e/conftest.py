@@ -1,7 +1,5 @@
 """A terminal for every test that wants one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run the program in a real terminal: send keys and read the screen."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The program crashes in the middle of an answer: the terminal is usable, and one key opens the conversation again."""
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Callable

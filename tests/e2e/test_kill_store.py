@@ -1,7 +1,5 @@
 """Kill a process in the middle of an answer: everything committed is there."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Run `tandem setup` in a real terminal: proposals, a question, a stopped download that resumes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

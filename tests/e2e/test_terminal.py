@@ -1,7 +1,5 @@
 """In a real terminal: a conversation, a comparison, and a full context."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sqlite3

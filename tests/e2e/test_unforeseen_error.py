@@ -1,7 +1,5 @@
 """End the program with an error in the code of its screen."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """Files in prompts, pastes and signals in a real terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

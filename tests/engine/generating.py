@@ -1,7 +1,5 @@
 """Run the generator on scripted models, and strategies on a draft model that says the same in every step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Numbers of an answer: counted, timed, and read back from the store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The token cache: common prefixes, unknown tokens, kept states, failures and prefill speed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Sources of drafts, and what every view says about drafting."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

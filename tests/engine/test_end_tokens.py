@@ -1,7 +1,5 @@
 """End tokens and repetitions."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Fixed drafting, and the speedup that it reports."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.cli.report import summary

@@ -1,7 +1,5 @@
 """The loop: the answer does not depend on the drafts, and both caches stay consistent after prompts and failures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

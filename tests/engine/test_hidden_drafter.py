@@ -1,7 +1,5 @@
 """Draft layers read exactly the tokens and hidden rows that a fresh read of the text would."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from itertools import count

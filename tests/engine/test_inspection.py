@@ -1,7 +1,5 @@
 """Probabilities of tokens, and what an inspected step shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

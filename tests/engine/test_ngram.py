@@ -1,7 +1,5 @@
 """N-gram drafting: the longest match is continued, and other matches vote."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

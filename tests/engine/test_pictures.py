@@ -1,7 +1,5 @@
 """Pictures as runs of negative ids: whole in every cache, and out of every draft."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Sequence

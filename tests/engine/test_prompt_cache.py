@@ -1,7 +1,5 @@
 """Caches that are saved when another prompt replaces them, and restored when it comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import cycle, islice
 

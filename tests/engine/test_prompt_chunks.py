@@ -1,7 +1,5 @@
 """Prompt batches: a stop is obeyed soon on every device, and a fast one loses nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Compatibility of two vocabularies, and the reason if they are not compatible."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The right build of llama-cpp-python for machines that we do not have, and the command that installs it."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 from pathlib import Path

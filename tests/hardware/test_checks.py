@@ -1,7 +1,5 @@
 """The checks of `tandem doctor` on other machines and terminals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The CPU model, quota, clock, numbers of threads, and other programs."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """Check placement: all layers of both models, or offers with their gain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """GPUs of every vendor on Linux, macOS and Windows, and malformed answers of tools."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Check the commands for each way to install Tandem; tests/install runs them."""
 
-from __future__ import annotations
-
 import json
 import sys
 import sysconfig

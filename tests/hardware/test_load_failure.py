@@ -1,7 +1,5 @@
 """Why a build of llama.cpp does not load, from messages of the loaders of Linux, macOS and Windows."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

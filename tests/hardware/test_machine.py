@@ -1,7 +1,5 @@
 """Machines: what is read of this one, and what is advised for recorded ones."""
 
-from __future__ import annotations
-
 import sys
 import sysconfig
 import tomllib

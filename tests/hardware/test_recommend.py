@@ -1,7 +1,5 @@
 """Pairs that are proposed for a machine, and the order in which pairs are listed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path

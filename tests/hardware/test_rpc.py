@@ -1,7 +1,5 @@
 """Servers of remote devices: asked in seconds, whatever they are; fakes of every kind on loopback."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

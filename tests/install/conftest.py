@@ -1,7 +1,5 @@
 """A user who installs Tandem from an index of stub packages: uv, pipx, pip and environments in folders of their own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

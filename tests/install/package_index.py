@@ -4,8 +4,6 @@ Its folder `pypi` stands for PyPI and `whl/NAME` for the indexes of ready-made b
 where it comes from: the name of its index, or "compiled" and the value of CMAKE_ARGS.
 """
 
-from __future__ import annotations
-
 import ensurepip
 import functools
 import shutil

@@ -3,8 +3,6 @@
 The stub project runs the code that finds out how Tandem was installed; llama.cpp comes from stub wheels.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Build the wheel as a release does, install it without its dependencies, and run it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The small real model, loaded once, fresh contexts over it, and models that are smaller still."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 per list: estimated and allocated bytes by device.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import re

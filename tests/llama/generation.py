@@ -1,7 +1,5 @@
 """Run the engine on real contexts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Write small GGUF files, valid and invalid."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

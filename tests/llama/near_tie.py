@@ -3,8 +3,6 @@
 `python -m tests.llama.near_tie MODEL DEVICE N` prints one JSON object.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

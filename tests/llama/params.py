@@ -1,7 +1,5 @@
 """Parameters of pairs with a few settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 JSON object per list. A driver reads its environment once in a process, and a wrong placement aborts it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial

@@ -3,8 +3,6 @@
 Run it in a process of its own, with a build of llama.cpp that has RPC: `python -m tests.llama.rpc_server PORT`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

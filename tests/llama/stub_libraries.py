@@ -1,7 +1,5 @@
 """Small shared libraries, compiled in the test, in place of builds and drivers that are not here."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Grammars of tool calls take what a family's template writes, and nothing that its tools do not take."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The shortlist of a row has its most probable tokens, and the chain draws the same from it as from all tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Files that llama.cpp would abort on, or that are no chat models, are refused by their header alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

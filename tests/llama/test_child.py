@@ -1,7 +1,5 @@
 """Ask llama.cpp in a child process: the program survives every end of the child."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

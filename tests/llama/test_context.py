@@ -1,7 +1,5 @@
 """A context on the small real model: what it holds is right after everything that can happen to it."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from collections.abc import Callable

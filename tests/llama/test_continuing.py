@@ -1,7 +1,5 @@
 """Prompts without a chat template, and answers that are continued."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """llama.cpp ends its process in the middle of an answer: `tandem run` says why and keeps what it has printed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

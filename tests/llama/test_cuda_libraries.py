@@ -1,7 +1,5 @@
 """Libraries are found in their folders and in CUDA's packages."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys

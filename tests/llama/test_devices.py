@@ -1,7 +1,5 @@
 """Check build and devices of the installed llama.cpp, and that a crash there is contained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psutil

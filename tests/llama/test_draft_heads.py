@@ -1,7 +1,5 @@
 """Drafts of MTP layers, EAGLE-3 heads and DFlash blocks: lossless text, and a memory that equals a fresh read."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Draft layers propose what llama-server's draft-mtp, draft-eagle3 and draft-dflash propose for the same files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

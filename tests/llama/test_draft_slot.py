@@ -1,7 +1,5 @@
 """Draft layers that share tensors with their target are on its devices, whatever the settings name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile and broken files through the whole way of loading: a sentence that names the file, never an abort."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

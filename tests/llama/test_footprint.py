@@ -1,7 +1,5 @@
 """Check the predicted memory of a load against the memory used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Grammars and JSON schemas hold, with and without drafts, and wrong ones are errors instead of crashes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

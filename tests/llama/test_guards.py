@@ -3,8 +3,6 @@
 Hostile files have tests of their own (test_checks, test_files).
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check the cache of models with recurrent state after stops, failures and rejected drafts."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Read what the files of the installed llama.cpp tell, without loading it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

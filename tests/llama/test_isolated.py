@@ -1,7 +1,5 @@
 """Run the demo pair in a child process: the same answers, and a cancel during native work."""
 
-from __future__ import annotations
-
 import os
 import queue
 import signal

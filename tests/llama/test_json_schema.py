@@ -1,7 +1,5 @@
 """Answers keep to a JSON schema as clients send it, and what cannot be enforced is an error that names its place."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

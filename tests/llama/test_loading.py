@@ -1,7 +1,5 @@
 """Loading: one progress figure for both models, reading a file before llama.cpp maps it, and pages of its buffers."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import re

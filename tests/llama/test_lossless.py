@@ -1,7 +1,5 @@
 """Pairs with and without drafts: the same text or explained differences, and the same distribution when sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

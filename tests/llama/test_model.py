@@ -1,7 +1,5 @@
 """The demo, and the texts of a model's tokens."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 import tomllib

@@ -1,7 +1,5 @@
 """A chain of MTP layers: each head evaluates what it would in a context of its own."""
 
-from __future__ import annotations
-
 import random
 import re
 import subprocess

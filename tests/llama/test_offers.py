@@ -1,7 +1,5 @@
 """Check that every offer for a pair that does not fit leads to a load, by flags or in the chat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Too little memory: recognized, reported with offers, and found before the first answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

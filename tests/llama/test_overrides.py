@@ -1,7 +1,5 @@
 """Check that the experts of a mixture, and tensors by name, lie where flags send them."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check ownership and callbacks of native handles; each fault here crashes llama.cpp."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

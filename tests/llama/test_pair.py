@@ -1,7 +1,5 @@
 """Load a target with its draft: a draft that does not match is reported, and the chat works without it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures in a prompt: the same text with and without drafts, nothing encoded twice, and caches that stay right."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Check that device names and flags become llama.cpp's placement, or one clear error."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from dataclasses import replace

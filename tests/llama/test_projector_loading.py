@@ -1,7 +1,5 @@
 """Trials of projectors in a child process, and their memory in the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prompts of conversations: no message can forge another role, and no text is lost."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Render conversations of every kind with real chat templates, and compare the prompts with those of plain Jinja."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

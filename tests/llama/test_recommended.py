@@ -1,7 +1,5 @@
 """Check the sampling values that a model file recommends, in llama.cpp's names and in real answers."""
 
-from __future__ import annotations
-
 import json
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Use devices of ggml's RPC on loopback; needs a llama.cpp built with RPC."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`tandem run` on the demo pair and on files, the way a shell sees it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A file that crashes llama.cpp is an error, and a file that loaded once is not tried again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

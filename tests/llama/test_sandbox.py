@@ -1,7 +1,5 @@
 """Check that a hostile chat template is stopped in time and before memory is full."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Speculative decoding on real models: the target's own text, in fewer rounds, and caches that stay right."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.conversations.message import Message, Role

@@ -1,7 +1,5 @@
 """Start an installed llama.cpp in a child first: it crashes, hangs or lacks a library, and this process lives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Saved caches on disk: found again, checked, capped, and never wrong text."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice

@@ -1,7 +1,5 @@
 """Check that statistics survive a restart, and that damaged files are discarded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A chat template comes from an untrusted file: it gives a prompt or one clear error."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

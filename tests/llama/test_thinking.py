@@ -1,7 +1,5 @@
 """Prompts of reasoning models: where thinking is prefill, ended and left out, in the tokens of their families."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Change threads of a loaded model, and use measured thread counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

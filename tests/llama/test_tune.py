@@ -1,7 +1,5 @@
 """`tandem tune` on the demo pair."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

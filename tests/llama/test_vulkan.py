@@ -19,8 +19,6 @@ shaders takes most of the time, so they are kept in `~/.cache/tandem-test-shader
     GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a color."
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Random models with draft layers: MTP layers, single and chained, EAGLE-3 heads and blocks."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Hybrids of one recurrent and one attention layer: llama.cpp can roll back the la
 of Granite-H. Mamba 2 has recurrence only. Gemma 3 has sliding windows: a saved sequence leaves out what lies before.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

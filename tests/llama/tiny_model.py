@@ -1,7 +1,5 @@
 """A language model of fifty kilobytes that llama.cpp loads in milliseconds: random weights, a byte vocabulary."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Projectors of a few kilobytes with random weights, small targets for them, and pictures."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

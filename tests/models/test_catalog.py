@@ -1,7 +1,5 @@
 """models.toml: what ships, the user's own over it, and clear words about a wrong entry."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

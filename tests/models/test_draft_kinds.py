@@ -1,7 +1,5 @@
 """Kinds of drafts from headers: what is found, what is select_draft, and what is refused in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The header reader: right files are read, wrong ones are one sentence, and neither takes long."""
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import os

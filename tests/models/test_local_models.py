@@ -1,7 +1,5 @@
 """Models that other programs left on this machine: the layouts of their folders, and drafts among them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The arithmetic of a model's memory against what llama.cpp estimated for real models."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Facts from headers, and checks of two models against each other."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of models and sources, as people write them and as lists show them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Check the longest context, remarks about a longer one, and the length that a text needs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

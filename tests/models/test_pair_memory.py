@@ -1,7 +1,5 @@
 """Check the memory of the catalog's pairs against the figures of their headers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands about pairs can be copied with any names and paths."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which projector belongs to a target, and which file is refused before llama.cpp sees it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

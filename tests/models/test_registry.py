@@ -1,7 +1,5 @@
 """The file with the pairs that were set up."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A running server over a scripted pair, and a client that speaks plain HTTP to it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Who may call the server."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.server.access import Access

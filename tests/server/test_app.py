@@ -1,7 +1,5 @@
 """The routes as a client sees them: answers, streams, errors, access, order and cancels."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Check tool calls as clients of every API see them: whole, in streams, and cut."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

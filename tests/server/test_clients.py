@@ -1,7 +1,5 @@
 """The SDKs of OpenAI and Anthropic get what they need from a server with a scripted model."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.engine.text.call_formats import HERMES

@@ -1,7 +1,5 @@
 """Requests of each API become the same messages, tools and settings."""
 
-from __future__ import annotations
-
 import base64
 import math
 from typing import Any

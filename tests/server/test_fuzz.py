@@ -1,7 +1,5 @@
 """Random requests get an answer or an explained error, never a failure of the server."""
 
-from __future__ import annotations
-
 import json
 import os
 from http.client import HTTPConnection

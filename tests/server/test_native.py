@@ -1,7 +1,5 @@
 """llama-server's own routes, in the shapes that its clients read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pictures in the requests of each API; the cases of llama.cpp's tests of vision that concern a server without one."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import replace

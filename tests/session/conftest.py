@@ -1,7 +1,5 @@
 """A session over a real store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A session over a real store and a scripted engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

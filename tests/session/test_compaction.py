@@ -1,7 +1,5 @@
 """A full context does not end a conversation: earlier messages are summarized or left out for the model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Check prompts, answers and branches, and their storage."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

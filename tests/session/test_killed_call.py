@@ -1,7 +1,5 @@
 """Kill a process in the middle of a call: nothing is lost, no server stays, and the call can be repeated."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

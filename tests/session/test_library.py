@@ -1,7 +1,5 @@
 """Conversations over a disk: the list, unsent text, deletions, and a disk that refuses."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import closing

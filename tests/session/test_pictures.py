@@ -1,7 +1,5 @@
 """The pictures of a conversation reach the engine with every request, in the order of their marks."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

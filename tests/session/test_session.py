@@ -1,7 +1,5 @@
 """Commands and events in, a state out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

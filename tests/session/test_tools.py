@@ -1,7 +1,5 @@
 """Turns with tools, without a screen: what the model is told, what the user is asked, and what is stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace

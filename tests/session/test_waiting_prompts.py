@@ -1,7 +1,5 @@
 """Prompts that wait for their turn, and answers that end while another conversation is open."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A whole chat without a screen: after each command and event, what changed and what a reader shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings without a file on disk."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager

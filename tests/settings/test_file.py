@@ -1,7 +1,5 @@
 """settings.toml: nothing in it is believed, nothing in it is lost."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping

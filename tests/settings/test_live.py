@@ -1,7 +1,5 @@
 """Values of settings: which layer wins, what is changed while a chat runs, and what a session is asked for."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

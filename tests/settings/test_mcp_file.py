@@ -1,7 +1,5 @@
 """mcp.json: the shapes of other programs, and the line and the key of what is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

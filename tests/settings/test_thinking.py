@@ -1,7 +1,5 @@
 """Check the settings of reasoning, and sampling values that a model file recommends."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Every setting: one value through file, flag and field, and one sentence for what it does not take."""
 
-from __future__ import annotations
-
 import tomllib
 from typing import Any
 

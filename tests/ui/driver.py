@@ -1,7 +1,5 @@
 """Drive a running program as its user does: keys in, screen text out."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -1,7 +1,5 @@
 """The application over a fake engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from app.hardware.offers import Offer

@@ -1,7 +1,5 @@
 """Random use of the whole program over a scripted engine: nothing breaks, nothing typed or shown gets lost."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence

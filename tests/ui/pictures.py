@@ -1,7 +1,5 @@
 """Pictures of the screens and what they show, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Protocol

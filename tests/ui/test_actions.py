@@ -1,7 +1,5 @@
 """The table of actions: every action is found by any word for it, and has one name and one key."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.ui.actions import ACTIONS, CHAT, PROGRAM, find

@@ -1,7 +1,5 @@
 """Slash commands: read, offered, done."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

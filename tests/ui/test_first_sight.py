@@ -1,7 +1,5 @@
 """Check the chat for a first-time user, in small windows and without colors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Check header, readouts and keys around the conversation, also in little room."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random use of the whole program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

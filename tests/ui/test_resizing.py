@@ -3,8 +3,6 @@
 `pytest tests/ui/test_resizing.py --hypothesis-profile hunt` makes 2,000 resizes instead of 96.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Pictures of conversations, panes and rare states. Look at each: pytest tests/ui --snapshot-update"""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 

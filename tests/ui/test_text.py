@@ -1,7 +1,5 @@
 """Text functions of the chat, the queue of events and the pace of drawing, without a screen."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

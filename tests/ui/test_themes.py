@@ -1,7 +1,5 @@
 """Colors that can be read in every theme, and style sheets that name existing widgets."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

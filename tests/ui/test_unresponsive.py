@@ -1,7 +1,5 @@
 """The chat over an engine process that does not respond, and on a terminal that is not read."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

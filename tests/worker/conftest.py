@@ -1,7 +1,5 @@
 """An engine whose child is ended with the test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

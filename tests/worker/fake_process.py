@@ -1,7 +1,5 @@
 """A child process whose pairs die, wait and fail on request; run as a module, it is that child."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """An isolated engine over a fake child, and its events."""
 
-from __future__ import annotations
-
 import queue
 from collections.abc import Sequence
 from dataclasses import replace

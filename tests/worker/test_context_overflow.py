@@ -1,7 +1,5 @@
 """Check that an overlong prompt is refused before any work, naming its longest part."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

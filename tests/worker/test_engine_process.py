@@ -1,7 +1,5 @@
 """Check that commands and errors cross between two processes unchanged."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Check the worker: one thread, commands in order, cancel hits only earlier commands."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Every command of the worker ends once, in order, however its answer ends."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Iterator, Sequence

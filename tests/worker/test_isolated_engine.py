@@ -1,7 +1,5 @@
 """Run the engine in a child process: the same events, however the process dies."""
 
-from __future__ import annotations
-
 import os
 import queue
 import subprocess

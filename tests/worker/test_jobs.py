@@ -1,7 +1,5 @@
 """Jobs, requests and time limits of the worker."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 from typing import cast

@@ -1,7 +1,5 @@
 """Check which pair flags name, and the error for missing files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

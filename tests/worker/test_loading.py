@@ -1,7 +1,5 @@
 """Check that chat, doctor and the list of pairs plan the same placement."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

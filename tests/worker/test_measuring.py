@@ -1,7 +1,5 @@
 """The pair is measured while nothing is asked."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Generator

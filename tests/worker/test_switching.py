@@ -1,7 +1,5 @@
 """Drafting turned off and on in the middle of an answer: from the next round on, and the text stays the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

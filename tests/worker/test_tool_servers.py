@@ -1,7 +1,5 @@
 """Servers of tools: what they report, with good servers of the official SDK and with bad ones."""
 
-from __future__ import annotations
-
 import os
 import queue
 import subprocess

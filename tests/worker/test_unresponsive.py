@@ -1,7 +1,5 @@
 """A child that does not react to a stop, or sends nothing any more: it is killed, and the next command works."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

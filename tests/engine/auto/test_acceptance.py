@@ -1,7 +1,5 @@
 """Acceptance tables and the limit of draft lengths."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Speedup and verdict of a running answer, and stalls of the machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls, StepTime

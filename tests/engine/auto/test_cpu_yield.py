@@ -1,7 +1,5 @@
 """Fewer threads under other load, and the work clock; without a real clock or load."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.conversations.message import Message, Role

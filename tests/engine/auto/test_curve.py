@@ -1,7 +1,5 @@
 """The cost model: prediction, learning, and the separation of load from wrong costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from copy import deepcopy

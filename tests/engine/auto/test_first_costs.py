@@ -1,7 +1,5 @@
 """Costs before the first measurement: interpolation, first answers, and text that is worth reading."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.engine.auto.backlog import Backlog

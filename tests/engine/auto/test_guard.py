@@ -1,7 +1,5 @@
 """How long a draft is: its value, the trial of the draft model, and the limit of losses."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Measured costs of a fake model with known batch times."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 
 import pytest

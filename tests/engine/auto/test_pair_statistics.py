@@ -1,7 +1,5 @@
 """Learned statistics of a pair, and when the costs are measured again."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

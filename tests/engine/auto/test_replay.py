@@ -3,8 +3,6 @@
 Results are exact: the strategy is the real one, its draft model and its clock are replayed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache

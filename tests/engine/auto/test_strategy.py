@@ -1,7 +1,5 @@
 """The reasons of automatic drafting match its decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

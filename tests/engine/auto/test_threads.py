@@ -1,7 +1,5 @@
 """Measure, store and show the fastest number of threads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Read an answer with calls in pieces, and write calls as a format does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Compare the table of call formats with what real chat templates write."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Check that calls are found in every format while they are written, and that all other text stays text."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

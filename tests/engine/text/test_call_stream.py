@@ -1,7 +1,5 @@
 """Check that calls, thoughts and answers come out of the tokens of families that mark everything with tokens."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

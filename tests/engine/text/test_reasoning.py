@@ -1,7 +1,5 @@
 """Reasoning and answers of every family of reasoning models, with marks as tokens or as text."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup

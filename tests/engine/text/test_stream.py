@@ -1,7 +1,5 @@
 """Text of an answer: characters, stop strings, reasoning, segments and calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A pair weighed against memory: the smaller pair that is offered, the source of the figures, the longest context."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Check how memory for models is counted and shown."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The context where the settings leave its length open: as long as memory easily allows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

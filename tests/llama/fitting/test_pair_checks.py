@@ -1,7 +1,5 @@
 """Check what `tandem doctor` lists about a pair: its place and memory, and each cause of a slow pair."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Placements to compare, their storage, and the op offload threshold."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

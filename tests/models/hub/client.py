@@ -1,7 +1,5 @@
 """Points `huggingface_hub` in this process at the loopback hub: it reads its environment once, when it is imported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

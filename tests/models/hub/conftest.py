@@ -1,7 +1,5 @@
 """A running hub for every test that wants one, with the client pointed at it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small model files for the loopback hub, and a download watched."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small world of pairs for tests of the set-up screens."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

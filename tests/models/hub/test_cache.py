@@ -1,7 +1,5 @@
 """Writing, deleting and repairing files in the cache, with links and without, as on Windows."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import threading

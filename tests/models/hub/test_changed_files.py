@@ -1,7 +1,5 @@
 """Files of the catalog that changed on Hugging Face: the pinned revision, or the current file where it is offered."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tandem pairs check --all` against a hub whose files are gone, changed, newer or renamed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

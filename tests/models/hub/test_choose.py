@@ -1,7 +1,5 @@
 """Check which file of a repository is chosen."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.errors import HubError

@@ -1,7 +1,5 @@
 """Absurd answers of a hub are errors: no path leaves its folder, no wait takes years, nothing crashes."""
 
-from __future__ import annotations
-
 import copy
 import errno
 import sys

@@ -1,7 +1,5 @@
 """Check environment variables that break the client, doctor's report of them, and the cache folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

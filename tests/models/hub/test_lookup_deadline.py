@@ -1,7 +1,5 @@
 """Lookups on a hub that does not answer: a signal ends them at once, and one deadline ends all their attempts."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """`tandem pairs` against the loopback hub."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Failures between here and Hugging Face: one sentence and one fix for each kind."""
 
-from __future__ import annotations
-
 import httpx2
 import pytest
 from huggingface_hub import close_session, constants

@@ -1,7 +1,5 @@
 """Listings and headers from the hub, over a bad network and hostile ones too."""
 
-from __future__ import annotations
-
 import os
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Check, list, set up and open pairs in the background against the loopback hub."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

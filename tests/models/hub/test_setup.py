@@ -1,7 +1,5 @@
 """`tandem setup` against the loopback hub, with the memory and the disk of this machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Check that every command names the fix for models that are not compatible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The chat screen over a scripted engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.conversations.message import Message, Role

@@ -1,7 +1,5 @@
 """Check the panes beside the conversation by the width of the terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.ui.chat.view import side_widths

@@ -1,7 +1,5 @@
 """A full context on the screen: what happens, which messages the model no longer reads, and its summary."""
 
-from __future__ import annotations
-
 from app.core.errors import ContextOverflowError
 from tests.ui.driver import Chat, open_chat
 

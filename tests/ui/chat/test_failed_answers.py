@@ -1,7 +1,5 @@
 """Answers that fail or come to nothing; another start shows the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Typed text that is not sent: edits, waiting prompts, and where they are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The verify steps of the last answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Choose, edit, regenerate and continue messages; go from branch to branch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from textual.geometry import Offset

@@ -1,7 +1,5 @@
 """Notices of the program, and hints about the last message."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Quitting, and another window in front of the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from app.conversations.store import Store

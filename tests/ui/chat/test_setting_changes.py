@@ -1,7 +1,5 @@
 """Drafting on and off, and the context length."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tools in the chat: the call as it is written, the question, and the result below it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Prompts sent during an answer, and answers that end while another conversation is open."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

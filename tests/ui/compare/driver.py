@@ -1,7 +1,5 @@
 """A comparison on the screen, with an engine that runs jobs on fakes or follows a script."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 

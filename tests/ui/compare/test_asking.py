@@ -1,7 +1,5 @@
 """Check what can be compared, and how the compare screen is stopped, left and saved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

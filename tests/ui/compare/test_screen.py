@@ -1,7 +1,5 @@
 """The compare screen: what it asks of the engine, and what it shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.compare.difference import Difference

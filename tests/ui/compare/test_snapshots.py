@@ -1,7 +1,5 @@
 """Pictures of the compare screen. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Complete unusual file names: the completed path is read and completed again."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

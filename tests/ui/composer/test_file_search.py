@@ -1,7 +1,5 @@
 """The files below a folder that `@` offers, and their order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Files and pastes in a prompt, from the key to the model and back from the store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

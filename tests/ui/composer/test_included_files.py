@@ -1,7 +1,5 @@
 """Paths in a prompt: found, completed, included, refused."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The prompt: lines, growth, pasting, marks for long pastes, and past prompts."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from textual import events

@@ -1,7 +1,5 @@
 """Pictures in a prompt: named, dropped or pasted; their preview, and what edits and later runs keep of them."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from importlib.util import find_spec

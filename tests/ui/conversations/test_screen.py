@@ -1,7 +1,5 @@
 """Keeping conversations and coming back to them, over a scripted engine and a real store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Check the list of conversations in the sidebar."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

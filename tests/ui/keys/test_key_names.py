@@ -1,7 +1,5 @@
 """Keys of the user's own, and sentences that name the key that is bound now."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Check the keys screen and the footer, and keys that come twice or early."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

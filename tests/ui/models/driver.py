@@ -1,7 +1,5 @@
 """The set-up screens as a user of them sees them, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """Scripted pairs without a hub, a machine or a thread."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pair from any repository."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

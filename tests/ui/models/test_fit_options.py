@@ -1,7 +1,5 @@
 """Test the options for a pair that does not fit, and how they are applied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The list of pairs, and downloads beside a conversation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The setup screen over scripted pairs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Samples of broken Markdown."""
 
-from __future__ import annotations
-
 CODE = "Look:\n\n```python title=x\ndef f(a):\n\tif a:\n\n        return '``'\n```\n\nDone, `f` is **good**.\n"
 OPEN_FENCE = "text\n```\nno language, no end [red]x[/red]\n\n\n  indented\n``\n"
 LISTS = (

@@ -1,7 +1,5 @@
 """Growing Markdown: the same rows in any pieces, and no slower with more text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise, product
 

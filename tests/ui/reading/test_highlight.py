@@ -1,7 +1,5 @@
 """Code that grows has the colors of the whole text, and only new lines are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows of text: broken into lines, and only what changes is drawn."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The palette lists everything that can be done, with its key; clicks and keys on screens that change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Open the settings screen in tests."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The settings panel over a real settings file and a scripted engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

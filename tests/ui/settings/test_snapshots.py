@@ -1,7 +1,5 @@
 """Pictures of the settings. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Side panel as text, for tests."""
 
-from __future__ import annotations
-
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.ui.sidebar.panel import live_groups

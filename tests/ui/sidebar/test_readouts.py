@@ -1,7 +1,5 @@
 """The numbers beside the conversation, without a screen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The status line and the side panel on the screen."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A terminal that understands what Tandem writes while it draws."""
 
-from __future__ import annotations
-
 import re
 
 from rich.cells import cell_len

@@ -1,7 +1,5 @@
 """Check clipboard, notifications and signals of the chat."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Write only what differs, and show the same as if everything were written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Write to a terminal that is read at once, late or never."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A chat about a long conversation, for tests."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

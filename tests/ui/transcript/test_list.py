@@ -1,7 +1,5 @@
 """Long conversations: only messages near the reader are laid out, and visible text keeps its position."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

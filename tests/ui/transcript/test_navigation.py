@@ -1,7 +1,5 @@
 """Markdown that is streamed, code blocks, search hits, and errors with the keys that fix them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

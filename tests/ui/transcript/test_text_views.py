@@ -1,7 +1,5 @@
 """f3: the source of each token, and the verify steps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lay rows out for the width that is asked for."""
 
-from __future__ import annotations
-
 from app.ui.widgets.row_layout import RowLayout
 
 
