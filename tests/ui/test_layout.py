@@ -20,7 +20,7 @@ from app.ui.keys import KeyBar
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.words import Word, Words
-from tests.fake_engine import PAIR, STATS, TARGET
+from tests.fake_engine import PAIR, STATS
 from tests.ui.driver import WIDE, open_chat
 
 # The keys
@@ -193,14 +193,6 @@ async def test_the_header_leaves_out_what_does_not_fit_whole() -> None:
         ):
             await chat.pilot.resize_terminal(columns, 24)
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023
-
-
-async def test_a_draft_with_the_name_of_its_target_is_named_only_with_both_quantizations() -> None:
-    async with open_chat(loaded=False) as chat:
-        chat.engine.loaded(replace(PAIR, draft=replace(TARGET, quantization="Q2_K")))
-        for columns, end in ((80, "Q4_K_M + Q2_K"), (44, "32B-Instruct")):
-            await chat.pilot.resize_terminal(columns, 24)
-            await chat.until(lambda: re.search(rf"{re.escape(end)}( CPU.*)?$", " ".join(chat.rows[0].split())))  # noqa: B023
 
 
 MEMORY: list[tuple[tuple[DeviceMemory, ...], str]] = [

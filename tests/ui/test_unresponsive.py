@@ -58,15 +58,6 @@ async def test_esc_ends_the_answer_of_a_hanging_process_and_keeps_its_text(tmp_p
         assert len(said.content) == 4
 
 
-async def test_the_next_prompt_is_answered_by_a_new_process(tmp_path: Path) -> None:
-    async with hanging_chat(tmp_path / "mark") as (screen, driver):
-        await driver.press("escape")
-        await driver.until(lambda: screen.session.phase is Phase.READY)
-        await driver.press("h", "i", "enter")
-
-        await driver.until(lambda: len(screen.view.messages.answers[-1].text) > 8)
-
-
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import os, sys

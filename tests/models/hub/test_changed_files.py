@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.models.hub import cache
-from app.models.hub.choose import RemoteFile
 from app.models.source import HubModel
 from app.worker.known_pairs import about_catalog, named_pair, newest, registry
 from tests.models.hub.loopback import LoopbackHub
@@ -170,12 +168,6 @@ def test_a_wrong_entry_is_one_sentence_and_a_fix(
     assert fix in again
 
 
-def test_a_rounded_size_of_a_branch_is_an_estimate(pair: LoopbackHub, entry: Entry) -> None:
-    entry(revision="main", sha256=None, size=1_000)
-
-    assert main(SETUP) == 0
-
-
 def test_a_renamed_repository_is_named_and_used(
     pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,20 +176,6 @@ def test_a_renamed_repository_is_named_and_used(
 
     assert main(SETUP) == 0
     assert "was renamed to newowner/big-GGUF" in " ".join(capsys.readouterr().err.split())
-
-
-def test_nothing_downloaded_is_lost_when_the_file_changes(pair: LoopbackHub, entry: Entry) -> None:
-    entry()
-    file = pair.repos[TARGET].files[FILE]
-    partial = cache.partial_path(RemoteFile(FILE, file.size, file.sha256, TARGET))
-    partial.parent.mkdir(parents=True)
-    partial.write_bytes(file.content[:100])
-    current = _change(pair, forget=True)
-
-    assert main(SETUP) == 1
-    assert main(LATEST) == 0
-    assert _content() == current
-    assert partial.read_bytes() == file.content[:100]
 
 
 def test_what_is_here_answers_while_the_file_is_gone(pair: LoopbackHub, entry: Entry) -> None:

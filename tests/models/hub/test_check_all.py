@@ -97,17 +97,6 @@ def test_a_catalog_without_differences_passes(
     assert {request.sent for request in ranges} == {4}, "no file is downloaded"
 
 
-def test_an_unreachable_hub_is_one_sentence(
-    hub: LoopbackHub, entries: dict[str, Pair], capsys: pytest.CaptureFixture[str]
-) -> None:
-    hub.close()
-
-    assert main(CHECK) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("cannot be reached") == 1
-
-
 @pytest.mark.parametrize("fails", ["files", "refusal"])
 def test_what_could_not_be_asked_is_not_called_gone(
     hub: LoopbackHub, entries: dict[str, Pair], capsys: pytest.CaptureFixture[str], fails: str

@@ -1,7 +1,6 @@
 """`tandem pairs` against the loopback hub."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -354,23 +353,6 @@ def test_an_invalid_user_catalog_is_reported_by_every_command(
     assert "models.toml" not in capsys.readouterr().err
     assert main(["run", "--pair", "mine", "hi"]) == 1
     assert capsys.readouterr().err.count("models.toml cannot be read: ") == 1
-
-
-def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny(home / "mine", "t.gguf")
-    assert main(["pairs", "add", "n" * 200, str(home / "mine" / "t.gguf")]) == 0
-    assert main(["pairs", "list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("* " + "n" * 200)
-    assert len(lines[1]) < 120
-
-
-def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
-    command = f"{sys.executable} -m app pairs list | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
-
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -39,22 +39,6 @@ async def test_the_prompt_being_typed_is_compared() -> None:
         assert job.request.max_tokens == 256
 
 
-async def test_without_a_typed_prompt_the_last_one_is_compared() -> None:
-    async with open_chat(SETTINGS) as chat:
-        for prompt, answer in (("One?", "First."), ("Two?", "Second.")):
-            await chat.exchange(prompt, answer)
-        compare = Comparison(chat)
-        await compare.open()
-        assert asked(compare) == [(Role.USER, "One?"), (Role.ASSISTANT, "First."), (Role.USER, "Two?")]
-        await chat.shows("Each side sees this prompt with the 2 messages before it")
-
-        await chat.pilot.press("escape", "escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-        await chat.type("Three?")
-        await compare.open()
-        assert asked(compare)[2:] == [(Role.USER, "Two?"), (Role.ASSISTANT, "Second."), (Role.USER, "Three?")]
-
-
 async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.md").write_text("Buy milk.")

@@ -9,7 +9,6 @@ import pytest
 from app.conversations.attached import Attachment, compose, split
 from app.ui.composer.completion import Suggestion, completions
 from app.ui.composer.included_files import completed, include_files, references
-from tests.ui.driver import open_chat
 
 NAMES = [
     "plain.txt",
@@ -108,19 +107,3 @@ def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:
     message = include_files('see @"plain.txt"', (), tmp_path)[0]
 
     assert split(message) == ('see @"plain.txt"', (Attachment("plain.txt", "its text"),))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
-async def test_tab_puts_an_odd_name_in_and_enter_sends_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'a"b.txt').write_text("its text")
-    async with open_chat() as chat:
-        await chat.pilot.press("@", "a", "tab")
-        await chat.until(lambda: chat.prompt == '@"a""b.txt" ')
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
-        said = chat.engine.requests[0].messages[-1].content
-        assert said == compose('@"a""b.txt"', [Attachment('a"b.txt', "its text")])
-        await chat.shows('▸ a"b.txt  8 B')

@@ -71,22 +71,6 @@ async def test_a_name_that_no_file_has_is_sent_as_text_with_a_notice(folder: Pat
         assert chat.asked[-1].endswith("see @notes.md and @nomatch, me@x.org")
 
 
-async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) -> None:
-    store = Store()
-    async with open_chat(store=lambda: store) as chat:
-        await chat.send("sum up @notes.md ")
-        sent = chat.engine.requests[0].messages[-1].content
-        await chat.answer("milk")
-        (folder / "notes.md").unlink()
-        number = chat.screen.session.library.conversation
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
-        await chat.screen.controller.open_conversation(number)
-        await chat.shows("▸ notes.md  1 KB")
-        await chat.send("and?")
-        assert chat.engine.requests[1].messages[0].content == sent
-
-
 async def test_a_stopped_prompt_with_a_file_comes_back_as_typed() -> None:
     async with open_chat() as chat:
         await chat.send("sum up @notes.md ")

@@ -108,18 +108,6 @@ async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() ->
         assert chat.prompt == ""
 
 
-async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
-    written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
-    store = Store()
-    store.add(store.create(), Role.USER, written, parent=None)
-    async with open_chat(store=lambda: store) as chat:
-        await chat.until(lambda: chat.screen.session.library.is_open)
-        await chat.pilot.press("up")
-        assert chat.prompt == chat.screen.view.prompt.written == written
-        await chat.pilot.press("down")
-        assert chat.prompt == ""
-
-
 def store_with(*prompts: str) -> Store:
     store = Store()
     for prompt in prompts:
@@ -161,17 +149,6 @@ def test_a_store_that_opens_later_is_asked_again() -> None:
     assert past.newest() == ()
     library.open_store()
     assert past.newest() == (("from before", "from before"),)
-
-
-async def test_up_leads_to_earlier_sessions() -> None:
-    async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
-        await chat.until(lambda: chat.screen.session.library.is_open)
-        await chat.pilot.press("up", "up")
-        assert chat.prompt == "from before"
-        await chat.pilot.press("up")
-        assert chat.prompt == "from before"
-        await chat.pilot.press("down", "down")
-        assert chat.prompt == ""
 
 
 async def test_a_past_prompt_is_found_as_one_types() -> None:

@@ -142,17 +142,6 @@ async def test_a_click_on_a_widget_that_has_just_gone_goes_nowhere() -> None:
         await chat.shows("Still here")
 
 
-async def test_the_commands_are_shown_however_narrow_the_terminal() -> None:
-    async with open_chat(size=(1, 30)) as chat:
-        for columns in (1, 4, 5, 6):
-            await chat.pilot.resize_terminal(columns, 30)
-            await chat.pilot.press("ctrl+p")
-            await chat.until(lambda: isinstance(chat.pilot.app.screen, Palette))
-            await chat.pilot.pause()
-            await chat.pilot.press("escape")
-            await chat.until(lambda: chat.pilot.app.screen is chat.screen)
-
-
 async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_prompt() -> None:
     async with open_chat(size=(100, 30)) as chat:
         point(chat, events.MouseDown, 150, 50, 1)

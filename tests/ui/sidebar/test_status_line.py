@@ -11,10 +11,9 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.ui.reading.rows import Line
 from app.ui.sidebar.panel import ReadoutPanel
-from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import NONE
 from app.ui.widgets.rows_view import RowsView
-from app.worker.events import AnswerPlan, Finished, Measuring
+from app.worker.events import AnswerPlan, Finished
 from tests.fake_engine import STATS
 from tests.ui.driver import open_chat
 
@@ -48,28 +47,6 @@ async def test_no_value_moves_another() -> None:
         chat.engine.says("word", stats=replace(STATS, predicted_ns=10**9), drafting=drafting)
         await chat.until(lambda: "speedup 3.1×" in chat.status)
         assert columns() == before
-
-
-async def test_acceptance_wears_the_drafts_color() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.says("word", stats=STATS)
-        await chat.shows("78% accepted")
-        content = chat.screen.query_one(StatusLine).rows[0].content
-        styled = {content.plain[s.start : s.end]: s.style for s in content.spans}
-        assert styled["78% accepted"] == "$draft"
-        assert "107 tok/s" not in styled
-
-
-async def test_automatic_drafting_shows_its_speedup() -> None:
-    async with open_chat({}) as chat:
-        await chat.shows("drafting automatic")
-        await chat.send("go")
-        chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("measuring once what drafts cost here: 30%")
-        chat.engine.says("word", drafting=DraftingStatus(Source.MODEL, "It pays.", "winning", 3.1, measured=True))
-        await chat.shows("3.1×")
-        assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", "speedup 3.1×", "draft model"]
 
 
 @pytest.mark.parametrize(

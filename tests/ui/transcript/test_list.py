@@ -9,8 +9,7 @@ from textual.scrollbar import ScrollBar
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.tree import Node, State
-from app.ui.transcript.answer import AnswerMessage
-from app.ui.transcript.message import MessageItem, UserMessage
+from app.ui.transcript.message import MessageItem
 from tests.ui.driver import open_chat
 from tests.ui.transcript.driver import (
     MESSAGES,
@@ -124,18 +123,6 @@ async def test_the_prompt_takes_the_keys_when_the_selected_message_is_far_away()
         await chat.type("next")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
-
-
-@pytest.mark.parametrize("kind", [UserMessage, AnswerMessage])
-async def test_a_message_that_is_not_laid_out_is_found(kind: type[MessageItem]) -> None:
-    async with long_chat(path()) as chat:
-        await settled(chat)
-        wanted = 3 if kind is UserMessage else 4
-        message = chat.screen.view.messages.find(wanted)
-        assert isinstance(message, kind)
-        assert not message.is_laid_out
-        assert message.text.startswith(f"message {wanted}.")
-        assert chat.screen.view.messages.find(10_000) is None
 
 
 async def test_a_found_message_is_scrolled_to_the_top() -> None:
