@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from selectors import DefaultSelector, SelectorKey
 from typing import Any
 
 import pytest
@@ -19,7 +21,6 @@ from tests.ui.pictures import SnapCompare
 SVGImageExtension.file_extension = "svg"
 Programs = Callable[[], Sequence[Sequence[str]]]
 _PASSES = 20
-_MOST_TURNS = 1_000_000
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -93,32 +94,72 @@ def settled_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
 
 
-async def until_idle() -> None:
-    """Let the event loop run until it only waits for timers, threads and the terminal."""
-    await asyncio.sleep(0)
-    for _ in range(_MOST_TURNS):
-        if not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("the program is never idle")
+class IdleSelector(DefaultSelector):
+    """Tell when an event loop has nothing left to run: then it asks to wait for timers, threads and the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.idle: asyncio.Future[bool] | None = None
+        """Everybody who waits for the idle loop awaits this; its value is whether anything ran before."""
+        self._has_run = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        if self.idle is None:
+            return super().select(timeout)
+        events = super().select(0)
+        if events or timeout == 0:
+            self._has_run = True
+        else:
+            if not self.idle.done():
+                self.idle.set_result(self._has_run)
+            self.idle = None
+        return events
+
+    async def until_idle(self) -> bool:
+        """Let the event loop run until it is idle; return whether there was anything to run."""
+        if self.idle is None or self.idle.done():
+            self._has_run = False
+            self.idle = asyncio.get_running_loop().create_future()
+        return await self.idle
+
+
+class IdleLoop(asyncio.SelectorEventLoop):
+    """An event loop that tells when it is idle."""
+
+    def __init__(self) -> None:
+        self.selector = IdleSelector()
+        super().__init__(self.selector)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"idle": IdleLoop}
+
+
+async def until_idle() -> bool:
+    """Let the event loop run until it only waits for timers, threads and the terminal; return whether it did run."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, IdleLoop)
+    return await loop.selector.until_idle()
 
 
 async def settle(app: App[Any]) -> None:
     """Handle all messages and draw what they changed, without Textual's waits for the next frame and the next size."""
+    await until_idle()
     for _ in range(_PASSES):
-        await until_idle()
         if not app.is_running or not app.screen_stack:
             return
         if app._resize_timer is not None:
             app._check_resize()
         app.screen._on_timer_update()
-        if not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+        if not await until_idle():
             return
 
 
 @pytest.fixture
-def snap_compare(snap_compare: SnapCompare) -> SnapCompare:
+def snap_compare(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapCompare]:
     """Take a snapshot once the screen no longer changes."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    loop = IdleLoop()
 
     def compare(
         app: App[None], *, terminal_size: tuple[int, int], run_before: Callable[[Pilot[None]], Awaitable[None]]
@@ -127,20 +168,14 @@ def snap_compare(snap_compare: SnapCompare) -> SnapCompare:
             await run_before(pilot)
             await Driver(pilot).stands_still()
 
+        monkeypatch.setattr(app, "run", partial(app.run, loop=loop))
         return snap_compare(app, terminal_size=terminal_size, run_before=run_until_still)
 
-    return compare
+    yield compare
+    loop.close()
 
 
 @pytest.fixture
-def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give a snapshot its own event loop."""
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    yield
-    asyncio.set_event_loop(None)
-
-
-@pytest.fixture
-def even_clock(own_loop: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def even_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the clock for snapshots that show ages."""
     monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)

@@ -11,8 +11,6 @@ from tests.fake_engine import STATS
 from tests.ui.driver import Chat
 from tests.ui.pictures import ANSWER, PROMPT, SIZES, THEMES, SnapCompare, chat_picture, goes_faster
 
-pytestmark = pytest.mark.usefixtures("own_loop")
-
 Scene = Callable[[Chat], Awaitable[None]]
 
 

@@ -10,8 +10,6 @@ from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SET
 from tests.ui.driver import Chat
 from tests.ui.pictures import THEMES, SnapCompare, chat_picture
 
-pytestmark = pytest.mark.usefixtures("own_loop")
-
 PROMPT = "Explain quicksort to a beginner, and say how fast it is."
 TEXT = """Quicksort picks a pivot and splits the list in two: smaller ones to the left, larger ones to the right.
 

@@ -13,8 +13,6 @@ from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 
-pytestmark = pytest.mark.usefixtures("own_loop")
-
 Scene = Callable[[Window], Awaitable[None]]
 
 

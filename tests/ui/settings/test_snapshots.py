@@ -9,8 +9,6 @@ from app.settings.live import LiveSettings
 from tests.ui.driver import Chat
 from tests.ui.pictures import SnapCompare, chat_picture
 
-pytestmark = pytest.mark.usefixtures("own_loop")
-
 FILE = 'preset = "coder"\n[draft]\nmode = "fixed"\nn_max = 12\n[sampling]\ntop_k = 20\n[model]\nctx = 4096\n'
 
 
