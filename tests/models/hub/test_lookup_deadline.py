@@ -114,12 +114,13 @@ def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     assert found.path is not None
 
 
-@pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
+@pytest.mark.parametrize(
+    ("path", "deadline"), [("/api/models/*", "LOOKUP_S"), ("*.gguf", "HEADER_S")], ids=["listing", "header"]
+)
 def test_the_host_that_is_waited_for_is_shown(
-    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, deadline: str
 ) -> None:
-    monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
-    monkeypatch.setattr("app.models.resolve.HEADER_S", SHORT_S)
+    monkeypatch.setattr(f"app.models.resolve.{deadline}", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
     stall(pair, path)
     told: list[str] = []
