@@ -87,14 +87,6 @@ def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
 
 
 @pytest.mark.native
-def test_a_software_renderer_is_no_gpu(demo_target: Path) -> None:
-    software = Device("Vulkan0", "software", "Vulkan", 20 * GB, "llvmpipe", 24 * GB)
-    found = look(replace(FACTS, devices=(software, *FACTS.devices)), target=str(demo_target))
-
-    assert "target" not in {cause.label for cause in found.causes}
-
-
-@pytest.mark.native
 def test_stored_measurements_are_read(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 

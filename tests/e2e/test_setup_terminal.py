@@ -1,7 +1,5 @@
 """Run `tandem setup` in a real terminal: proposals, a question, a stopped download that resumes."""
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,17 +53,6 @@ def test_a_stopped_set_up_continues_where_it_was(hub: LoopbackHub, tmp_path: Pat
     assert hub.asked("big-Q4_K_M.gguf", origin="cdn")[-1].headers["range"] == f"bytes={1 << 20}-"
 
 
-def test_with_the_output_in_a_file_the_question_is_still_seen(hub: LoopbackHub, tmp_path: Path) -> None:
-    into = tmp_path / "pair.json"
-    models = ("--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
-    terminal = Terminal(tmp_path, "setup", *models, "--json", output=into)
-    terminal.until(lambda screen: "Download? [Y/n]" in screen)
-    terminal.press("Enter")
-    assert terminal.exit_code() == 0
-    terminal.close()
-    assert json.loads(into.read_text(encoding="utf-8"))["name"] == "mine"
-
-
 def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: LoopbackHub, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "setup")
     terminal.until(lambda screen: "Which one?" in screen)
@@ -92,25 +79,3 @@ def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_pat
     assert terminal.exit_code() == 0
     terminal.close()
     assert not hub.asked("*", origin="cdn")
-
-
-def test_in_the_list_a_download_shows_its_size_and_waits_for_a_yes(hub: LoopbackHub, tmp_path: Path) -> None:
-    config = tmp_path / "xdg_config_home" / "tandem" / "models.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text(f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", quant = "Q4_K_M" }}\n', encoding="utf-8")
-    terminal = Terminal(tmp_path)
-    terminal.until(lambda screen: "This machine:" in screen)
-    terminal.type("mine")
-    terminal.until(lambda screen: "look up its size on Hugging Face" in screen)
-    terminal.press("Enter")
-    terminal.until(lambda screen: "Download 3 MB" in screen)
-    assert all("range" in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))
-    terminal.press("Escape")
-    terminal.until(lambda screen: not re.search(r"^ *. mine *$", screen, re.MULTILINE))
-    terminal.press("Enter")
-    terminal.until(
-        lambda _: any("range" not in request.headers for request in hub.asked("big-*", origin="cdn", method="GET"))
-    )
-    terminal.press("C-q")
-    terminal.exit_code()
-    terminal.close()

@@ -13,7 +13,6 @@ import pytest
 
 from app.conversations.tree import State
 from app.core.paths import conversations_file
-from app.ui.text import MARK
 from tests.e2e.terminal import MARKS, Terminal, has_stored_text
 
 pytestmark = MARKS
@@ -46,18 +45,6 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     # On a busy machine the answer may end before Escape, and the next key would be read as alt with that key.
     terminal.press("Space", "C-q")
     assert terminal.exit_code() == 0
-
-
-def test_keys_that_come_at_once_do_what_they_would_one_by_one(start: Callable[..., Terminal]) -> None:
-    terminal = start("--temp", "0")
-    terminal.until(lambda s: " ready " in s)
-    # Escape comes alone: a terminal writes alt as escape and a key at once.
-    terminal.press("F4", *"temp", "C-u")
-    terminal.until(lambda s: "Settings" in s)
-    terminal.press("Escape")
-    terminal.until(lambda s: "Settings" not in s)
-    terminal.press(*"typed", "Enter", *"next")
-    terminal.until(lambda s: f"{MARK} next" in s and "typed" in s)
 
 
 def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start: Callable[..., Terminal]) -> None:

@@ -84,18 +84,3 @@ def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, dem
     os.close(parent)
     program.send_signal(signal.SIGHUP)
     assert program.wait(60) in (128 + signal.SIGHUP, -signal.SIGHUP)
-
-
-def test_a_file_stands_before_the_prompt(notes: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "app", "run", "--pair", "demo", "--drafting", "off", "--max-tokens", "2"]
-        return subprocess.run([*command, *arguments], cwd=_ROOT, capture_output=True, text=True, check=False)
-
-    with_file = run("--json", "--file", str(notes), "What is it called?")
-    assert with_file.returncode == 0, with_file.stderr
-    without = run("--json", "What is it called?")
-    lengths = [int(re.search(r'"prompt_n": (\d+)', done.stdout)[1]) for done in (with_file, without)]  # type: ignore[index]
-    assert lengths[0] > lengths[1] + 20
-    missing = run("--file", "nowhere.md", "What?")
-    assert missing.returncode == 1
-    assert "There is no file nowhere.md." in missing.stderr

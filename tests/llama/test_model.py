@@ -155,3 +155,14 @@ def test_the_demo_is_that_of_the_extra() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
     assert project["optional-dependencies"]["demo"] == [demo.REQUIREMENT]
+
+
+SAMPLING_KEYS = (
+    *("sequence", "top_k", "top_p", "min_p", "xtc_probability", "xtc_threshold", "temp", "penalty_last_n"),
+    *("penalty_repeat", "mirostat", "mirostat_tau", "mirostat_eta"),
+)
+
+
+def test_the_keys_of_recommended_sampling_are_those_of_this_llama_cpp() -> None:
+    known = [native.llama_model_meta_key_str(key) for key in range(len(SAMPLING_KEYS))]
+    assert known == [f"general.sampling.{key}".encode() for key in SAMPLING_KEYS]

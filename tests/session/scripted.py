@@ -105,6 +105,10 @@ class ScriptedSession:
         assert outcome is not None
         return outcome
 
+    def answers(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
+        self.says(text)
+        self.finishes(text, reason)
+
     def fails(self, error: AppError = BROKEN) -> Outcome:
         outcome = self.session.handle(Failed(len(self.engine.requests), error)).ended
         assert outcome is not None
@@ -113,7 +117,6 @@ class ScriptedSession:
     def exchange(self, prompt: str, text: str, reason: FinishReason = FinishReason.STOP) -> int:
         """Ask and answer; return the conversation."""
         self.session.send(prompt)
-        self.says(text)
-        self.finishes(text, reason)
+        self.answers(text, reason)
         assert self.library.conversation is not None
         return self.library.conversation

@@ -51,8 +51,7 @@ def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: 
     assert chat.read == ["Summary of the earlier conversation:\nThey talked.", "question 3", "answer 3", "more"]
     assert chat.session.phase is Phase.ANSWERING
     assert not chat.session.is_compacting
-    chat.says("fine")
-    chat.finishes("fine")
+    chat.answers("fine")
     assert chat.texts() == [text for turn in TURNS for text in turn] + ["more", "fine"]
 
 

@@ -34,8 +34,7 @@ def last(chat: ScriptedSession) -> Node:
 def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
     chat.session.send("Why?")
     chat.says("hm", thinking=True)
-    chat.says("Because.")
-    chat.finishes("Because.")
+    chat.answers("Because.")
     assert chat.path() == [("Why?", "", State.COMPLETE), ("Because.", "hm", State.COMPLETE)]
     stats = chat.other.load(1).tree.nodes[2].stats
     assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (
@@ -129,8 +128,7 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
     assert len(chat.session.messages) == 2
     chat.session.regenerate()
     assert chat.read == ["a"]
-    chat.says("b")
-    chat.finishes("b")
+    chat.answers("b")
     assert chat.texts(number) == ["a", "b"]
 
 
@@ -141,8 +139,7 @@ def test_another_answer_stands_beside_and_is_continued_from(chat: ScriptedSessio
     chat.exchange("a", "b")
     chat.exchange("c", "d")
     chat.session.regenerate()
-    chat.says("e")
-    chat.finishes("e")
+    chat.answers("e")
     assert chat.texts() == ["a", "b", "c", "e"]
     chat.exchange("f", "g")
     assert chat.texts() == ["a", "b", "c", "e", "f", "g"]
@@ -219,12 +216,10 @@ def test_earlier_answers_in_the_same_place_are_reported_to_the_engine(chat: Scri
     chat.session.send("c")
     assert beside() == ()
     chat.says("thought", thinking=True)
-    chat.says("d")
-    chat.finishes("d")
+    chat.answers("d")
     chat.session.regenerate()
     assert beside() == ("thought", "d")
-    chat.says("e")
-    chat.finishes("e", FinishReason.LENGTH)
+    chat.answers("e", FinishReason.LENGTH)
     chat.session.resume(chat.node("e"))
     assert beside() == ("thought", "d")
     chat.says("f")
@@ -241,8 +236,7 @@ def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_shown(chat: Scripte
     chat.exchange("c", "d")
     chat.session.edit(chat.node("c"), "e")
     assert chat.read == ["a", "b", "e"]
-    chat.says("f")
-    chat.finishes("f")
+    chat.answers("f")
     assert chat.texts() == ["a", "b", "e", "f"]
     chat.session.switch(chat.node("c"))
     assert chat.texts() == ["a", "b", "c", "d"]
@@ -252,8 +246,7 @@ def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_shown(chat: Scripte
 def test_an_edit_without_a_change_is_another_answer(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     chat.session.edit(chat.node("a"), "a")
-    chat.says("c")
-    chat.finishes("c")
+    chat.answers("c")
     assert len(chat.conversation.tree.nodes) == 3
 
 
@@ -310,8 +303,7 @@ def test_a_full_disk_refuses_prompts_and_keeps_the_answer(chat: ScriptedSession)
     chat.session.send("c")
     connection = chat.store.database.connection
     connection.execute("PRAGMA query_only = ON")
-    chat.says("d")
-    chat.finishes("d")
+    chat.answers("d")
     with pytest.raises(AppError, match="was not sent"):
         chat.session.send("e")
     assert [node.text for node in chat.conversation.messages] == ["a", "b", "c", "d"]

@@ -31,8 +31,7 @@ def test_each_request_has_the_pictures_of_its_branch(chat: ScriptedSession) -> N
     chat.session.send(ASKED_DOG)
     assert _sent(chat) == ([f"What is {MARK}?", "A cat.", f"And {MARK}?"], [CAT.data, DOG.data])
     assert [each.name for each in chat.engine.requests[-1].messages[2].pictures] == ["b.gif"]
-    chat.says("A dog.")
-    chat.finishes("A dog.")
+    chat.answers("A dog.")
     chat.session.edit(chat.node(ASKED_CAT), f"{ASKED_DOG}{MARK}")
     assert _sent(chat) == ([f"And {MARK}?"], [DOG.data])
     chat.finishes("A dog.")
@@ -95,8 +94,7 @@ def test_random_operations_keep_the_pictures_of_each_prompt(seed: int, tmp_path:
         assert [each.content.count(MARK) for each in asked] == list(map(len, sent))
         assert [[picture.name for picture in each.pictures] for each in asked] == sent
         assert [each.data for each in request.pictures] == [pictures[name].data for names in sent for name in names]
-        chat.says("Seen.")
-        chat.finishes("Seen.")
+        chat.answers("Seen.")
 
     chat.session.send(prompt())
     check()

@@ -198,8 +198,7 @@ def test_a_title_that_the_model_wrote_survives_another_first_prompt(tmp_path: Pa
     number = chat.exchange("Reverse a list", "Like this.")
     chat.session.handle(JobEnded(1001, "Python list reversal"))
     chat.session.edit(chat.node("Reverse a list"), "Reverse a linked list")
-    chat.says("So.")
-    chat.finishes("So.")
+    chat.answers("So.")
     assert (chat.library.title(number), len(chat.engine.jobs)) == ("Python list reversal", 1)
     chat.session.close()
 
