@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from app.llama.child import SafeFiles
 from app.llama.installed import files_identity
 from app.llama.start_check import STARTED
+from tests.tandem import Said, Tandem
 
 # Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.
 # `pytest --hypothesis-profile hunt` tries more of them.
@@ -120,3 +121,16 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     return tmp_path
+
+
+@pytest.fixture
+def tandem(capsys: pytest.CaptureFixture[str]) -> Tandem:
+    """Return a function that runs a command in this process."""
+    from app.cli import main
+
+    def run(*words: str, code: int = 0) -> Said:
+        capsys.readouterr()
+        assert main([*words]) == code
+        return Said(*capsys.readouterr())
+
+    return run

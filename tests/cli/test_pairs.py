@@ -18,11 +18,12 @@ from app.models.source import LocalModel
 from app.worker.known_pairs import registry
 from tests.capacities import in_ram
 from tests.llama.tiny_heads import write_chain, write_dflash, write_eagle3, write_mtp, write_target
+from tests.tandem import Tandem
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12, "a-long-name-" * 5])
 def test_columns_align_with_wide_names(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
@@ -31,9 +32,7 @@ def test_columns_align_with_wide_names(
     file.write_bytes(b"x")
     registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
 
-    assert main(["pairs", "list"]) == 0
-
-    lines = capsys.readouterr().out.splitlines()
+    lines = tandem("pairs", "list").out.splitlines()
     assert lines[0].startswith(f"* {name}")
     mine = next(line for line in lines if line.endswith("Title of mine"))
     other = next(line for line in lines if "Muse Glimmer 30B" in line)
@@ -41,16 +40,14 @@ def test_columns_align_with_wide_names(
 
 
 def test_a_narrow_terminal_gets_titles_without_their_last_clause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
-    assert main(["pairs", "list"]) == 0
-
-    lines = capsys.readouterr().out.splitlines()
+    lines = tandem("pairs", "list").out.splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert any(line.endswith(" Gemma 4 26B-A4B QAT with its MTP layers") for line in lines), "and not that it is fast"
     assert any(line.endswith(", for 4 GB") for line in lines), "where there is room for it"
@@ -80,7 +77,7 @@ def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.Monke
     assert main(["pairs", *command]) == INTERRUPTED
 
 
-def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_names_the_kind_of_draft(tmp_path: Path, tandem: Tandem) -> None:
     mtp, target = write_mtp(tmp_path / "mtp.gguf"), write_target(tmp_path / "target.gguf")
     head, block = write_eagle3(tmp_path / "head.gguf"), write_dflash(tmp_path / "block.gguf")
     for paths, code, line in (
@@ -90,29 +87,29 @@ def test_a_check_names_the_kind_of_draft(tmp_path: Path, capsys: pytest.CaptureF
         ([target, block], 0, "device  the target's: these draft layers share tensors with it"),
         ([mtp, head], 1, "problem head cannot be used as a draft: it was made for another target; it reads layer 3"),
     ):
-        assert main(["pairs", "check", *map(str, paths)]) == code
-        assert line in capsys.readouterr().out
+        assert line in tandem("pairs", "check", *map(str, paths), code=code).out
 
 
-def test_a_draft_that_is_cut_short_is_not_called_compatible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_that_is_cut_short_is_not_called_compatible(tmp_path: Path, tandem: Tandem) -> None:
     target, draft = write_target(tmp_path / "target.gguf"), write_eagle3(tmp_path / "eagle.gguf")
     draft.write_bytes(draft.read_bytes()[: draft.stat().st_size // 2])
 
-    assert main(["pairs", "check", str(target), str(draft)]) == 1
-    assert "eagle.gguf is cut short: it ends before its last tensor." in capsys.readouterr().err
+    assert (
+        "eagle.gguf is cut short: it ends before its last tensor."
+        in tandem("pairs", "check", str(target), str(draft), code=1).err
+    )
 
 
 def test_find_names_the_mtp_layer_without_the_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     def offline(*_: object) -> NoReturn:
         raise HubError("huggingface.co cannot be found.")
 
     monkeypatch.setattr("app.cli.pairs_check.find_drafts", offline)
     mtp = write_mtp(tmp_path / "mtp.gguf")
-    assert main(["pairs", "find", str(mtp)]) == 0
-    assert "MTP layer in the same file: no other draft is needed" in capsys.readouterr().out
-    assert main(["pairs", "find", str(write_target(tmp_path / "target.gguf"))]) == 1
+    assert "MTP layer in the same file: no other draft is needed" in tandem("pairs", "find", str(mtp)).out
+    tandem("pairs", "find", str(write_target(tmp_path / "target.gguf")), code=1)
     compared: list[tuple[str, Sequence[str]]] = []
 
     def compare(given: Mapping[str, str], drafts: Sequence[str], **_: object) -> int:
@@ -120,5 +117,5 @@ def test_find_names_the_mtp_layer_without_the_network(
         return 0
 
     monkeypatch.setattr("app.cli.draft_comparison.compare_drafts", compare)
-    assert main(["pairs", "find", str(mtp), "--measure"]) == 0
+    tandem("pairs", "find", str(mtp), "--measure")
     assert compared == [(str(mtp), [])]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
 from app.core.paths import mcp_file
 from tests import mcp_server
+from tests.tandem import Tandem
 
 
 @pytest.fixture
@@ -25,51 +25,42 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_list_shows_no_secrets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tools"]) == 0
-    out = capsys.readouterr().out
+def test_list_shows_no_secrets(file: Path, tandem: Tandem) -> None:
+    out = tandem("tools").out
     assert "gone  no-such-command (0 arguments), ignores timeout\nweb   http://127.0.0.1:1/mcp, disabled\n" in out
-    assert main(["tools", "list", "--json"]) == 0
-    listed = capsys.readouterr().out
+    listed = tandem("tools", "list", "--json").out
     assert [one["name"] for one in json.loads(listed)["servers"]] == ["good", "gone", "web"]
     assert "sesame" not in out + listed
 
 
-def test_check_names_what_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tools", "check"]) == 1
-    good, gone, *_ = capsys.readouterr().out.splitlines()
+def test_check_names_what_fails(file: Path, tandem: Tandem) -> None:
+    good, gone, *_ = tandem("tools", "check", code=1).out.splitlines()
     assert good == "good  8 tools: hangs, blocks, dies, dies_once, floods, wrong, renames, many"
     assert gone.startswith('gone  The MCP server gone cannot start: there is no command "no-such-command".')
-    assert main(["tools", "check", "good", "--json"]) == 0
-    (checked,) = json.loads(capsys.readouterr().out)["servers"]
+    (checked,) = tandem("tools", "check", "good", "--json").json["servers"]
     assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 8)
 
 
 def test_what_is_always_allowed_can_be_revoked(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     allowed = tmp_path / "tools.json"
     monkeypatch.setattr("app.cli.tools.allowed_tools_file", lambda: allowed)
     allowed.write_text(json.dumps(dict.fromkeys(("good/one", "good/two", "gone/three", "web/three", "web/four"), "0")))
 
-    assert main(["tools"]) == 0
-    assert "web/four runs without a question\n" in capsys.readouterr().out
-    assert main(["tools", "revoke", "good", "three"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert "web/four runs without a question\n" in tandem("tools").out
+    assert tandem("tools", "revoke", "good", "three").out.splitlines() == [
         f"Tandem asks again before {key} runs." for key in ("good/one", "good/two", "gone/three", "web/three")
     ]
     assert list(json.loads(allowed.read_text())) == ["web/four"]
-    assert main(["tools", "revoke", "five"]) == 2
-    assert 'No tool of "five" runs without a question.' in capsys.readouterr().err
+    assert 'No tool of "five" runs without a question.' in tandem("tools", "revoke", "five", code=2).err
 
 
-def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem) -> None:
     monkeypatch.setattr("app.cli.tools.mcp_file", lambda: tmp_path / "none.json")
 
-    assert main(["tools"]) == 2
-    assert "mcpServers" in capsys.readouterr().err
+    assert "mcpServers" in tandem("tools", code=2).err
 
 
-def test_path(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tools", "path"]) == 0
-    assert capsys.readouterr().out.strip() == str(mcp_file())
+def test_path(tandem: Tandem) -> None:
+    assert tandem("tools", "path").out.strip() == str(mcp_file())

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from huggingface_hub import constants, hf_hub_download
 
-from app.cli import main
 from app.cli.pairs_remove import delete_file
 from app.core.errors import CacheError, UnreachableError
 from app.models.catalog import Pair
@@ -25,6 +24,7 @@ from app.worker.known_pairs import registry
 from tests.models.hub.faults import EditJson
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, no_demo, publish, sha256
+from tests.tandem import Tandem
 
 NAME = "quants/big-Q4_K_M.gguf"
 
@@ -144,17 +144,18 @@ def test_a_file_of_another_program_is_verified(
     assert now.path in registry().read().downloaded, "this program has downloaded it now"
 
 
-def test_setup_repairs_a_pair(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
+def test_setup_repairs_a_pair(pair: LoopbackHub, tandem: Tandem) -> None:
+    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial")
     path = registry().read().pairs["mine"].target.path
     true = damage(path, 8)
-    capsys.readouterr()
-    assert main(["run", "--pair", "mine", "--max-tokens", "2", "hi"]) == 1
-    assert "tandem setup does that for a pair" in " ".join(capsys.readouterr().err.split())
+    assert (
+        "tandem setup does that for a pair"
+        in tandem("run", "--pair", "mine", "--max-tokens", "2", "hi", code=1).sentences
+    )
 
-    assert main(["setup", "mine", "--yes"]) == 0
+    ran = tandem("setup", "mine", "--yes")
     assert path.read_bytes() == true
-    assert f"{FILE} was damaged here; it is downloaded again." in capsys.readouterr().err
+    assert f"{FILE} was damaged here; it is downloaded again." in ran.err
 
 
 def test_a_good_file_survives_another_listed_checksum(pair: LoopbackHub) -> None:

@@ -12,6 +12,7 @@ from app.models.source import HubModel
 from app.worker.known_pairs import about_catalog, named_pair, newest, registry
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, sha256
+from tests.tandem import Tandem
 
 FILE = "big-Q4_K_M.gguf"
 SETUP = ["setup", "mine", "--yes", "--no-trial"]
@@ -54,17 +55,15 @@ def _content() -> bytes:
     return registry().read().pairs["mine"].target.path.read_bytes()
 
 
-def test_the_pinned_revision_is_used_while_it_is_there(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_pinned_revision_is_used_while_it_is_there(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
     pinned = entry().revision
     before = pair.repos[TARGET].files[FILE].content
     _change(pair, forget=False)
 
-    assert main(SETUP) == 0
+    ran = tandem(*SETUP)
 
     assert _content() == before
-    said = " ".join(capsys.readouterr().err.split())
+    said = ran.sentences
     assert f"{TARGET} has another {FILE} now; the one of revision {pinned[:7]} is used" in said
     assert "tandem setup mine --latest" in said
 
@@ -81,21 +80,19 @@ def test_the_same_file_of_another_revision_is_used_without_a_question(pair: Loop
 
 @pytest.mark.parametrize("known", ["hash", "size"])
 def test_a_file_that_is_gone_is_named_and_the_current_one_is_offered(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str], known: str
+    pair: LoopbackHub, entry: Entry, tandem: Tandem, known: str
 ) -> None:
     entry(**({} if known == "hash" else {"sha256": None}))
     current = _change(pair, forget=True)
 
-    assert main(SETUP) == 1
-
-    said = " ".join(capsys.readouterr().err.split())
+    said = tandem(*SETUP, code=1).sentences
     assert (
         f"{FILE} of {TARGET} is not the file" in said if known == "hash" else f"{TARGET} has no such revision" in said
     )
     assert "To use the current file, without a checksum: tandem setup mine --latest" in said
     assert "mine" not in registry().read().pairs
 
-    assert main(LATEST) == 0
+    tandem(*LATEST)
     assert _content() == current
     pair_, files = named_pair("mine")
     assert files is not None
@@ -114,26 +111,21 @@ def test_the_current_file_is_found_by_its_quantization(pair: LoopbackHub, entry:
     assert _content() == content
 
 
-def test_latest_keeps_the_checksum_of_an_unchanged_file(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_latest_keeps_the_checksum_of_an_unchanged_file(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
     entry()
     pair.replace(TARGET, "README.md", b"new")
 
-    assert main(LATEST) == 0
+    ran = tandem(*LATEST)
     assert sha256(_content()) == pair.repos[TARGET].files[FILE].sha256
-    assert "no checksum" not in capsys.readouterr().err
+    assert "no checksum" not in ran.err
 
 
-def test_the_current_file_is_checked_like_every_model(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_current_file_is_checked_like_every_model(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
     entry()
     other = next(iter(pair.repos["owner/other-GGUF"].files.values())).content
     pair.add(TARGET, {FILE: other})
 
-    assert main(LATEST) == 1
-    said = capsys.readouterr().err
+    said = tandem(*LATEST, code=1).err
     assert "vocabular" in said
     assert f"tandem pairs find {TARGET}:{FILE}" in said, "and not at the revision that is gone"
 
@@ -150,32 +142,26 @@ def test_the_current_file_is_checked_like_every_model(
     ids=["revision", "size", "hash", "file", "repository"],
 )
 def test_a_wrong_entry_is_one_sentence_and_a_fix(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str], wrong: dict[str, Any], sentence: str
+    pair: LoopbackHub, entry: Entry, tandem: Tandem, wrong: dict[str, Any], sentence: str
 ) -> None:
     entry(**wrong)
     file = pair.repos[TARGET].files[FILE]
 
-    assert main(SETUP) == 1
-
-    said = " ".join(capsys.readouterr().err.split())
+    said = tandem(*SETUP, code=1).sentences
     assert sentence.format(size=f"{file.size:,}", sha256=file.sha256) in said
     fix = "tandem pairs list" if "repo" in wrong else "tandem setup mine --latest"
     assert fix in said
 
-    assert main(["pairs", "check", "mine"]) == 1
-    again = " ".join(capsys.readouterr().err.split())
+    again = tandem("pairs", "check", "mine", code=1).sentences
     assert sentence.format(size=f"{file.size:,}", sha256=file.sha256) in again
     assert fix in again
 
 
-def test_a_renamed_repository_is_named_and_used(
-    pair: LoopbackHub, entry: Entry, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_renamed_repository_is_named_and_used(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
     entry()
     pair.rename(TARGET, "newowner/big-GGUF")
 
-    assert main(SETUP) == 0
-    assert "was renamed to newowner/big-GGUF" in " ".join(capsys.readouterr().err.split())
+    assert "was renamed to newowner/big-GGUF" in tandem(*SETUP).sentences
 
 
 def test_what_is_here_answers_while_the_file_is_gone(pair: LoopbackHub, entry: Entry) -> None:
@@ -209,6 +195,5 @@ def test_a_person_is_asked_whether_to_use_the_current_file(
         assert _content() == current
 
 
-def test_latest_is_about_a_pair(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", "--target", TARGET, "--latest"]) == 2
-    assert "--latest needs the name of a pair" in capsys.readouterr().err
+def test_latest_is_about_a_pair(pair: LoopbackHub, tandem: Tandem) -> None:
+    assert "--latest needs the name of a pair" in tandem("setup", "--target", TARGET, "--latest", code=2).err

@@ -1,17 +1,16 @@
 """`tandem pairs check --all` against a hub whose files are gone, changed, newer or renamed."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.cli import main
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.source import HubModel
 from tests.cli.json_keys import CATALOG_CHECK
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
+from tests.tandem import Tandem
 
 CHECK = ["pairs", "check", "--all"]
 NAMES = ("same", "newer", "replaced", "moved", "rewritten", "removed", "wrong", "page", "sized")
@@ -42,13 +41,11 @@ def _target(pair: Pair, **changes: object) -> Pair:
     return replace(pair, target=replace(pair.target, **changes))  # type: ignore[arg-type]
 
 
-def _states(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    return {one["pairs"][0]: one["state"] for one in json.loads(capsys.readouterr().out)}
+def _states(tandem: Tandem) -> dict[str, str]:
+    return {one["pairs"][0]: one["state"] for one in tandem(*CHECK, "--json", code=1).json}
 
 
-def test_what_differs_is_listed_by_urgency(
-    hub: LoopbackHub, entries: dict[str, Pair], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_differs_is_listed_by_urgency(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
     hub.replace("owner/newer-GGUF", "newer-Q4_K_M.gguf", b"GGUF another")
     hub.add("owner/replaced-GGUF", {"replaced-v2-Q4_K_M.gguf": b"GGUF another"})
     hub.rename("owner/moved-GGUF", "other/moved-GGUF")
@@ -62,8 +59,7 @@ def test_what_differs_is_listed_by_urgency(
     hub.replace("owner/page-GGUF", "page-Q4_K_M.gguf", b"<html>")
     entries["page"] = _target(entries["page"], revision="main")
 
-    assert main([*CHECK, "--json"]) == 1
-    assert _states(capsys) == {
+    assert _states(tandem) == {
         **dict.fromkeys(("removed", "replaced", "rewritten"), "gone"),
         **dict.fromkeys(("wrong", "sized", "page"), "changed"),
         "newer": "newer",
@@ -71,8 +67,7 @@ def test_what_differs_is_listed_by_urgency(
         "same": "unchanged",
     }
 
-    assert main(CHECK) == 1
-    out = capsys.readouterr().out
+    out = tandem(*CHECK, code=1).out
     said = " ".join(out.split())
     assert "renamed moved: owner/moved-GGUF:moved-Q4_K_M.gguf: The" in said
     assert "The repository is other/moved-GGUF now." in said
@@ -82,14 +77,10 @@ def test_what_differs_is_listed_by_urgency(
     assert out.index("gone ") < out.index("changed ") < out.index("newer ") < out.index("renamed ")
 
 
-def test_a_catalog_without_differences_passes(
-    hub: LoopbackHub, entries: dict[str, Pair], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_catalog_without_differences_passes(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
     hub.replace("owner/newer-GGUF", "newer-Q4_K_M.gguf", b"GGUF another")
 
-    assert main([*CHECK, "--json"]) == 0
-
-    found = json.loads(capsys.readouterr().out)
+    found = tandem(*CHECK, "--json").json
     assert all(tuple(one) == CATALOG_CHECK for one in found)
     assert {one["pairs"][0] for one in found if one["state"] != "unchanged"} == {"newer"}
     ranges = hub.asked(origin="cdn")
@@ -99,18 +90,16 @@ def test_a_catalog_without_differences_passes(
 
 @pytest.mark.parametrize("fails", ["files", "refusal"])
 def test_what_could_not_be_asked_is_not_called_gone(
-    hub: LoopbackHub, entries: dict[str, Pair], capsys: pytest.CaptureFixture[str], fails: str
+    hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem, fails: str
 ) -> None:
     if fails == "files":
         hub.faults.add(Status(403), origin="cdn", times=None)
     else:
         hub.faults.add(Status(451), "/api/*", times=None)
 
-    assert main([*CHECK, "--json"]) == 1
-    assert set(_states(capsys).values()) == {"unknown"}
+    assert set(_states(tandem).values()) == {"unknown"}
 
 
 @pytest.mark.parametrize("words", [["pairs", "check"], [*CHECK, "demo"]])
-def test_all_or_a_name_is_checked(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    assert "--all" in capsys.readouterr().err
+def test_all_or_a_name_is_checked(words: list[str], tandem: Tandem) -> None:
+    assert "--all" in tandem(*words, code=2).err

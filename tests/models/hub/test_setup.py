@@ -1,6 +1,5 @@
 """`tandem setup` against the loopback hub, with the memory and the disk of this machine."""
 
-import json
 import shutil
 import threading
 from collections import namedtuple
@@ -30,20 +29,19 @@ from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo, tiny
+from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
 Usage = namedtuple("Usage", "total used free")
 
 
 def test_one_command_downloads_checks_tries_and_remembers(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pair: LoopbackHub, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("[model]\nctx = 2000\n")
     monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
-    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
-
-    said = capsys.readouterr().err
+    said = tandem("setup", *BOTH, "--name", "mine", "--yes").err
     assert "Compatible: the vocabularies match" in said
     assert "mine is set up. Tried:" in said
     assert "are used instead of 2,000.\n" in said, "a notice ends in one full stop"
@@ -54,14 +52,14 @@ def test_one_command_downloads_checks_tries_and_remembers(
     assert known.pairs["mine"].pair.license == "mit"
 
 
-def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+def test_a_second_run_downloads_nothing(pair: LoopbackHub, tandem: Tandem) -> None:
+    tandem("setup", *BOTH, "--yes", "--no-trial")
     asked = len(pair.asked(origin="cdn"))
 
-    assert main(["setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial"]) == 0
+    ran = tandem("setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial")
 
     assert len(pair.asked(origin="cdn")) == asked
-    assert "here already" in capsys.readouterr().err
+    assert "here already" in ran.err
     assert len(registry().read().pairs) == 1, "a quantization is the same however it is written"
     assert len(registry().read().downloaded) == 2
 
@@ -111,61 +109,57 @@ def test_a_revision_cannot_leave_the_repository_folder(
     assert not list(cache.folder().rglob("outside"))
 
 
-def test_what_was_set_up_answers_by_name_and_by_its_models(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
-    capsys.readouterr()
+def test_what_was_set_up_answers_by_name_and_by_its_models(pair: LoopbackHub, tandem: Tandem) -> None:
+    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default")
 
-    assert main(["run", "--pair", "mine", "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "big"
-    assert main(["run", *BOTH, "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
+    assert (
+        tandem("run", "--pair", "mine", "--max-tokens", "3", "--json", "hi").json["models"]["target"]["name"] == "big"
+    )
+    assert tandem("run", *BOTH, "--max-tokens", "3", "--json", "hi").json["models"]["draft"]["name"] == "small"
 
 
-def test_models_that_another_program_downloaded_answer_offline(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_that_another_program_downloaded_answer_offline(pair: LoopbackHub, tandem: Tandem) -> None:
     for repo, file in ((TARGET, "big-Q4_K_M.gguf"), (DRAFT, "small-Q8_0.gguf")):
         hf_hub_download(repo, file)
     pair.close()
 
-    assert main(["run", *BOTH, "--max-tokens", "2", "--json", "hello"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["draft"] is not None
+    assert tandem("run", *BOTH, "--max-tokens", "2", "--json", "hello").json["models"]["draft"] is not None
 
 
-def test_draft_layers_beside_the_target_are_set_up_with_it(
-    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_draft_layers_beside_the_target_are_set_up_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
     target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
     hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": write_eagle3(home / "e.gguf").read_bytes()})
 
-    assert main(["pairs", "check", TARGET, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["draft_kind"] == "eagle3"
+    assert tandem("pairs", "check", TARGET, "--json").json["draft_kind"] == "eagle3"
     for _ in range(2):
-        assert main(["setup", "--target", TARGET, "--yes", "--no-trial"]) == 0
-        assert "Compatible: the draft is an EAGLE-3 head for this target." in capsys.readouterr().err
+        said = tandem("setup", "--target", TARGET, "--yes", "--no-trial").err
+        assert "Compatible: the draft is an EAGLE-3 head for this target." in said
     assert [one.pair.title for one in registry().read().pairs.values()] == ["big + eagle3 Q8_0"]
-    assert main(["run", "--target", TARGET, "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "big-eagle3"
+    assert (
+        tandem("run", "--target", TARGET, "--max-tokens", "3", "--json", "hi").json["models"]["draft"]["name"]
+        == "big-eagle3"
+    )
 
-    assert main(["setup", "--target", TARGET, "--draft", "none", "--yes", "--no-trial"]) == 0
+    tandem("setup", "--target", TARGET, "--draft", "none", "--yes", "--no-trial")
     assert [one.draft is None for one in registry().read().pairs.values()] == [False, True]
-    assert main(["run", "--target", TARGET, "--draft", "none", "--max-tokens", "3", "--json", "hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["models"]["draft"] is None
+    assert (
+        tandem("run", "--target", TARGET, "--draft", "none", "--max-tokens", "3", "--json", "hi").json["models"][
+            "draft"
+        ]
+        is None
+    )
 
 
-def test_the_projector_of_a_target_comes_and_goes_with_it(
-    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_projector_of_a_target_comes_and_goes_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
     model = {"big-Q4_K_M.gguf": tiny(home), "mmproj-F16.gguf": b"GGUF" * 500, "mmproj-F32.gguf": b"GGUF" * 900}
     hub.add(TARGET, model)
-    assert main(["pairs", "check", TARGET]) == 0
-    assert "vision  mmproj-F16.gguf, 0 MB" in capsys.readouterr().out
-    assert main(["setup", "--target", TARGET, "--name", "text", "--mmproj", "none", "--yes", "--no-trial"]) == 0
-    assert "vision" not in capsys.readouterr().err
+    assert "vision  mmproj-F16.gguf, 0 MB" in tandem("pairs", "check", TARGET).out
+    assert (
+        "vision"
+        not in tandem("setup", "--target", TARGET, "--name", "text", "--mmproj", "none", "--yes", "--no-trial").err
+    )
     assert registry().read().pairs["text"].projector is None
-    assert main(["pairs", "remove", "text", "--yes"]) == 0
+    tandem("pairs", "remove", "text", "--yes")
     steps = _steps(home)
     prepared = steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
     assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
@@ -176,20 +170,19 @@ def test_the_projector_of_a_target_comes_and_goes_with_it(
     assert registry().read().downloaded == {found.target.path, found.projector.path}
     assert not registry().read().unused
     assert steps.prepare(found.pair).download_bytes == 0
-    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    tandem("pairs", "remove", "mine", "--yes")
     assert not list(cache.folder().rglob("*.gguf"))
 
 
 def test_the_draft_layers_of_another_target_are_named_and_left_out(
-    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+    hub: LoopbackHub, home: Path, tandem: Tandem
 ) -> None:
     target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
     other = write_eagle3(home / "e.gguf", Size(n_heads=4)).read_bytes()
     hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": other})
 
     for words in (["pairs", "check", TARGET], ["setup", "--target", TARGET, "--yes", "--no-trial"]):
-        assert main(words) == 0
-        said = "".join(capsys.readouterr())
+        said = "".join(tandem(*words))
         assert "big-eagle3 cannot be used as a draft: it was made for another target" in said
     assert [one.draft for one in registry().read().pairs.values()] == [None]
 
@@ -200,40 +193,32 @@ def test_the_title_of_a_pair_names_the_mtp_layer(hub: LoopbackHub, home: Path) -
     assert [one.pair.title for one in registry().read().pairs.values()] == ["big + MTP layer"]
 
 
-def test_incompatible_models_are_reported_before_the_download(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes"]) == 1
-
-    said = capsys.readouterr().err
+def test_incompatible_models_are_reported_before_the_download(pair: LoopbackHub, tandem: Tandem) -> None:
+    said = tandem("setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes", code=1).err
     assert "The vocabularies differ: token" in said or "vocabularies have" in said
     assert not list(cache.folder().rglob("*.gguf"))
-    assert main(["pairs", "check", TARGET, "owner/other-GGUF", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["compatible"] is False
-    assert main(["pairs", "check", TARGET, DRAFT]) == 0
-    assert "Compatible: the vocabularies match" in capsys.readouterr().out
+    assert tandem("pairs", "check", TARGET, "owner/other-GGUF", "--json", code=1).json["compatible"] is False
+    assert "Compatible: the vocabularies match" in tandem("pairs", "check", TARGET, DRAFT).out
 
 
-def test_no_default_leaves_no_default_but_add_sets_the_first(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
-    assert "To make it the default: tandem pairs default mine" in capsys.readouterr().err
+def test_no_default_leaves_no_default_but_add_sets_the_first(pair: LoopbackHub, tandem: Tandem) -> None:
+    assert (
+        "To make it the default: tandem pairs default mine"
+        in tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default").err
+    )
     assert registry().read().default is None
 
     files = [str(model.path) for model in registry().read().pairs["mine"].models]
-    assert main(["pairs", "add", "own", *files]) == 0
+    tandem("pairs", "add", "own", *files)
     assert registry().read().default == "own", "that is what one adds the first pair for"
 
 
 def test_a_full_disk_is_reported_before_the_download(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    pair: LoopbackHub, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 1000, 1000))
 
-    assert main(["setup", *BOTH, "--yes"]) == 1
-
-    assert "are free there" in capsys.readouterr().err
+    assert "are free there" in tandem("setup", *BOTH, "--yes", code=1).err
     assert not list(cache.folder().rglob("*.incomplete"))
 
 
@@ -258,7 +243,7 @@ def _without_small_range(request: object) -> bool:
 
 
 def test_a_pair_that_fails_its_trial_is_registered_but_not_the_default(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    pair: LoopbackHub, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object) -> str:
         raise PairError("The pair loads but says nothing.", "Choose another model.")
@@ -266,16 +251,14 @@ def test_a_pair_that_fails_its_trial_is_registered_but_not_the_default(
     for first in (None, "first"):
         with monkeypatch.context() as patched:
             patched.setattr("app.cli.setup.trial", silent)
-            assert main(["setup", *BOTH, "--name", "of mine", "--yes"]) == 1
-        said = " ".join(capsys.readouterr().err.split())
+            said = tandem("setup", *BOTH, "--name", "of mine", "--yes", code=1).sentences
         forget = command(["tandem", "pairs", "remove", "of mine"])
         assert "Choose another model. of mine is set up; to open it:" in said
         assert said.endswith(f"to remove it: {forget}")
         known = registry().read()
         assert known.pairs["of mine"].is_here
         assert known.default == first
-        assert main(["setup", *BOTH, "--name", "first", "--yes"]) == 0
-        capsys.readouterr()
+        tandem("setup", *BOTH, "--name", "first", "--yes")
 
 
 def _pair() -> Pair:
@@ -287,42 +270,39 @@ def _steps(home: Path) -> Setup:
 
 
 def test_a_pair_that_cannot_be_registered_is_a_failure(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
 
     monkeypatch.setattr(Registry, "add", refuse)
     tiny(home / "mine", "t.gguf")
-    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
-    assert "Read-only file system" in capsys.readouterr().err
+    assert (
+        "Read-only file system" in tandem("setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial", code=1).err
+    )
 
 
-def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, tandem: Tandem) -> None:
     hub.close()
-    assert main(["setup", "qwen3.5-2b", "--yes"]) == 1
-    said = capsys.readouterr().err
+    said = tandem("setup", "qwen3.5-2b", "--yes", code=1).err
     assert "cannot be reached" in said
     assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
 
 
-def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup"]) == 2
-    assert "--yes" in capsys.readouterr().err
+def test_a_script_is_not_asked(hub: LoopbackHub, tandem: Tandem) -> None:
+    assert "--yes" in tandem("setup", code=2).err
 
 
-def test_all_parts_of_a_split_model_come_and_go_together(
-    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_parts_of_a_split_model_come_and_go_together(hub: LoopbackHub, tmp_path: Path, tandem: Tandem) -> None:
     names = [f"big-Q4_K_M-0000{part}-of-00003.gguf" for part in (1, 2, 3)]
     hub.add(TARGET, {names[0]: tiny(tmp_path / "made"), names[1]: b"second", names[2]: b"third"})
 
-    assert main(["setup", "--target", TARGET, "--name", "split", "--yes", "--no-trial"]) == 0
+    tandem("setup", "--target", TARGET, "--name", "split", "--yes", "--no-trial")
 
     target = registry().read().pairs["split"].target
     assert target.path.name == names[0]
     assert [(target.path.parent / name).is_file() for name in names] == [True] * 3
-    assert main(["pairs", "remove", "split", "--yes"]) == 0
+    tandem("pairs", "remove", "split", "--yes")
     assert not list(cache.folder().rglob("*.gguf"))
 
 
@@ -353,35 +333,31 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
 
 
 def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
-    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    pair: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.cli.output.ProgressLine.can_ask", True)
     monkeypatch.setattr("app.cli.output.ProgressLine.ask", lambda *_: "n")
     room(1000)
-    assert main(["setup", *BOTH]) == 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = tandem("setup", *BOTH).sentences
     assert "note It does not fit here: it needs" in said
     assert "To see pairs that fit: tandem setup" in said
     assert said.endswith("Nothing was set up.")
     assert not list(cache.folder().rglob("*.gguf"))
 
     room(10**9)
-    assert main(["setup", *BOTH]) == 0
-    assert "does not fit" not in capsys.readouterr().err
+    assert "does not fit" not in tandem("setup", *BOTH).err
 
 
 def test_setup_weighs_a_pair_with_the_context_of_the_settings(
-    hub: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hub: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"
     monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     room(6 * 10**9)
 
     def found() -> tuple[str, str]:
-        assert main(["setup"]) == 2
-        proposed = " ".join(capsys.readouterr().err.split())
-        assert main(["pairs", "show", "qwen3.5-4b"]) == 0
-        return proposed, capsys.readouterr().out
+        proposed = tandem("setup", code=2).sentences
+        return proposed, tandem("pairs", "show", "qwen3.5-4b").out
 
     proposed, shown = found()
     assert " 1 qwen3.5-4b " in proposed
@@ -392,16 +368,11 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     assert "too big: needs 6.1 GB" in shown
 
 
-def test_a_pair_that_does_not_fit_stays_set_up(
-    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
+def test_a_pair_that_does_not_fit_stays_set_up(pair: LoopbackHub, room: Free, tandem: Tandem) -> None:
+    tandem("setup", *BOTH, "--name", "first", "--yes", "--no-trial")
     # Enough for the target alone.
     room(1_100_000)
-    capsys.readouterr()
-    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 1
-
-    said = capsys.readouterr().err
+    said = tandem("setup", *BOTH, "--name", "mine", "--yes", code=1).err
     assert "big with small does not fit: it needs" in said
     assert "--no-draft: no draft" in said
     assert "mine is set up; to open it: tandem --pair mine; to remove it: tandem pairs remove mine" in said
@@ -410,27 +381,24 @@ def test_a_pair_that_does_not_fit_stays_set_up(
     assert known.default == "first"
     # It is not said to be missing, whatever it is opened with.
     room(10**9)
-    assert main(["run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi"]) == 0
+    tandem("run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi")
 
 
 def test_the_trial_loads_the_pair_as_the_chat_does(
-    pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pair: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('[model]\nfit = "off"\n')
     monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     room(1000)
-    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
-    assert "mine is set up. Tried:" in capsys.readouterr().err
+    assert "mine is set up. Tried:" in tandem("setup", *BOTH, "--name", "mine", "--yes").err
 
 
 def test_a_pair_that_the_disk_has_no_room_for_is_not_proposed_first(
-    hub: LoopbackHub, room: Free, disk: Free, capsys: pytest.CaptureFixture[str]
+    hub: LoopbackHub, room: Free, disk: Free, tandem: Tandem
 ) -> None:
     room(16 * 10**9)
     disk(2 * 10**9)
-    assert main(["setup"]) == 2, "no one is there to be asked"
-
-    said = " ".join(capsys.readouterr().err.split())
+    said = tandem("setup", code=2).sentences
     assert " 1 qwen3.5-2b " in said
     assert "the disk has no room for larger ones." in said

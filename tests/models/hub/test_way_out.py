@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, tiny
+from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
 STUCK, KEEPING, MUTE = "owner/stuck-GGUF", "owner/keeping-GGUF", "owner/mute-GGUF"
@@ -39,17 +39,14 @@ def models(pair: LoopbackHub, tmp_path: Path) -> LoopbackHub:
     ],
 )
 def test_the_fix_for_incompatible_models_is_shown(
-    models: LoopbackHub, capsys: pytest.CaptureFixture[str], target: str, draft: str, helps: str
+    models: LoopbackHub, tandem: Tandem, target: str, draft: str, helps: str
 ) -> None:
-    assert main(["setup", "--target", target, "--draft", draft, "--yes"]) == 1
-    assert helps in " ".join(capsys.readouterr().err.split())
-    assert main(["pairs", "check", target, draft]) == 1
-    assert helps in " ".join(capsys.readouterr().out.split())
+    assert helps in tandem("setup", "--target", target, "--draft", draft, "--yes", code=1).sentences
+    assert helps in " ".join(tandem("pairs", "check", target, draft, code=1).out.split())
 
 
-def test_find_refuses_a_target_without_rollback(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pairs", "find", STUCK]) == 1
-    said = " ".join(capsys.readouterr().err.split())
+def test_find_refuses_a_target_without_rollback(models: LoopbackHub, tandem: Tandem) -> None:
+    said = tandem("pairs", "find", STUCK, code=1).sentences
     assert "m cannot use a draft model" in said
     assert NO_DRAFT in said
     assert not models.asked("/api/models")
@@ -59,9 +56,8 @@ def test_find_refuses_a_target_without_rollback(models: LoopbackHub, capsys: pyt
     ("target", "alone"), [(TARGET, "N-gram drafting needs no draft model"), (KEEPING, "It works without a draft")]
 )
 def test_where_no_draft_is_found_the_target_alone_is_named(
-    models: LoopbackHub, capsys: pytest.CaptureFixture[str], target: str, alone: str
+    models: LoopbackHub, tandem: Tandem, target: str, alone: str
 ) -> None:
-    assert main(["pairs", "find", target]) == 1
-    said = " ".join(capsys.readouterr().err.split())
+    said = tandem("pairs", "find", target, code=1).sentences
     assert "No draft with the vocabulary of" in said
     assert f"{alone}: tandem setup --target {target}" in said

@@ -1,0 +1,26 @@
+"""Run a command of the program in this process."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Said(NamedTuple):
+    """What a command wrote."""
+
+    out: str
+    err: str
+
+    @property
+    def sentences(self) -> str:
+        """Standard error as one line, because it is wrapped for the terminal."""
+        return " ".join(self.err.split())
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+Tandem = Callable[..., Said]
+"""Runs a command, checks its exit code (`code`, 0 by default), and returns what it wrote."""
