@@ -32,7 +32,7 @@ log.addHandler(logging.NullHandler())
 
 _Found = TypeVar("_Found", int, str)
 
-FORMAT = 2
+FORMAT = 3
 _MAX_FILES = 500
 
 

@@ -137,8 +137,7 @@ def measure(path: Path, params: PairParams) -> int:
     library.start()
     handle = no_alloc(params.target, ModelParams(devices=(CPU,)))
     if not handle:
-        # The load of the target says why.
-        return 0
+        raise ModelLoadError(f"{params.target.name} cannot be loaded, so its projector was not tried.", "Try again.")
     target, end = _Target(handle, params.target.name), 0.0
     # Without a warmup, nothing else would turn flash attention on.
     flash_attention = "off" if params.settings["model.flash_attn"] == "off" else "on"

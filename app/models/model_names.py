@@ -19,6 +19,11 @@ _QUANTIZATION_NAME = re.compile(
 """Q4_0_4_4 and similar types, which llama.cpp has dropped, are not Q4_0."""
 _SPLIT_FILE_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 _MEANINGLESS_STEM = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
+_WORD = re.compile("[a-z0-9]+")
+_GENERIC_WORDS = ("mmproj", "model", "gguf")
+"""Words in a projector's name that do not name its model."""
+_PROJECTOR_PREFERENCE = ("Q8_0", "F16", "BF16", "F32")
+"""Smallest first; more bits hardly change an answer."""
 _MIX_SUFFIXES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
 
@@ -58,6 +63,17 @@ def quantization(name: str) -> str:
     """Return the quantization in a file name, in upper case, or an empty text."""
     found = _QUANTIZATION_NAME.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION_NAME.findall(name)
     return found[-1].upper() if found else ""
+
+
+def projector_rank(name: str, model: str) -> tuple[int, int]:
+    """Return how well the name of a projector goes with that of a model; smaller is better.
+
+    First come the words in it that the model's name lacks, then the usual quantizations from the smallest.
+    """
+    quant = quantization(name)
+    words = set(_WORD.findall(name.lower().replace(quant.lower(), "")))
+    foreign = words.difference(_WORD.findall(model.lower()), _GENERIC_WORDS)
+    return len(foreign), (*_PROJECTOR_PREFERENCE, quant).index(quant)
 
 
 def plain(quant: str) -> str:

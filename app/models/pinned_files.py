@@ -19,7 +19,7 @@ from app.core.errors import (
 )
 from app.models.catalog import Pair
 from app.models.gguf import MAGIC
-from app.models.hub.choose import RemoteFile, choose
+from app.models.hub.choose import RemoteFile, choose, projector_for
 from app.models.hub.client import repository, stream_from
 from app.models.hub.request import LOOKUP_S, interruptible_lookup
 from app.models.progress import Watcher
@@ -90,8 +90,9 @@ def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str | None]:
     if source.size is not None and found.size != source.size:
         return CHANGED, f"It has {found.size:,} bytes; the catalog says {source.size:,}."
     try:
-        if not interruptible_lookup(partial(_is_model, found.files[0]), watcher, LOOKUP_S):
-            return CHANGED, "It is not a GGUF file."
+        for file in filter(None, (found.files[0], projector_for(found.name, listed.files))):
+            if not interruptible_lookup(partial(_is_model, file), watcher, LOOKUP_S):
+                return CHANGED, f"{file.name} is not a GGUF file."
     except HubError as error:
         return UNKNOWN, error.message
     try:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from app.core.errors import DamagedFileError, ModelFileError
 from app.models.gguf import GgufHeader, read_header
-from app.models.model_names import quantization
+from app.models.model_names import projector_rank
 
 ARCHITECTURE = "clip"
 _TYPE_KEYS = ("clip.projector_type", "clip.vision.projector_type")
@@ -18,22 +16,9 @@ _SECTIONS = "rope.dimension_sections"
 _WITH_SECTIONS = ("qwen2vl", "qwen2.5vl", "qwen3vl")
 _WITHOUT_SECTIONS = ("gemma", "idefics3", "internvl", "lfm2", "llama4", "mlp", "pixtral")
 """Beginnings of the types of projectors for targets with M-RoPE, and for others; any other type is tried."""
-_PREFERRED = ("Q8_0", "F16", "BF16", "F32")
-"""Smallest first; more bits hardly change an answer."""
 _FIX = "Choose the projector of the target (⟨model.mmproj⟩), or none (⟨model.mmproj=none⟩)."
-_WORD = re.compile(r"[a-z0-9]+")
-_GENERIC_WORDS = {"mmproj", "model"}
-"""Words in a projector's name that do not name its model."""
-_BLOCKS: Mapping[int, tuple[int, int]] = {
-    kind: (n_bytes, n_values)
-    for n_values, sizes in (
-        (1, ((0, 4), (1, 2), (30, 2))),
-        (32, ((2, 18), (3, 20), (6, 22), (7, 24), (8, 34))),
-        (256, ((10, 84), (11, 110), (12, 144), (13, 176), (14, 210))),
-    )
-    for kind, n_bytes in sizes
-}
-"""Bytes and values in a block of a GGML type."""
+_BITS = {0: 32, 1: 16, 30: 16, 2: 4.5, 3: 5, 6: 5.5, 7: 6, 8: 8.5, 10: 2.625, 11: 3.4375, 12: 4.5, 13: 5.5, 14: 6.5625}
+"""Bits of a value by its GGML type."""
 
 
 def check_projector(path: Path, target: GgufHeader) -> None:
@@ -48,8 +33,7 @@ def check_projector(path: Path, target: GgufHeader) -> None:
         raise ModelFileError(f"{path} is not a projector for pictures.", _FIX)
     size, start = path.stat().st_size, header.data_start
     for name, tensor in header.tensors.items():
-        n_bytes, n_values = _BLOCKS.get(tensor.kind, (0, 1))
-        if start + tensor.offset + math.prod(tensor.shape) // n_values * n_bytes > size:
+        if start + tensor.offset + math.prod(tensor.shape) * _BITS.get(tensor.kind, 0) / 8 > size:
             raise DamagedFileError(f"{path} is cut short: it ends inside the tensor {name}.", "Download it again.")
     width, wanted = header.number("vision.projection_dim"), target.number("embedding_length")
     kind = next((kind for kind in map(header.metadata.get, _TYPE_KEYS) if isinstance(kind, str)), "")
@@ -70,9 +54,8 @@ def projector_beside(target: Path, header: GgufHeader) -> Path | None:
     """
     found: list[tuple[int, Path]] = []
     for path in sorted(target.parent.glob("*mmproj*.gguf")):
-        quant = quantization(path.name)
-        words = set(_WORD.findall(path.stem.lower().replace(quant.lower(), ""))) - _GENERIC_WORDS
-        if not words.issubset(_WORD.findall(target.stem.lower())):
+        n_foreign, preference = projector_rank(path.name, target.name)
+        if n_foreign:
             continue
         try:
             check_projector(path, header)
@@ -81,5 +64,5 @@ def projector_beside(target: Path, header: GgufHeader) -> Path | None:
             pass
         except ModelFileError:
             continue
-        found.append((_PREFERRED.index(quant) if quant in _PREFERRED else len(_PREFERRED), path))
+        found.append((preference, path))
     return min(found)[1] if found else None

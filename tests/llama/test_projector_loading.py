@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.conversations.message import Message, Role
-from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError
+from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError, ModelLoadError
 from app.core.pictures import MARK
 from app.hardware.fit import MAIN, main_memory_room
 from app.llama import draft_slot, projector_loading
@@ -80,6 +80,14 @@ def test_a_trial_measures_the_largest_picture(name: str, params: Callable[..., P
     assert asked.projector is not None
     found = projector_loading.measure(asked.projector, asked)
     assert 0 < found < 1 << 28
+
+
+def test_a_projector_is_not_tried_without_its_target(params: Callable[..., PairParams]) -> None:
+    asked = params()
+    assert asked.projector is not None
+    asked.target.write_bytes(b"GGUF")
+    with pytest.raises(ModelLoadError, match=r"causal\.gguf cannot be loaded, so its projector was not tried"):
+        projector_loading.measure(asked.projector, asked)
 
 
 def test_a_projector_is_tried_once_and_counts_in_the_plan(

@@ -11,16 +11,13 @@ from app.core.atomic import is_valid_name
 from app.core.errors import FileChangedError, HubError
 from app.core.fixes import fix
 from app.engine.sources import Source
-from app.models.model_names import part_of, plain, quantization
+from app.models.model_names import part_of, plain, projector_rank, quantization
 from app.models.source import DEFAULT_REVISION, HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
 _DRAFT_HEAD_NAME = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
 """Draft layers that need a target."""
-_WORD = re.compile("[a-z0-9]+")
 _PROJECTOR_NAME = re.compile(r"mmproj[^/]*\.gguf$", re.IGNORECASE)
-PROJECTOR_PREFERENCE = ("Q8_0", "F16", "BF16", "F32")
-"""Smallest first; more bits hardly change an answer."""
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
@@ -123,16 +120,12 @@ def projector_for(model: str, files: Sequence[RemoteFile]) -> RemoteFile | None:
 
     Of several, one is preferred whose name has no words that the model's lacks.
     """
-    own = {"mmproj", "model", "gguf", *_WORD.findall(model.lower())}
-
-    def rank(file: RemoteFile) -> tuple[int, int, int]:
-        quant = quantization(file.path)
-        foreign = set(_WORD.findall(file.name.lower().replace(quant.lower(), ""))) - own
-        preference = PROJECTOR_PREFERENCE.index(quant) if quant in PROJECTOR_PREFERENCE else len(PROJECTOR_PREFERENCE)
-        return -file.path.count("/"), len(foreign), preference
-
     found = [file for file in files if _PROJECTOR_NAME.search(file.path)]
-    return min((file for file in found if model.startswith(file.path[: -len(file.name)])), key=rank, default=None)
+    return min(
+        (file for file in found if model.startswith(file.path[: -len(file.name)])),
+        key=lambda file: (-file.path.count("/"), projector_rank(file.name, model)),
+        default=None,
+    )
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:

@@ -92,6 +92,16 @@ def test_a_catalog_without_differences_passes(hub: LoopbackHub, entries: dict[st
     assert {request.sent for request in ranges} == {4}, "no file is downloaded"
 
 
+def test_a_projector_that_is_no_model_file_is_named(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
+    name = NAMES[0]
+    files = {f"{name}-Q4_K_M.gguf": b"GGUF", "mmproj-F16.gguf": b"<html>"}
+    repo = hub.add(f"owner/with-{name}-GGUF", files)
+    file = repo.files[f"{name}-Q4_K_M.gguf"]
+    source = HubModel(repo.name, None, file.path, repo.resolve("main") or "", file.size, file.sha256)
+    entries[name] = Pair(name, name.title(), source, None)
+    assert "mmproj-F16.gguf is not a GGUF file." in tandem(*CHECK, code=1).out
+
+
 @pytest.mark.parametrize("fails", ["files", "refusal"])
 def test_what_could_not_be_asked_is_not_called_gone(
     hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem, fails: str
