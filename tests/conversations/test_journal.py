@@ -67,39 +67,6 @@ def test_text_is_written_within_a_second(talk: Talk) -> None:
     assert talk.on_disk() == [("one two three", "")]
 
 
-def test_finish_stores_the_whole_answer(talk: Talk) -> None:
-    journal = talk.answer()
-    journal.add("Hm", reasoning=True)
-    journal.add(", well", reasoning=True)
-    journal.add("one")
-    journal.flush()
-    assert talk.on_disk() == [("one", "Hm, well")]
-    assert talk.last() == journal.node
-    journal.add(" two")
-    done = journal.finish(State.STOPPED, stats={"acceptance": 0.5})
-
-    assert (done.text, done.reasoning, done.state) == ("one two", "Hm, well", State.STOPPED)
-    assert talk.last() == done
-    assert talk.last().stats == {"acceptance": 0.5}
-    assert journal.ended
-
-
-def test_a_stopped_answer_is_continued(talk: Talk) -> None:
-    first = talk.answer()
-    first.add("one ")
-    node = first.finish(State.STOPPED, stats={"n": 1})
-    more = talk.store.resume(node.id)
-    assert (first.continues, more.continues, more.is_empty) == (False, True, True)
-    more.add("two")
-    more.flush()
-    assert (talk.last().text, talk.last().state) == ("one two", State.WRITING)
-    done = more.finish(State.COMPLETE)
-
-    assert (done.id, done.text, done.state) == (node.id, "one two", State.COMPLETE)
-    assert talk.last() == done
-    assert talk.last().stats == {"n": 1}
-
-
 def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
     done = talk.answer().finish(State.CUT, text="one", stats={"n": 1})
     before = talk.store.load(talk.conversation).tree
@@ -148,15 +115,6 @@ def test_refused_text_is_written_later(talk: Talk) -> None:
     journal.save_due(0.2)
     assert journal.error is None
     assert talk.on_disk() == [("one two", "")]
-
-
-def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> None:
-    journal = talk.answer()
-    talk.store.database.connection.execute("DELETE FROM conversations")
-    journal.finish(State.COMPLETE)
-    assert journal.error is not None
-    assert "no longer exists" in journal.error.message
-    assert journal.ended
 
 
 @pytest.mark.parametrize("reasoning", [True, False])

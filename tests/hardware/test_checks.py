@@ -35,22 +35,6 @@ def told(facts: Facts) -> list[str]:
     return summary([section(facts) for section in SECTIONS])
 
 
-def test_a_good_machine_is_all_ok() -> None:
-    assert worst(section(FACTS) for section in SECTIONS) == "ok"
-    assert told(FACTS) == ["No problems found."]
-    assert line(machine_section(FACTS), "memory").text == "20 GB of 24 GB free"
-    assert line(llama_section(FACTS), "build").text == "CPU, AVX2"
-
-
-def test_an_unused_gpu_comes_with_its_command() -> None:
-    facts = with_gpu(advice=ADVICE)
-
-    found = line(machine_section(facts), "GPU")
-    assert (found.state, found.hint) == ("warning", COMMANDS)
-    assert worst([llama_section(facts)]) == "ok"
-    assert told(facts) == ["1 problem: your RTX 4090 is not used", "  pip install cuda-build"]
-
-
 def test_the_summary_names_the_worst_problem_first() -> None:
     full = with_gpu(folders=(Check("problem", "cache", "/c", problem="the disk of /c is full"),))
 

@@ -158,18 +158,6 @@ class TestCancel:
         stopped = FinishReason.CANCELLED
         assert reasons == {running: stopped, waiting: stopped, later: FinishReason.LENGTH}
 
-    def test_stops_of_ended_answers_are_forgotten(self, harness: Harness) -> None:
-        harness.load(FakePair(FakeModel(mixing(1))))
-        for _ in range(3):
-            number = harness.worker.answer(QUESTION)
-            harness.until(Finished)
-            harness.worker.cancel(number)
-        harness.worker.answer(QUESTION)
-
-        last = finished(harness.until(Finished)[-1])
-        assert last.reason is FinishReason.LENGTH
-        assert not harness.worker._cancelled
-
     def test_a_load_can_be_stopped(self, harness: Harness) -> None:
         entered = threading.Event()
 

@@ -157,17 +157,6 @@ class TestDeath:
 
 
 class TestCancel:
-    def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
-        harness.engine.load(FakeLoader(n_ctx=100_000))
-        harness.engine.answer(ENDLESS)
-        harness.until(Step)
-        harness.engine.cancel()
-
-        last = finished(harness.until(Finished)[-1])
-
-        assert last.reason is FinishReason.CANCELLED
-        assert last.text
-
     def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=100_000))
         running, waiting = harness.engine.answer(ENDLESS), harness.engine.answer(ENDLESS)

@@ -133,14 +133,3 @@ async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> Non
         await chat.refuse()
         await chat.until(lambda: chat.status.startswith("ready"))
         assert chat.screen.view.status.used_tokens == "2.1k"
-
-
-async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        chat.screen.view.prompt.load_text("\ud800 one")
-        await chat.next_request("enter")
-        assert chat.asked == ["? one"]
-        await chat.refuse()
-        await chat.until(lambda: chat.said[1] == "? one")
-        before = chat.said
-    await is_shown_again(file, before)

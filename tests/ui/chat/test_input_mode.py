@@ -154,18 +154,6 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
         assert chat.screen.controller.input_mode.pending_text == "early\n\nthe next"
 
 
-async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
-    store = Store(file)
-    async with kept_chat(file, loaded=False) as chat:
-        await wait(chat)
-        await chat.until(lambda: not chat.screen.controller.input_mode._stores_soon)
-        chat.engine.loaded()
-        await chat.until(lambda: chat.engine.requests)
-        await chat.until(lambda: store.load(1).unsent_text == "the next")
-    store.close()
-
-
 async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")

@@ -36,23 +36,6 @@ async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
         assert chat.engine.drafts
 
 
-async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
-    async with open_chat(loaded=False) as chat:
-        chat.engine.loaded(replace(PAIR, draft=None))
-        await chat.shows("no draft")
-        await chat.press("ctrl+d", shows="There is no draft model.")
-        await chat.send("plain")
-        assert not chat.engine.drafts
-
-
-async def test_n_gram_drafting_alone_can_be_turned_off() -> None:
-    async with open_chat({}) as chat:
-        chat.engine.loaded(replace(PAIR, draft=None))
-        await chat.press("ctrl+d", shows="drafting off")
-        await chat.send("plain")
-        assert not chat.engine.drafts
-
-
 SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)
 
 
@@ -86,24 +69,6 @@ async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path
         # It counts for other pairs too, so it is kept.
         await panel.chat.shows(f"At most 8,192 tokens: {TRAINED}.")
         assert panel.live.resolved()["model.ctx"] == 16384
-
-
-async def test_the_setting_shows_the_context_that_memory_has_room_for(file: Path) -> None:
-    async with open_panel(file, opened=False) as panel:
-        await loaded(panel, replace(SMALL, n_ctx=2048, n_ctx_room=4096))
-        await panel.find(
-            "ctx", shows="Now 2,048, at most 4,096 here: memory had room for 4,096 tokens at the last loading."
-        )
-
-
-async def test_without_a_loaded_pair_no_limit_is_shown(file: Path) -> None:
-    async with open_panel(file, opened=False) as panel:
-        panel.chat.screen.session._pair.info = None
-        await panel.open()
-        await panel.find("ctx")
-        await panel.press("enter", *"999999", "enter")
-        assert "trained" not in panel.chat.text
-        assert panel.live.resolved()["model.ctx"] == 999999
 
 
 async def test_a_pending_reload_can_be_done_later(file: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from app.conversations.store import Store
-from app.engine.types import FinishReason
 from app.session.state import Phase
 from app.ui.models.state import LoadRequest
 from app.worker.events import JobEnded
@@ -59,18 +58,6 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
         assert "takes it back" not in chat.text
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.engine.cancelled)
-
-
-async def test_prompts_come_back_if_the_answer_is_stopped() -> None:
-    async with open_chat() as chat:
-        await chat.send("one")
-        chat.engine.says("half")
-        await queue(chat, "two")
-        await chat.pilot.press("ctrl+c")
-        chat.engine.finishes(FinishReason.CANCELLED)
-        await chat.until(lambda: chat.prompt == "two")
-        await chat.shows("were not sent")
-        assert len(chat.engine.requests) == 1
 
 
 async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path) -> None:
