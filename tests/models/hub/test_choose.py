@@ -99,6 +99,21 @@ def test_names_that_claim_many_parts_are_not_counted_out(monkeypatch: pytest.Mon
     assert models_in(files(*(f"m{i}-00001-of-99999.gguf" for i in range(20)))) == []
 
 
+def test_the_nearest_name_is_searched_among_200(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def nearest(word: str, names: list[str], **_: object) -> list[str]:
+        seen.append(len(names))
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", nearest)
+
+    with pytest.raises(HubError, match="has no complete file"):
+        choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
+
+    assert seen == [200]
+
+
 def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> None:
     heads = files("Qwen3-8B-EAGLE3-Q8_0.gguf", "Qwen3-8B-EAGLE3-Q4_K_M.gguf")
     assert choose(HubModel(REPO), heads, draft=True).name == "Qwen3-8B-EAGLE3-Q8_0.gguf"
