@@ -14,6 +14,7 @@ _PLAIN_TEXT = re.compile(r'[^"\'\\\x00-\x1f]+')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|/\Z", re.DOTALL)
 _CLOSERS = {"{": "}", "[": "]"}
 _WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 """Values of JSON and Python as JSON."""
@@ -35,7 +36,7 @@ class JsonReader:
     """Copy one object, or the rest of one, as JSON.
 
     Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python, and
-    closing brackets that are missing where the call ends. Anything else that is no JSON is copied up to the end of the
+    closing brackets that are missing where the call ends; comments are left out. Anything else that is no JSON is copied up to the end of the
     call, so the output is no JSON either and nothing is lost.
 
     Attributes:
@@ -105,6 +106,8 @@ class JsonReader:
         begins_value = place in (_Place.VALUE, _Place.ITEM)
         if letter.isspace():
             return letter, at + 1
+        if letter == "/" and (comment := _COMMENT.match(text, at)) is not None:
+            return ("", at) if comment.end() == len(text) and not is_last else ("", comment.end())
         if letter in "\"'" and (begins_value or place is _Place.KEY):
             self._quote, self._is_key = letter, place is _Place.KEY
             return '"', at + 1

@@ -82,13 +82,13 @@ class FormatPatterns:
         ends = [*self.ends, *self.last]
         return ArgumentReader(self._argument, self._schemas[name], ends, self._followers, self._opening)
 
-    def opening(self, pattern: Pattern, text: str, at: int, *, is_alone: bool = False) -> Opening | Partial | None:
-        """Return the beginning of a call at a position, if there is one."""
+    def opening(self, pattern: Pattern, text: str, at: int, *, is_strict: bool = False) -> Opening | Partial | None:
+        """Return the beginning of a call at a position, if there is one; a strict one has no other keys."""
         found = pattern.match(text, at)
         if not isinstance(found, Found):
             return found
         if self._is_object:
-            return self._object(text, found.end, is_alone=is_alone)
+            return self._object(text, found.end, is_strict=is_strict)
         rest = text[found.end :].lstrip()
         opening = Opening(self, found.values["$NAME"], len(text) - len(rest) if self._argument is None else found.end)
         if not rest:
@@ -100,20 +100,22 @@ class FormatPatterns:
             return opening
         return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
 
-    def _object(self, text: str, at: int, *, is_alone: bool) -> Opening | Partial | None:
+    def _object(self, text: str, at: int, *, is_strict: bool) -> Opening | Partial | None:
         """Read a JSON object with a name and arguments up to its arguments."""
         at = skipped(text, at)
         at = skipped(text, at + 1) if text.startswith("[", at) else at
         if not text.startswith("{", at):
             return PARTIAL if at == len(text) else None
-        depth, at, name, arguments = 1, at + 1, "", None
+        # The template of Qwen2.5-Coder shows models two braces.
+        depth = 2 if text.startswith("{{", at) else 1
+        at, name, arguments = at + depth, "", None
         while (at := skipped(text, at)) < len(text):
             if text[at] in ",}":
                 depth -= text[at] == "}"
                 at += 1
                 if depth:
                     continue
-                is_call = name and (arguments is not None or not is_alone)
+                is_call = name and (arguments is not None or not is_strict)
                 return Opening(self, name, at, 0, arguments or "{}") if is_call else None
             found = _KEY_PATTERN.match(text, at)
             if found is None:
@@ -138,7 +140,7 @@ class FormatPatterns:
             elif key in _NAMES and isinstance(value, str) and at <= len(text):
                 name = value
             if (name and name not in self._schemas) or (
-                is_alone and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
+                is_strict and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
             ):
                 return None
         return PARTIAL

@@ -195,12 +195,12 @@ class CallReader:
             return 0, PARTIAL, True
         if not (self._has_text or self._is_thinking):
             at = skipped(text, 0)
-            alone = (row.opening(one, text, at, is_alone=True) for row in self._rows for one in row.alone)
+            alone = (row.opening(one, text, at, is_strict=True) for row in self._rows for one in row.alone)
             if (found := _best(alone)) is not None:
                 return at, found, True
         for start in self._start.finditer(text):
             several = (
-                row.opening(pattern, text, start.start())
+                row.opening(pattern, text, start.start(), is_strict=mark.startswith("`"))
                 for row in self._rows
                 for mark, pattern in row.starts
                 if text.startswith(mark, start.start())

@@ -63,6 +63,7 @@ def test_two_calls_are_found_in_every_format(form: CallFormat) -> None:
         pytest.param('<tools>{"name": "f", "args": {"a": "x", "n": 3}}</tools>', id="other mark and key"),
         pytest.param('```json\n{"name": "f", "arguments": {"a": "x", "n": 3}}\n```', id="code block"),
         pytest.param('[{"name": "f", "arguments": {"a": "x", "n": 3}}]', id="list without marks"),
+        pytest.param('{{"name": "f", "arguments": {"a": "x", "n": 3}}}}', id="Qwen2.5-Coder, two braces"),
         pytest.param('<|python_tag|>{"name": "f", "parameters": {"a": "x", "n": 3}}', id="Llama 3.1"),
         pytest.param('[TOOL_CALLS]f{"a": "x", "n": 3}', id="Mistral without marks of arguments"),
         pytest.param('to=functions.f {"a": "x", "n": 3}', id="gpt-oss without a channel"),
@@ -80,6 +81,11 @@ def test_two_calls_are_found_in_every_format(form: CallFormat) -> None:
 def test_other_ways_to_write_a_call_are_read(text: str) -> None:
     found = both(text)
     assert (found.text, found.values) == ("", CALL)
+
+
+def test_a_call_in_a_code_block_may_follow_text() -> None:
+    found = both('I use f:\n\n```json\n{\n  "name": "f",\n  "arguments": {"a": "x", "n": 3}\n}\n```\nThen I answer.')
+    assert (found.text, found.values) == ("I use f:\n\nThen I answer.", CALL)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +239,8 @@ def test_text_and_more_calls_may_follow_the_end_of_a_call(form: CallFormat) -> N
         '{"name": "g", "arguments": {}}',
         '{"a": 1}',
         '[{"name": "f", "year": 1999}]',
+        'A package:\n```json\n{"name": "f", "version": "1.0"}\n```',
+        'An example:\n```json\n{"name": "unknown", "arguments": {"a": 1}}\n```',
         "[1, 2]",
         "Write <function=name> to call; nothing else is needed.",
         "Write <function=f> to call; nothing else is needed.",
@@ -367,6 +375,7 @@ CORRECTED = {
     "{'a': 'it\\'s \"x\"', n: 3}": {"a": 'it\'s "x"', "n": 3},
     '{"a": None, "b": [True, false]}': {"a": None, "b": [True, False]},
     '{"a": "C:\\Users\\d+\\u12", "n": 5}': {"a": "C:\\Users\\d+\\u12", "n": 5},
+    '{"a": "x", // first\n "n": 3 /* last */}': {"a": "x", "n": 3},
     '{"a": "\\u00e9\\n\\\\"}': {"a": "é\n\\"},
 }
 """Arguments that are almost JSON, and what they mean."""
@@ -384,7 +393,6 @@ def test_arguments_that_are_almost_json_are_corrected(arguments: str) -> None:
         '{"a": "say "hi" to all"}',
         '{"a": x}',
         '{"a": "x" "n": 1}',
-        '{"a": "x", // first\n "n": 1}',
         '{"a": ',
         '{"a"',
         "{'a': 'it's'}",
