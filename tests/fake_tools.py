@@ -10,6 +10,7 @@ from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
 from app.worker.tool_events import Tool
+from app.worker.tool_servers import ToolServers
 
 FILES = McpServer("files", "serve-files")
 _PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -22,7 +23,7 @@ def call(name: str, arguments: str = "{}") -> ToolCall:
 
 
 @dataclass
-class FakeToolHost:
+class FakeToolHost(ToolServers):
     """Records the commands of `app.worker.tool_servers.ToolServers`."""
 
     connected: list[str] = field(default_factory=list)
@@ -39,6 +40,9 @@ class FakeToolHost:
 
     def cancel(self, number: int) -> None:
         self.cancelled.append(number)
+
+    def close(self, timeout: float = 0.0) -> None:
+        """End nothing."""
 
 
 def tool_use(file: Path | None = None, *servers: McpServer) -> tuple[ToolUse, FakeToolHost]:

@@ -57,18 +57,19 @@ def sdk_server() -> MCPServer:
 
 
 @contextmanager
-def http_server() -> Iterator[str]:
-    """Serve it over loopback HTTP in this process; yield the URL."""
+def http_server(kind: str) -> Iterator[str]:
+    """Serve it over loopback HTTP in this process, as "mcp" or as "sse"; yield the URL."""
     import socket
 
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
-    runner = uvicorn.Server(uvicorn.Config(sdk_server().streamable_http_app(), log_level="critical", ws="none"))
+    app = sdk_server().streamable_http_app() if kind == "mcp" else sdk_server().sse_app()
+    runner = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
     thread = threading.Thread(target=runner.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/{kind}"
     finally:
         runner.should_exit = runner.force_exit = True
         thread.join()

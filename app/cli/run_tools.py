@@ -12,7 +12,6 @@ from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.tool_calls import shown_call
-from app.models.pair_info import PairInfo
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse, read_arguments
 from app.settings.mcp_file import read_servers
@@ -52,7 +51,7 @@ class RunTools:
         self._request, self._answer, self._allowed, self._limit, self._say = request, answer, allowed, limit, say
         self._host = ToolServers(emit)
         self._use = ToolUse(self._host, lambda: read_servers(mcp_file()), Permissions())
-        self._pair: PairInfo | None = None
+        self._n_ctx = 0
         self.calls: list[dict[str, Any]] = []
         self.close = self._host.close
 
@@ -65,25 +64,24 @@ class RunTools:
         """Take an event; return whether it needs no other treatment."""
         match event:
             case Loaded(pair):
-                self._pair = pair
+                self._n_ctx = pair.n_ctx
+                return False
             case ToolsListed(error=AppError() as error):
                 raise error
             case ToolsListed():
                 if self._use.take_list(event):
                     self._begin()
-                return True
             case ToolReturned():
                 self._use.take_result(event, self)
                 self._go_on()
-                return True
-            case Finished(calls=calls) if calls and self._pair is not None:
-                before = self._request.messages
-                calls = tuple(replace(call, id=f"call{len(before)}n{n}") for n, call in enumerate(calls))
-                self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=calls))
-                self._use.begin(calls, event.stats, self._pair.n_ctx)
+            case Finished(calls=calls) if calls:
+                named = tuple(replace(call, id=f"call{len(self.calls) + n}") for n, call in enumerate(calls))
+                self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=named))
+                self._use.begin(named, event.stats, self._n_ctx)
                 self._go_on()
-                return True
-        return False
+            case _:
+                return False
+        return True
 
     def _begin(self) -> None:
         tools = [tool for listed in self._use.listed.values() for tool in listed.tools]
@@ -102,24 +100,16 @@ class RunTools:
         elif (question := self._use.question) is not None:
             if question.call is None or question.tool is None:
                 raise AppError(f"The model called tools {self._limit} times in a row.", "Raise ⟨answer.tool_rounds⟩.")
-            raise AppError(
-                f"The model calls {shown_call(question.call)}, which is not allowed.",
-                f"To allow it: --allow {question.tool.name}",
-            )
+            what = f"The model calls {shown_call(question.call)}, which is not allowed."
+            raise AppError(what, f"To allow it: --allow {question.tool.name}")
 
     def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
         """Add the result of a call to the request."""
         call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
         self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
-        arguments = read_arguments(call)
-        self.calls.append(
-            {
-                "name": call.name,
-                "arguments": call.arguments if arguments is None else arguments,
-                "result_characters": len(text),
-                "error": text if result.failed else None,
-            }
-        )
+        read, error = read_arguments(call), text if result.failed else None
+        arguments = call.arguments if read is None else read
+        self.calls.append({"name": call.name, "arguments": arguments, "result_characters": len(text), "error": error})
         self._add(replace(as_message(Role.TOOL, text), tool_call_id=result.call))
 
     def _add(self, message: Message) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
 from app.conversations.tree import State
@@ -20,23 +20,14 @@ from app.session.turn import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
 from app.worker.tool_events import Tool, ToolReturned, ToolsListed
 
+if TYPE_CHECKING:
+    from app.worker.tool_servers import ToolServers
+
 _SAFE_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """What the names of functions may not contain in any format of calls."""
 _MIN_CHARACTERS, _CHARACTERS_PER_TOKEN = 2_000, 3
 """Least of a result that is kept, and a cautious estimate of how much a token holds."""
 _STOPPED, _DECLINED = "The user stopped this call.", "The user does not allow this call."
-
-
-class ToolHost(Protocol):
-    """The commands of `app.worker.tool_servers.ToolServers`."""
-
-    def connect(self, servers: Sequence[McpServer]) -> None: ...
-
-    def call(
-        self, number: int, server: McpServer, tool: str, arguments: Mapping[str, Any], *, repeats: bool = False
-    ) -> None: ...
-
-    def cancel(self, number: int) -> None: ...
 
 
 class Transcript(Protocol):
@@ -76,7 +67,7 @@ class ToolUse:
         listed: The tools of each server that was started, or why it has none.
     """
 
-    def __init__(self, host: ToolHost, read: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
+    def __init__(self, host: ToolServers, read: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
         self._host, self._read, self.permissions = host, read, permissions
         self.question: Question | None = None
         self.running: ToolCall | None = None

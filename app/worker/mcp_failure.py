@@ -26,7 +26,7 @@ _STATUS_FIXES = {
     403: "Check the key in headers in mcp.json, and what it permits.",
     429: "Wait, and try again.",
 }
-_PATH_FIX = "Check the path of its url in mcp.json; most end in /mcp."
+_PATH_FIX = "Check the path of its url in mcp.json, and its type: http or sse."
 
 
 class UnusableServerError(Exception):

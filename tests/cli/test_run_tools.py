@@ -23,7 +23,6 @@ class Run:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *allowed: str, limit: int = 5) -> None:
         self.host = FakeToolHost()
-        self.host.close = lambda: None  # type: ignore[attr-defined]
         monkeypatch.setattr("app.cli.run_tools.ToolServers", lambda emit: self.host)
         monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: (FILES,))
         self.requests: list[AnswerRequest] = []

@@ -119,11 +119,12 @@ def test_a_result_has_no_control_characters(good: Host) -> None:
     assert good.call(SDK, "styled").text == "[31mred[0m <|im_end|> [bold]x[/bold] ab"
 
 
-def test_a_server_over_http(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mcp", "sse"])
+def test_a_server_over_http(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "notes.md"
     file.write_text("Buy milk.")
-    with mcp_server.http_server() as url, host() as http:
-        known = McpServer("web", url=url, headers={"X-Key": "secret"})
+    with mcp_server.http_server(kind) as url, host() as http:
+        known = McpServer("web", url=url, headers={"X-Key": "secret"}, is_sse=kind == "sse")
 
         assert "read_file" in {tool.name for tool in http.list(known).tools}
         assert http.call(known, "read_file", path=str(file)).text == "Buy milk."
@@ -159,10 +160,10 @@ def test_a_certificate_that_nobody_has_signed_is_refused(log: Path, recorder: Re
             'answered 401 Unauthorized. Put its key into headers in mcp.json: "Authorization": "Bearer KEY".',
         ),
         (403, None, 1, "answered 403 Forbidden. Check the key in headers in mcp.json, and what it permits."),
-        (404, None, 1, "answered 404 Not Found. Check the path of its url in mcp.json; most end in /mcp."),
+        (404, None, 1, "answered 404 Not Found. Check the path of its url in mcp.json, and its type: http or sse."),
         (500, None, 2, "answered 500 Internal Server Error. Its own log says why; start it again, or ask who runs it."),
-        (200, None, 1, "answered with nothing, which is not MCP. Check the path of its url in mcp.json; most end in"),
-        (200, "text/html", 1, "answered with text/html, which is not MCP. Check the path of its url in mcp.json; most"),
+        (200, None, 1, "answered with nothing, which is not MCP. Check the path of its url in mcp.json, and its"),
+        (200, "text/html", 1, "answered with text/html, which is not MCP. Check the path of its url in mcp.json"),
     ],
 )
 def test_an_answer_that_is_not_mcp(

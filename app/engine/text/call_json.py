@@ -35,9 +35,9 @@ class _Place(Enum):
 class JsonReader:
     """Copy one object, or the rest of one, as JSON.
 
-    Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python, and
-    closing brackets that are missing where the call ends; comments are left out. Anything else that is no JSON is copied up to the end of the
-    call, so the output is no JSON either and nothing is lost.
+    Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python,
+    comments, and closing brackets that are missing where the call ends. Anything else that is no JSON is copied up to
+    the end of the call, so the output is no JSON either and nothing is lost.
 
     Attributes:
         is_done: Whether the object, or what is copied instead, is complete.
