@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -69,6 +70,17 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, str(home))
         patch.setenv("XDG_CACHE_HOME", str(run / "cache"))
         yield home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_machine() -> Iterator[None]:
+    """Freeze the counters of CPU use, so that no result depends on other programs; tests of busy ones set their own."""
+    counters = psutil.cpu_times(percpu=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("psutil.cpu_times", lambda percpu=False: counters)
+        if hasattr(os, "getloadavg"):
+            patch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+        yield
 
 
 @pytest.fixture
