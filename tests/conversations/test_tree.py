@@ -163,8 +163,10 @@ def test_compose_reverses_split_for_any_text(text: str) -> None:
     assert compose(*split(text)) == text
 
 
-def test_typed_markdown_is_no_attachment() -> None:
-    written = "code:\n```py\nx = 1\n```\n\nwhat does it do?"
+@pytest.mark.parametrize(
+    "written", ["code:\n```py\nx = 1\n```\n\nwhat does it do?", "main.py:\n```py\nx = 1\n```\n\nwhat does it do?"]
+)
+def test_typed_markdown_is_no_attachment(written: str) -> None:
     assert split(written) == (written, ())
 
 

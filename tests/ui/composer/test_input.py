@@ -166,3 +166,15 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.pilot.press("escape")
         assert chat.prompt == "sort a list\nin Rust"
         await chat.until(lambda: "SORT in Python" not in chat.text)
+
+
+async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
+    written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
+    store = Store()
+    store.add(store.create(), Role.USER, written, parent=None)
+    async with open_chat(store=lambda: store) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.pilot.press("up")
+        assert chat.prompt == chat.screen.view.prompt.written == written
+        await chat.pilot.press("down")
+        assert chat.prompt == ""
