@@ -102,6 +102,13 @@ def test_a_projector_that_is_no_model_file_is_named(hub: LoopbackHub, entries: d
     assert "mmproj-F16.gguf is not a GGUF file." in tandem(*CHECK, code=1).out
 
 
+def test_an_unreachable_hub_is_one_sentence(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
+    hub.close()
+    out, err = tandem(*CHECK, code=1)
+
+    assert (out, err.count("cannot be reached")) == ("", 1)
+
+
 @pytest.mark.parametrize("fails", ["files", "refusal"])
 def test_what_could_not_be_asked_is_not_called_gone(
     hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem, fails: str
