@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import queue
+import sys
 from collections.abc import Sequence
 
 from app.cli.fixes import in_flags
-from app.cli.output import HANG, print_result
+from app.cli.output import HANG, ProgressLine, print_result
 from app.core.errors import AppError, UsageError
 from app.core.log import logged_to
 from app.core.paths import allowed_tools_file, log_file, mcp_file
@@ -36,7 +37,7 @@ def list_servers(*, as_json: bool = False) -> int:
         for s in servers
     ]
     found = {"file": str(mcp_file()), "servers": listed, "always_allowed": sorted(always)}
-    print_result(found, list(map(printable, lines)), as_json=as_json)
+    print_result(found, map(printable, lines), as_json=as_json)
     return 0
 
 
@@ -89,12 +90,16 @@ def _servers() -> tuple[McpServer, ...]:
 def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:
     """Start servers; return what they report, in their order."""
     events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
-    host = ToolServers(events.put)
+    host, status, found = ToolServers(events.put), ProgressLine(sys.stderr), dict[str, ToolsListed]()
     with logged_to(log_file()):
         try:
             host.connect(servers)
-            found = {event.server: event for _ in servers if isinstance(event := events.get(), ToolsListed)}
+            while missing := [server.name for server in servers if server.name not in found]:
+                status.show(f"Starting {', '.join(missing)}")
+                if isinstance(event := events.get(), ToolsListed):
+                    found[event.server] = event
         finally:
+            status.clear()
             host.close()
     return [found[server.name] for server in servers]
 

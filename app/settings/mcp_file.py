@@ -106,14 +106,14 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
     file = _Entry(path, text)
     root = replace(file, raw=_parsed(file)).table()
     name = next((name for name in _TABLES if name in root), None)
-    if name is None:
-        for key, entry in root.items():
-            raise entry.wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
-        return ()
-    servers = root[name].table()
+    servers = root[name].table() if name is not None else root
     if name == "mcp" and "servers" in servers:
         # VS Code's settings.json.
         servers = servers["servers"].table()
+    has_servers = any(isinstance(one.raw, dict) and one.raw.keys() & {"command", "url"} for one in root.values())
+    if name is None and not has_servers:
+        for key, entry in root.items():
+            raise entry.wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
     return tuple(_server(name, entry) for name, entry in servers.items())
 
 
@@ -167,17 +167,18 @@ def _server(name: str, entry: _Entry) -> McpServer:
         raise entry.wrong(f"needs {what}{' beside ' * bool(ignored)}{printable(', '.join(ignored))}.")
     command = given["command"].words() if "command" in has else [""]
     url = given["url"].text() if "url" in has else ""
-    if url and not re.match(r"https?://[^/\s]", url):
+    if "url" in has and not re.match(r"https?://[^/\s]", url):
         raise given["url"].wrong("must begin with http:// or https://.")
 
     def texts(key: str) -> list[str]:
         return given[key].texts() if key in given else []
 
     def named(key: str) -> dict[str, str]:
-        return {name: value.text() for name, value in given[key].table().items()} if key in given else {}
+        values = given[key].table().items() if key in given else ()
+        return {name: value.text() for name, value in values if value.raw is not None}
 
     def says(key: str, *, default: bool) -> bool:
-        return bool(given[key].typed(bool, "true or false")) if key in given else default
+        return bool(given[key].typed(bool, "true or false, without quotes")) if key in given else default
 
     headers = named("headers")
     for header, value in headers.items():
@@ -245,7 +246,7 @@ class _Entry:
 
     def table(self) -> dict[str, _Entry]:
         """Return the values of an object."""
-        return {key: self.at(key) for key in self.typed(dict, "an object")}
+        return {key: self.at(key) for key in self.typed(dict, 'an object, as in {"name": "value"}')}
 
     def texts(self) -> list[str]:
         """Return the texts of a list."""

@@ -125,11 +125,11 @@ async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
         n_lines = 0
         with os.fdopen(reading, errors="replace") as stream:
             while line := stream.readline(_MAX_LINE):
-                n_lines += 1
-                text = server.without_secrets(one_line(line))
-                if text and n_lines <= _MAX_LOGGED_LINES:
-                    log.warning("%s: %s", server.name, text)
-                    meter.line = text if _CAUSE.match(line) or not _CAUSE.match(meter.line) else meter.line
+                if line.isspace():
+                    continue
+                if (n_lines := n_lines + 1) <= _MAX_LOGGED_LINES:
+                    log.warning("%s: %s", server.name, server.without_secrets(one_line(line)))
+                meter.line = line if _CAUSE.match(line) or not _CAUSE.match(meter.line) else meter.line
 
     thread = threading.Thread(target=read, name=f"log of {server.name}", daemon=True)
     thread.start()

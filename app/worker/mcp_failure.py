@@ -110,7 +110,7 @@ def _cause(
 ) -> tuple[UnusableServerError, bool]:
     look = "" if server.url else f"Its messages are in the log: {log_file()}"
     said = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
-    said = f": {meter.line}" if meter.line else said
+    said = f": {one_line(meter.line)}" if meter.line else said
     if meter.flood:
         return UnusableServerError(f"sent more than {meter.flood >> 20} MB at once and was ended"), False
     for one in errors:

@@ -76,6 +76,10 @@ def test_the_shape_of_claude_desktop(tmp_path: Path) -> None:
             "enabled": false}}}""",
             McpServer("a", "b", ("c",), {"K": "secret"}, is_disabled=True),
         ),
+        (  # Excerpts in the documentation of servers
+            '{"a": {"command": "b", "env": {"K": null}}}',
+            McpServer("a", "b"),
+        ),
         (  # Zed
             """{"context_servers": {"a": {"source": "custom",
             "command": {"path": "b", "args": ["c"], "env": {"K": "v"}}}}}""",
@@ -83,7 +87,7 @@ def test_the_shape_of_claude_desktop(tmp_path: Path) -> None:
         ),
     ],
     ids=["lm studio", "vs code", "vs code settings", "cursor", "windsurf", "cline", "gemini", "jetbrains", "copilot",
-         "opencode", "zed"],
+         "opencode", "excerpt", "zed"],
 )  # fmt: skip
 def test_the_shapes_of_other_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, server: McpServer
@@ -126,10 +130,11 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
         ('{"mcpServers": {"a": {"command": "b",\n"env": {"K": []}}}}', "line 2: mcpServers.a.env.K must be a text"),
         ('{"mcpServers": {\n\n"a": {}}}', "line 3: mcpServers.a needs either a command or a url"),
         ('{"mcpServers": {"a": {"command": "b", "url": "http://c"}}}', "mcpServers.a needs either a command or a url"),
+        ('{"mcpServers": {"a": {"url": ""}}}', "mcpServers.a.url must begin with http:// or https://"),
         ('{"mcpServers": {"a": {"url": "file:///c"}}}', "mcpServers.a.url must begin with http:// or https://"),
         ('{"mcpServers": {"a": {"type": "ws", "url": "http://c"}}}', 'mcpServers.a.type must be "stdio", "http" or'),
         ('{"mcpServers": {"a,b": {"command": "c"}}}', "mcpServers.a,b needs a name without commas"),
-        ('{"mcpServers": {"a": {"command": "c", "disabled": "no"}}}', "mcpServers.a.disabled must be true or false"),
+        ('{"mcpServers": {"a": {"command": "c", "disabled": "no"}}}', "a.disabled must be true or false, without"),
         ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\u00e9same"}}}}', "line 2: mcpServers.a"),
         ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K": "s\\n"}}}}', "headers.K must be ASCII"),
         ('{"mcpServers": {"a": {"url": "http://c",\n"headers": {"K e": "s"}}}}', "headers.K e must be ASCII"),
