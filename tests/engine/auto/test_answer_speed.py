@@ -1,82 +1,65 @@
 """Speedup and verdict of a running answer, and stalls of the machine."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from app.engine.auto.answer_speed import AnswerSpeed, Stalls, StepTime
 
-
-def single(speed: AnswerSpeed, cost: float = 1.0, stretch: float = 1.0) -> None:
-    speed.observe(1, StepTime(cost * 1e6), 1e6, 1e6, drafted=False, single_ns=cost * 1e6, stretch=stretch)
-
-
-def drafted(speed: AnswerSpeed, tokens: int, cost: float, stretch: float = 1.0) -> None:
-    speed.observe(tokens, StepTime(cost * 1e6), 1e6, 1e6, drafted=True, single_ns=None, stretch=stretch)
+Step = tuple[int, float, float, bool]
+"""Tokens, cost in milliseconds, stretch of the work clock, and whether the step had a draft."""
 
 
-def test_without_single_token_steps_the_speedup_is_an_estimate_without_a_verdict() -> None:
+def single(cost: float = 1.0, stretch: float = 1.0) -> Step:
+    return 1, cost, stretch, False
+
+
+def drafted(tokens: int, cost: float, stretch: float = 1.0) -> Step:
+    return tokens, cost, stretch, True
+
+
+def after(steps: Sequence[Step]) -> AnswerSpeed:
     speed = AnswerSpeed()
-    for _ in range(8):
-        drafted(speed, 1, 1.5)
-    assert speed.speedup == pytest.approx(1 / 1.5)
-    assert (speed.measured, speed.verdict) == (False, "")
+    for tokens, cost, stretch, is_drafted in steps:
+        single_ns = None if is_drafted else cost * 1e6
+        speed.observe(tokens, StepTime(cost * 1e6), 1e6, 1e6, drafted=is_drafted, single_ns=single_ns, stretch=stretch)
+    return speed
+
+
+def changing(*stretches: float) -> list[Step]:
+    return [step for stretch in stretches for step in [single(1.0, stretch), drafted(4, 2.0, stretch)] * 4]
+
+
+@pytest.mark.parametrize(
+    ("steps", "speedup", "measured", "verdict"),
+    [
+        pytest.param([drafted(1, 1.5)] * 8, 1 / 1.5, False, "", id="drafts alone give an estimate"),
+        pytest.param([single()] * 20, None, True, "", id="no drafts, no speedup"),
+        pytest.param(
+            [drafted(4, 2.0), single(0.6)] * 20, 1.19, True, "winning", id="fast single tokens, 1.15 in truth"
+        ),
+        pytest.param(
+            [drafted(4, 2.0), single(1.5)] * 20, 2.11, True, "winning", id="slow single tokens, 2.14 in truth"
+        ),
+        pytest.param(changing(1.0, 3.0), 1.67, False, "", id="the load begins in the answer"),
+        pytest.param(changing(2.0, 1.0), 1.67, False, "", id="the load ends in the answer"),
+        pytest.param(changing(1.0, 2.0, 1.0), 1.67, False, "", id="a load for a part of the answer"),
+        pytest.param([single(1.0, 2.0), drafted(4, 2.0, 2.2)] * 8, 1.67, True, "winning", id="a steady load"),
+        pytest.param([single()] * 4 + [drafted(4, 3.5)] * 8, 1.125, True, "winning", id="steady single tokens"),
+        pytest.param([single(0.6), single(1.4)] * 2 + [drafted(4, 3.5)] * 8, 1.125, True, "", id="within the noise"),
+    ],
+)
+def test_a_speedup_is_measured_against_the_single_tokens_of_the_answer(
+    steps: list[Step], speedup: float | None, measured: bool, verdict: str
+) -> None:
+    speed = after(steps)
+    assert speed.speedup == pytest.approx(speedup, rel=0.01)
+    assert (speed.measured, speed.verdict) == (measured, verdict)
 
 
 def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
-    speed = AnswerSpeed()
-    for _ in range(8):
-        single(speed)
-    assert speed.measured
-    for _ in range(160):
-        drafted(speed, 5, 1.3)
-    assert not speed.measured
-
-
-@pytest.mark.parametrize("actual", [0.6, 1.5])
-def test_the_speedup_is_corrected_by_the_single_token_steps_of_this_answer(actual: float) -> None:
-    speed = AnswerSpeed()
-    for _ in range(20):
-        drafted(speed, 4, 2.0)
-        single(speed, actual)
-    assert speed.speedup == pytest.approx(5 * actual / (2.0 + actual), rel=0.05)
-
-
-def test_an_answer_without_drafts_has_no_speedup() -> None:
-    speed = AnswerSpeed()
-    for _ in range(20):
-        single(speed)
-    assert (speed.speedup, speed.verdict) == (None, "")
-
-
-@pytest.mark.parametrize("stretches", [(1.0, 3.0), (2.0, 1.0), (1.0, 2.0, 1.0)])
-def test_a_speedup_is_estimated_if_the_load_changed_in_the_answer(stretches: tuple[float, ...]) -> None:
-    speed = AnswerSpeed()
-    for stretch in stretches:
-        for _ in range(4):
-            single(speed, stretch=stretch)
-            drafted(speed, 4, 2.0, stretch)
-    assert speed.speedup == pytest.approx(1.67, abs=0.01)
-    assert (speed.measured, speed.verdict) == (False, "")
-
-
-def test_a_speedup_under_a_steady_load_is_measured() -> None:
-    speed = AnswerSpeed()
-    for _ in range(8):
-        single(speed, stretch=2.0)
-        drafted(speed, 4, 2.0, 2.2)
-    assert (speed.measured, speed.verdict) == (True, "winning")
-
-
-@pytest.mark.parametrize(("singles", "verdict"), [((1.0, 1.0), "winning"), ((0.6, 1.4), "")], ids=["steady", "noisy"])
-def test_a_speedup_within_the_noise_of_the_single_token_steps_has_no_verdict(
-    singles: tuple[float, float], verdict: str
-) -> None:
-    speed = AnswerSpeed()
-    for took in singles * 2:
-        single(speed, took)
-    for _ in range(8):
-        drafted(speed, 4, 3.5)
-    assert speed.speedup == pytest.approx(1.125, abs=0.01)
-    assert (speed.measured, speed.verdict) == (True, verdict)
+    assert after([single()] * 8).measured
+    assert not after([single()] * 8 + [drafted(5, 1.3)] * 160).measured
 
 
 class TestStalls:
