@@ -295,13 +295,13 @@ class Store:
             change(db, "UPDATE conversations SET leaf = ? WHERE id = ?", after.leaf, conversation)
         return after
 
-    def fork(self, conversation: int, path: Sequence[Node]) -> int:
+    def fork(self, conversation: int, path: Sequence[Node], unsent_text: str = "") -> int:
         """Copy the messages of a path into a new conversation with the same settings; returns its id."""
         old, now = self.load(conversation), self._now()
         title = old.summary.title if old.summary.title.endswith(_FORK_SUFFIX) else f"{old.summary.title}{_FORK_SUFFIX}"
         summary = Summary(0, title, named=True, created=now, updated=now, tags=old.summary.tags)
-        tree = Tree({node.id: node for node in path}, path[-1].id)
-        return self.insert([StoredConversation(summary, tree, old.settings)])[0]
+        tree = Tree({node.id: node for node in path}, path[-1].id if path else None)
+        return self.insert([StoredConversation(summary, tree, old.settings, unsent_text)])[0]
 
     def set_stats(self, message: int, stats: Document) -> None:
         """Replace the numbers of a message."""

@@ -162,9 +162,14 @@ class Branches:
         return stored is not None
 
     def fork(self, message: Node) -> int:
-        """Copy the branch up to a message into a new conversation; return its id."""
-        path = self.tree.path_to(message.id)
-        copy = self._with_store(lambda store, number: store.fork(number, path))
+        """Copy the branch up to a message into a new conversation; return its id.
+
+        A prompt is not answered there yet, so it becomes the copy's unsent text.
+        """
+        is_prompt = message.role is Role.USER
+        path = self.tree.path_to(message.parent if is_prompt else message.id)
+        unsent_text = self.library.as_typed(message.text) if is_prompt else ""
+        copy = self._with_store(lambda store, number: store.fork(number, path, unsent_text))
         if copy is None:
             raise AppError("The conversation was not copied.")
         return copy

@@ -139,7 +139,7 @@ class Session(ChatEvents):
         self._what |= Change.BRANCH
 
     def fork(self, message: int) -> int:
-        """Copy the branch up to a message into a new conversation; return its id."""
+        """Copy the branch up to a message into a new conversation; return its id. See `Branches.fork`."""
         return self.conversation.fork(self._node(message))
 
     def new_conversation(self, unsent_text: str = "") -> None:

@@ -388,3 +388,14 @@ def test_a_fork_holds_the_branch_up_to_a_message(chat: ScriptedSession) -> None:
     chat.exchange("e", "f")
     assert (chat.texts(copy), chat.texts(first)) == (["a", "b", "e", "f"], ["a", "b", "c", "d"])
     assert (chat.library.title(copy), chat.session.settings.system) == ("a (fork)", "Be brief.")
+
+
+@pytest.mark.parametrize(("prompt", "texts"), [("a", []), ("c", ["a", "b"])])
+def test_a_fork_at_a_prompt_has_it_as_unsent_text(chat: ScriptedSession, prompt: str, texts: list[str]) -> None:
+    chat.exchange("a", "b")
+    chat.exchange("c", "d")
+    assert chat.session.open_conversation(chat.session.fork(chat.node(prompt)))
+    assert [node.text for node in chat.session.messages] == texts
+    assert chat.session.conversation.unsent_text == prompt
+    chat.exchange("e", "f")
+    assert [node.text for node in chat.session.messages] == [*texts, "e", "f"]

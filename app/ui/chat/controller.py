@@ -162,8 +162,10 @@ class ChatController:
             case "delete":
                 await self._delete(self._node(message))
             case "fork":
-                await self.open_conversation(self.session.fork(self._node(message).id))
-                view.hint.say("This is a copy; the other conversation stays as it is.")
+                node = self._node(message)
+                await self.open_conversation(self.session.fork(node.id))
+                prompt = "; send the prompt below, or another one" if node.role is Role.USER else ""
+                view.hint.say(f"This is a copy{prompt}. The other conversation stays as it is.")
             case "earlier" | "later":
                 await self._switch(message, -1 if requested == "earlier" else 1)
             case _:
