@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from app.engine.drafting_report import Speedup, accepted, drafted_by, rate, speedup_of
@@ -86,6 +86,29 @@ class AnswerNumbers:
             speedup=gain if ratio and found.get("draft_n") else None,
         )
 
+    def after(self, before: AnswerNumbers) -> AnswerNumbers:
+        """Return the numbers of a whole answer that was continued; `before` holds those of its beginning.
+
+        The numbers of the prompt are those of the beginning. Without its token count, it is unknown and left out.
+        """
+        if not before.predicted_n:
+            return self
+        counts = {
+            name: (getattr(before, name) or 0) + (getattr(self, name) or 0)
+            for name in ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
+        }
+        ratios = {
+            name: _combined(getattr(before, name), of(before), getattr(self, name), of(self), by_rate=by_rate)
+            for name, of, by_rate in _RATIOS
+        }
+        first = {
+            name: getattr(before, name) for name in ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
+        }
+        gains = [part.speedup.ratio if part.speedup is not None else None for part in (before, self)]
+        ratio = _combined(gains[0], before.predicted_ms, gains[1], self.predicted_ms)
+        speedup = Speedup(ratio, self.speedup.measured) if ratio is not None and self.speedup is not None else None
+        return replace(self, **counts, **ratios, **first, speedup=speedup)
+
     @property
     def document(self) -> dict[str, Any]:
         """The measured numbers as JSON values, for `read`."""
@@ -145,6 +168,29 @@ class AnswerNumbers:
             f"{self.per_step:.1f} tokens per step" if self.per_step is not None else "",
         )
         return ", ".join(filter(None, parts)) or "No numbers were stored."
+
+
+_RATIOS: tuple[tuple[str, Callable[[AnswerNumbers], float | None], bool], ...] = (
+    ("tokens_per_second", lambda part: part.predicted_n, True),
+    ("predicted_per_second", lambda part: part.predicted_n, True),
+    ("mean_accepted_length", lambda part: part.predicted_n, True),
+    ("draft_length", lambda part: part.draft_n, True),
+    ("acceptance", lambda part: part.draft_n, False),
+    ("model_share", lambda part: part.draft_n, False),
+)
+"""Ratios, what weights them, and whether that is their numerator: 10 tokens at 5 tok/s count for 2 s."""
+
+
+def _combined(
+    first: float | None, weight: float | None, second: float | None, other: float | None, *, by_rate: bool = False
+) -> float | None:
+    """Return the weighted mean of two ratios, harmonic for rates; one that is not known does not count."""
+    parts = ((first, weight), (second, other))
+    known = [(ratio, n) for ratio, n in parts if ratio is not None and n and (ratio or not by_rate)]
+    if not known:
+        return first if second is None else second
+    total = sum(n for _, n in known)
+    return total / sum(n / ratio for ratio, n in known) if by_rate else sum(n * ratio for ratio, n in known) / total
 
 
 _MEASURED = {field.name for field in fields(AnswerNumbers)} - {"drafter", "mode", "speedup"}

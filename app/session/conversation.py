@@ -151,9 +151,10 @@ class Conversation(Branches):
             self._report_saving(self._running)
 
     def finish(self, event: Finished) -> Outcome:
-        """Store an ended answer with its numbers; of a continued one, those of its last part."""
+        """Store an ended answer with its numbers."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
-        stats = {**ending.numbers, **event.numbers.document, **self._models()}
+        numbers = event.numbers.after(self._running.start.numbers) if self._running is not None else event.numbers
+        stats = {**ending.numbers, **numbers.document, **self._models()}
         if event.calls and event.reason is FinishReason.STOP and self._running is not None:
             answer = self._running.start.id
             calls = [replace(call, id=f"call{answer}n{n}") for n, call in enumerate(event.calls)]

@@ -173,3 +173,18 @@ def test_a_pause_is_part_of_no_step_and_of_the_answer_as_far_as_it_counts(
 
     assert (machine.timer.wall_ns, machine.timer.work_ns) == (300, 150)
     assert (machine.counted.predicted_ns, machine.counted.native_ns) == (predicted_ns, 0)
+
+
+def test_a_continued_answer_is_counted_as_a_whole() -> None:
+    before = replace(STATS, predicted_n=100, draft_n=10, draft_n_accepted=0, predicted_ns=4_000_000_000)
+    whole = AnswerNumbers.of(STATS, STATUS).after(AnswerNumbers.of(before, STATUS))
+
+    assert (whole.predicted_n, whole.predicted_ms, whole.accepted) == (201, 6000.0, "36% accepted")
+    assert whole.speed == pytest.approx(201 / (101 / 50 + 100 / (99 / 4)))
+    assert whole.speedup == Speedup(2.0, measured=True)
+
+
+def test_a_beginning_without_numbers_leaves_those_of_the_rest() -> None:
+    numbers = AnswerNumbers.of(STATS, STATUS)
+
+    assert numbers.after(AnswerNumbers()) == numbers

@@ -158,17 +158,23 @@ class Renderer:
         if now.is_compacting:
             status.do("context full: summarizing", is_long=True)
         elif Change.COMPACTED in what:
-            status.begin()
+            self._begin_numbers()
         status.n_tools = now.n_tools
         if now.is_answering and what & (Change.CALLS | Change.ASKED | Change.OPENED):
             if now.tool_activity is not None:
                 status.do(now.tool_activity, is_long=True)
             elif Change.CALLS in what:
-                status.begin()
+                self._begin_numbers()
         if now.answered_elsewhere != self._named:
             self._name_answered(now)
         if now.phase in (Phase.READY, Phase.ANSWERING):
             status.will_draft(now.drafting)
+
+    def _begin_numbers(self) -> None:
+        """Show that the models read the prompt; a continued answer has numbers already."""
+        here = self._session.conversation
+        running = here.tree.nodes.get(here.running) if here.running is not None else None
+        self._view.status.begin(running.numbers if running is not None else None)
 
     def _name_answered(self, now: Session) -> None:
         self._named = now.answered_elsewhere
@@ -205,7 +211,7 @@ class Renderer:
         view.hint.forget()
         view.inspector.begin()
         if is_new:
-            view.status.begin()
+            self._begin_numbers()
         else:
             view.status.do("")
         # A sent prompt is no longer in the input line.

@@ -103,6 +103,7 @@ class Readouts:
         self.doing = self.long_activity = ""
         self.share: float | None = None
         self.stats: GenerationStats | None = None
+        self._before = AnswerNumbers()
         self.drafting: DraftingStatus | None = None
         self.next_draft = DraftState(is_on=False, is_available=False, mode="")
         self.n_ctx = 0
@@ -124,7 +125,7 @@ class Readouts:
     @property
     def numbers(self) -> AnswerNumbers | None:
         """Numbers of the answer; None before the first."""
-        return AnswerNumbers.of(self.stats, self.drafting) if self.stats is not None else None
+        return AnswerNumbers.of(self.stats, self.drafting).after(self._before) if self.stats is not None else None
 
     @property
     def used_tokens(self) -> str:
@@ -163,8 +164,9 @@ class Readouts:
 
     # The answer
 
-    def begin(self) -> None:
-        """Show that an answer was requested."""
+    def begin(self, before: AnswerNumbers | None = None) -> None:
+        """Show that an answer was requested; `before` holds the numbers of what it continues."""
+        self._before = before or AnswerNumbers()
         self._began = self._clock()
         self.recent = RecentRates()
         self.unmeasured = True
