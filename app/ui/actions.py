@@ -74,24 +74,25 @@ _visible_key = partial(Action, show=True, is_command=False)
 # fmt: off
 MESSAGE = (
     _visible_key("message.leave", "escape", "request('leave')", "back", "Back to the prompt"),
-    _visible_key("message.edit", "e,enter", "request('edit')", "edit", "Change it, as a branch", "branch",
-                 key_display="e"),
-    _visible_key("message.again", "r", "request('again')", "regenerate", "Regenerate, as a branch", "branch again"),
-    _visible_key("message.go_on", "c", "request('go_on')", "continue", "Continue an answer that ended early"),
-    _visible_key("message.unfold", "o", "unfold", "open", "Show or hide attachments and reasoning", "fold expand"),
-    _visible_key("message.fork", "f", "request('fork')", "fork", "Copy the conversation up to here into a new one",
+    # No letters: what is typed goes to the prompt. The keys are those that act on the last answer elsewhere.
+    _visible_key("message.edit", "enter,ctrl+e", "request('edit')", "edit", "Change it, as a branch", "branch"),
+    _visible_key("message.again", "ctrl+r", "request('again')", "regenerate", "Regenerate, as a branch",
+                 "branch again"),
+    _visible_key("message.go_on", "ctrl+g", "request('go_on')", "continue", "Continue an answer that ended early"),
+    _visible_key("message.unfold", "ctrl+t", "unfold", "open", "Show or hide attachments and reasoning",
+                 "fold expand"),
+    _visible_key("message.fork", "ctrl+k", "request('fork')", "fork", "Copy the conversation up to here into a new one",
                  "branch duplicate"),
-    # No letter: who types into a chosen message must not delete it.
     _visible_key("message.delete", "delete", "request('delete')", "delete", "Delete the message", "remove",
                  key_display="del"),
-    _visible_key("message.copy", "y", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
+    _visible_key("message.copy", "f8", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
     _visible_key("message.next_code", "tab", "request('next_code')", "next code", "Mark the next code block", "jump"),
     _key("message.previous_code", "shift+tab", "request('previous_code')", "code above", "Mark the code block above"),
     _visible_key("message.earlier", "left", "request('earlier')", "branch", "Show another branch", "version sibling",
                  key_display="left/right"),
     _key("message.later", "right", "request('later')", "next branch"),
-    _key("message.up", f"up,k,{CHOOSE}", "request('up')", "message above"),
-    _key("message.down", "down,j,ctrl+down,alt+down", "request('down')", "message below"),
+    _key("message.up", f"up,{CHOOSE}", "request('up')", "message above"),
+    _key("message.down", "down,ctrl+down,alt+down", "request('down')", "message below"),
 )
 """Actions on the chosen message."""
 
@@ -137,7 +138,7 @@ CHAT = (
            "select branch fork"),
     _key("chat.choose_code", "alt+c", "choose_code", "code", "Choose a code block, the last one first", "select block"),
     Action("chat.copy", "f8", "copy", "copy", "Copy the answer, its last code, or code block N", "clipboard yank",
-           argument="[code|N]", priority=True),
+           argument="[code|N]"),
     _key("chat.copy_code", "ctrl+b", "run_line('/copy code')", "copy code", "Copy the last code block", priority=True),
     _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block with that number",
          key_display="alt+1 … alt+9", priority=True),

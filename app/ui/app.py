@@ -268,8 +268,11 @@ class TandemApp(App[None]):
             hint.say(f"{stops} stops; {again}" if stops else again)
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and not event.is_forwarded and self._interrupted_at is not None:
-            self._disarm(event.key)
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            if isinstance(event, events.Key) and self._interrupted_at is not None:
+                self._disarm(event.key)
+            if self.screen is self._chat:
+                self._chat.focus_for(event)
         await super().on_event(event)
 
     def _disarm(self, pressed: str) -> None:

@@ -29,6 +29,8 @@ def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """Stands where the user types, and in front of the chosen one of several."""
+CHOSEN_BAR = "┃"
+"""Stands before what is chosen, and in place of the mark of the prompt while keys act on that."""
 NONE = "\N{EN DASH}"
 """Stands for a number that is not known."""
 _BARS = "▁▂▃▄▅▆▇█"

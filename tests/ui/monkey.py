@@ -65,7 +65,8 @@ _SAID = (
 _SIZES = ((1, 1), (20, 5), (40, 10), (80, 24), (100, 30), (120, 40), (250, 80), (80, 3))
 _USUAL = (
     "enter", "enter", "escape", "escape", "up", "down", "ctrl+n", "ctrl+o", "ctrl+r", "ctrl+up", "f1", "f2", "f3", "f4",
-    "f5", "f6", "f7", "ctrl+p", "ctrl+d", "tab", "pageup", "ctrl+g", "ctrl+e", "ctrl+s", "e", "r", "c", "left", "right",
+    "f5", "f6", "f7", "ctrl+p", "ctrl+d", "tab", "pageup", "ctrl+g", "ctrl+e", "ctrl+s", "delete", "ctrl+k", "f8",
+    "left", "right",
 )  # fmt: skip
 _CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "space": " "}
 

@@ -52,7 +52,7 @@ async def inspector(chat: Chat) -> None:
 
 
 async def chosen_message(chat: Chat) -> None:
-    await chat.pilot.press("ctrl+up", "o")
+    await chat.pilot.press("ctrl+up", "ctrl+t")
 
 
 async def menu(chat: Chat) -> None:

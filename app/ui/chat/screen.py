@@ -11,7 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from app.core.errors import AppError
 from app.session.session import Session
@@ -93,6 +93,16 @@ class ChatScreen(BaseScreen[None]):
             self.view.hint.ask(text)
 
     # Keys and slash commands
+
+    def focus_for(self, event: events.Key | events.Paste) -> None:
+        """Give the prompt the focus before text arrives that the focused widget has no use for."""
+        is_text = isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings)
+        if is_text and not isinstance(self.focused, Input | TextArea):
+            self.set_focus(self.view.prompt, scroll_visible=False)
+
+    def watch_focused(self) -> None:
+        super().watch_focused()
+        self.view.say_what_keys_do(self.focused)
 
     def action_do(self, name: str, *arguments: object) -> None:
         """Run an action, among the screen's own messages, beside which keys arrive."""
@@ -224,11 +234,6 @@ class ChatScreen(BaseScreen[None]):
     async def _permit(self, event: ToolQuestion.Answered) -> None:
         await self.controller.command(self.session.permit, event.permission)
 
-    @on(ToolQuestion.QuestionLeft)
-    def _leave_question(self, event: ToolQuestion.QuestionLeft) -> None:
-        self.view.prompt.focus()
-        self.view.prompt.insert(event.text)
-
     async def action_compare(self) -> None:
         """Compare the typed message, or else the last one."""
         typed = "" if self.controller.input_mode.is_active else self.view.prompt.whole.strip()
@@ -244,11 +249,6 @@ class ChatScreen(BaseScreen[None]):
         self.view.prompt.focus()
         self.view.messages.notice(f"Applied: {event.option.offer.what}.")
         await self.controller.load_pair(event.request)
-
-    @on(FitOptionList.OptionsLeft)
-    def _leave_options(self, event: FitOptionList.OptionsLeft) -> None:
-        self.view.prompt.focus()
-        self.view.prompt.insert(event.text)
 
     # The view
 

@@ -10,6 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.getters import query_one
+from textual.widget import Widget
 from textual.widgets import Static
 
 from app.conversations.message import Role
@@ -29,7 +30,7 @@ from app.ui.models.state import FitOption
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
-from app.ui.text import MARK
+from app.ui.text import CHOSEN_BAR, MARK
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.list import MessageList
@@ -198,7 +199,14 @@ class ChatView(Vertical):
         if isinstance(chosen, AnswerMessage) and chosen.id is not None:
             about.append(self._show_numbers(chosen.id))
         self.hint.about("\n".join(filter(None, about)))
+        self.say_what_keys_do(self.screen.focused)
         self.screen.refresh_bindings()
+
+    def say_what_keys_do(self, focused: Widget | None) -> None:
+        """Show in place of the prompt what keys do while another widget has the focus, and how to come back."""
+        use = getattr(focused, "key_use", "")
+        self.prompt.show_instead(f"{use}; esc or typing returns here" if use else "")
+        self.query_one("#mark", Static).update(CHOSEN_BAR if use else MARK)
 
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""

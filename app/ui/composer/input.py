@@ -12,7 +12,9 @@ from typing import ClassVar
 
 from textual import events, on, work
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from app.core.printable import printable
@@ -72,6 +74,7 @@ class PromptInput(PromptEditor):
         """The words that the found prompts are for."""
         self._saved: str | None = None
         """The text before a search of past prompts, if a search is open."""
+        self._instead = ""
 
     # Its text, as messages
 
@@ -280,6 +283,18 @@ class PromptInput(PromptEditor):
             super().action_cursor_down(select)
 
     # Editing
+
+    def show_instead(self, line: str) -> None:
+        """Show a line in place of the text, which stays as it is; an empty one ends that."""
+        if line != self._instead:
+            self._instead = line
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        if not self._instead:
+            return super().render_line(y)
+        shown = Content(self._instead if y == 0 else "").truncate(self.content_size.width, ellipsis=True)
+        return Strip(shown.render_segments(self.visual_style), shown.cell_length)
 
     def on_resize(self) -> None:
         if self.placeholder in _PLACEHOLDERS:

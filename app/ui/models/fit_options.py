@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import HorizontalGroup, VerticalGroup
 from textual.content import Content
 from textual.message import Message
@@ -39,18 +41,17 @@ class FitOptionLine(HorizontalGroup):
 
 
 class FitOptionList(VerticalGroup, can_focus=True):
-    """All options. A digit takes one; other characters go to the prompt."""
+    """All options. A digit takes one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"take('{key}')", show=False) for key in _OPTION_KEYS),
+        Binding("escape", "leave", show=False),
+    ]
 
     @dataclass
     class OptionTaken(Message):
         option: FitOption
         request: LoadRequest
-
-    @dataclass
-    class OptionsLeft(Message):
-        """The user went back to the prompt and typed `text`."""
-
-        text: str
 
     def __init__(self, options: Sequence[FitOption]) -> None:
         super().__init__()
@@ -61,25 +62,33 @@ class FitOptionList(VerticalGroup, can_focus=True):
         keys = iter(self._by_key)
         for option in self._options:
             yield FitOptionLine(option, next(keys, "") if option.apply is not None else "")
-        if n := len(self._by_key):
-            which = {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
-            yield Static(f"Press {which} or click to apply; esc returns to the prompt", classes="keys")
+        if self._by_key:
+            yield Static(f"Press {self._keys} or click to apply; esc returns to the prompt", classes="keys")
+
+    @property
+    def _keys(self) -> str:
+        n = len(self._by_key)
+        return {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
+
+    @property
+    def key_use(self) -> str:
+        """What keys do while the list has the focus."""
+        return f"{self._keys} applies an option" if self._by_key else ""
 
     def focus_on_click(self) -> bool:
         # A line below may go with the focus of another widget, and move the options away from the mouse.
         return False
 
-    def on_key(self, event: events.Key) -> None:
-        if event.key in self._by_key:
-            _take(self, self._by_key[event.key])
-        elif event.key == "escape":
-            self.post_message(self.OptionsLeft(""))
-        elif event.character is not None and event.is_printable:
-            self.post_message(self.OptionsLeft(event.character))
-        else:
-            return
-        event.stop()
-        event.prevent_default()
+    def action_take(self, key: str) -> None:
+        _take(self, self._by_key[key])
+
+    def action_leave(self) -> None:
+        # The screen gives the focus to the prompt.
+        self.screen.set_focus(None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the digits without an option to the prompt."""
+        return parameters[0] in self._by_key if action == "take" else True
 
 
 def _take(widget: Widget, option: FitOption) -> None:

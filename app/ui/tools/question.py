@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -16,15 +17,18 @@ from app.engine.text.tool_calls import shown_call
 from app.session.permissions import Permission
 from app.session.tool_use import Question
 
-_SCROLLED_LINES = {"up": -1, "down": 1}
-"""Lines by which a key scrolls the arguments."""
-
 
 class ToolQuestion(VerticalGroup, can_focus=True):
-    """Show a call with all its arguments; a digit answers. Other characters go to the prompt, until it is empty again.
+    """Show a call with all its arguments; a digit answers.
 
     Up and down scroll long arguments; page up and page down scroll the transcript.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(digit, f"answer('{digit}')", show=False) for digit in "0123456789"),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("down", "scroll(1)", show=False),
+    ]
 
     DEFAULT_CSS = """
     ToolQuestion {
@@ -42,12 +46,6 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         """The user has answered."""
 
         permission: Permission
-
-    @dataclass
-    class QuestionLeft(Message):
-        """The user went back to the prompt and typed `text`."""
-
-        text: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,17 +74,25 @@ class ToolQuestion(VerticalGroup, can_focus=True):
             self.query_one(f".{name}", Static).update(Content(text))
         return True
 
-    def on_key(self, event: events.Key) -> None:
-        if event.key in self._by_key:
-            self.post_message(self.Answered(self._by_key[event.key]))
-        elif event.key in _SCROLLED_LINES and (shown := self.query_one(VerticalScroll)).max_scroll_y:
-            shown.scroll_relative(y=_SCROLLED_LINES[event.key], animate=False)
-        elif event.character is not None and event.is_printable:
-            self.post_message(self.QuestionLeft(event.character))
-        else:
-            return
-        event.stop()
-        event.prevent_default()
+    @property
+    def key_use(self) -> str:
+        """What keys do while the question has the focus."""
+        return "a digit answers the question above"
+
+    def action_answer(self, digit: str) -> None:
+        self.post_message(self.Answered(self._by_key[digit]))
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the digits without an answer to the prompt, and the arrows where nothing is to scroll."""
+        match action:
+            case "answer":
+                return parameters[0] in self._by_key
+            case "scroll":
+                return self.query_one(VerticalScroll).max_scroll_y > 0
+        return True
 
     def on_click(self) -> None:
         self.focus()

@@ -22,7 +22,7 @@ from app.ui.transcript.scroll import LineScroll
 class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     """Choose a message and a code block in it, or scroll to the first match of a search.
 
-    A click or a key selects a message. Letters act on it only if the list has the focus, which a key gives it.
+    A click or a key selects a message. Keys act on it only if the list has the focus, which a key gives it.
     """
 
     BINDING_GROUP_TITLE = "Chosen message"
@@ -45,8 +45,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     class SelectionChanged(Message):
         """Another message was selected, or none."""
 
-    _letters_act = False
-    """Whether letters act on the chosen message, so that it is chosen only while the list has the focus."""
+    _keys_act = False
+    """Whether keys act on the chosen message, so that it is chosen only while the list has the focus."""
 
     @property
     def messages(self) -> list[MessageItem]:
@@ -62,11 +62,11 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return [item for item in reversed(self.items[first:end]) if isinstance(item, AnswerMessage)]
 
     def choose(self, message: MessageItem | None, *, focus: bool = True) -> None:
-        """Select a message and scroll it into view, with the focus if letters should act on it; None selects none."""
+        """Select a message and scroll it into view, with the focus if keys should act on it; None selects none."""
         if message is not None and message not in self.items:
             # It was removed after the click.
             return
-        before, self.chosen, self._letters_act = self.chosen, message, focus
+        before, self.chosen, self._keys_act = self.chosen, message, focus
         if isinstance(before, AnswerMessage) and before is not message:
             before.mark_code(0)
         self._draw_again(each for each in (before, message) if each is not None)
@@ -78,6 +78,13 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.screen.set_focus(None)
         if before is not None or message is not None:
             self.post_message(self.SelectionChanged())
+
+    @property
+    def key_use(self) -> str:
+        """What keys do while the list has the focus."""
+        chosen = self.chosen
+        marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
+        return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}" if chosen is not None else ""
 
     def leave_far(self) -> None:
         if self._is_far(self.chosen):
@@ -142,6 +149,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def _mark_code(self, answer: AnswerMessage, number: int) -> None:
         line = answer.mark_code(number)
+        self.post_message(self.SelectionChanged())
         self.update(answer)
         self.show_line(answer, answer.markdown, line)
 
@@ -172,7 +180,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def on_blur(self) -> None:
         # It stays selected while another window is in front; see `app.ui.base_screen`.
-        if self.app.app_focus and self.screen.focused is not self and self._letters_act:
+        if self.app.app_focus and self.screen.focused is not self and self._keys_act:
             self.choose(None)
 
     def on_click(self, event: events.Click) -> None:

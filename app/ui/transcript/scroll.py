@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from app.ui.reading.rows import NOTHING, Line
+from app.ui.text import CHOSEN_BAR
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
 from app.ui.transcript.parts import QUIET, MessagePart
@@ -320,7 +321,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def _framed(self, item: Item | None, prefix: Content, segments: Sequence[Segment]) -> Strip:
         is_marked = isinstance(item, MessageItem) and (item is self.chosen or item.is_edited)
-        bar = Content.styled("┃" if is_marked else " ", QUIET) + prefix
+        bar = Content.styled(CHOSEN_BAR if is_marked else " ", QUIET) + prefix
         before = self.segments([(None, Content(" " * self.margin) + bar)], 0)
         return self.finished([*before, *segments], self.outer_size.width)
 

@@ -26,7 +26,7 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
         await chat.shows("sec")
         await chat.press("ctrl+up", "up", "up", "up")
         assert chat.chosen == "one"
-        for key in ("e", "r"):
+        for key in ("enter", "ctrl+r"):
             await chat.press(key)
             # Here esc leaves the message.
             await chat.shows("An answer is being written.")
@@ -38,7 +38,7 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.type("unsent")
-        await chat.press("ctrl+up", "up", "e")
+        await chat.press("ctrl+up", "up", "enter")
         await chat.type(" more")
         kept = "unsent\n\none more"
         await chat.press("ctrl+n")
@@ -79,7 +79,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.type("not yet sent")
-        await chat.press("ctrl+up", "up", "e")
+        await chat.press("ctrl+up", "up", "enter")
         await chat.enter(" @nots.md", "There is no file nots.md. To send it as text, put a space")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.controller.input_mode.is_active
@@ -90,7 +90,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         assert chat.prompt == "not yet sent"
 
 
-SWITCHES = ["ctrl+up left", "ctrl+up up e", "escape"]
+SWITCHES = ["ctrl+up left", "ctrl+up up enter", "escape"]
 """What leaves a message that is being changed, and leads elsewhere."""
 
 
@@ -101,7 +101,7 @@ async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> 
         await chat.next_request("ctrl+r")
         await chat.answer("second")
         await chat.type("typed")
-        await chat.press("ctrl+up", "e")
+        await chat.press("ctrl+up", "enter")
         await chat.type(" and many more words")
         await chat.press(*keys.split())
         if "left" in keys:
@@ -126,7 +126,7 @@ def keep_code(file: Path) -> None:
 async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
     keep_code(file)
     async with kept_chat(file, again=True) as chat:
-        await chat.press("ctrl+up", "e")
+        await chat.press("ctrl+up", "enter")
         await chat.until(lambda: chat.prompt == CODE)
         chat.pilot.app.post_message(events.Paste("line\n" * 50))
         await chat.until(lambda: chat.prompt.endswith("line\n"))
@@ -157,11 +157,11 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
 async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
-        await chat.press("ctrl+up", "e")
+        await chat.press("ctrl+up", "enter")
         await chat.enter(" changed", "first changed")
         await chat.press("up")
         assert chat.prompt == "one"
-        await chat.press("down", "ctrl+up", "up", "e")
+        await chat.press("down", "ctrl+up", "up", "enter")
         await chat.type(" more")
         await chat.next_request("enter")
         await chat.answer("second")
@@ -178,7 +178,7 @@ async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file
         await chat.next_request("ctrl+r")
         assert chat.prompt == ""
         await chat.answer("first")
-        await chat.press("ctrl+up", "up", "e")
+        await chat.press("ctrl+up", "up", "enter")
         assert chat.prompt == " /help me"
         await chat.next_request("enter")
         assert chat.asked == ["/help me"]

@@ -1,13 +1,17 @@
 """Choose, edit, regenerate and continue messages; go from branch to branch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from textual import events
 from textual.geometry import Offset
 
 from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.engine.types import FinishReason
+from app.ui.text import MARK
 from app.ui.transcript.message import MessageItem
 from tests.ui.driver import (
     everything,
@@ -27,10 +31,10 @@ async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
         assert chat.chosen == "first"
         await chat.press("ctrl+down")
         assert chat.chosen == "two"
-        assert "e edit" in chat.rows[-1]
+        assert "enter edit" in chat.rows[-1]
         await chat.press("escape")
         assert chat.chosen == ""
-        assert "e edit" not in chat.rows[-1]
+        assert "enter edit" not in chat.rows[-1]
         await chat.type(" on")
         assert chat.prompt == "typing on"
         await chat.press("ctrl+up", "down")
@@ -45,13 +49,49 @@ async def test_letters_typed_after_a_click_go_to_the_input_line(file: Path) -> N
         await chat.click("first")
         await chat.until(lambda: chat.chosen == "first")
         assert "ctrl+up act on this message" in chat.rows[-1]
-        assert "r regenerate" not in chat.rows[-1]
+        assert "esc back" not in chat.rows[-1]
         await chat.type("recycle")
         await chat.until(lambda: not chat.chosen)
         assert (chat.prompt, len(chat.engine.requests)) == ("recycle", n_requests)
 
 
-async def test_a_key_lets_letters_act_on_a_clicked_message(file: Path) -> None:
+@pytest.mark.parametrize("keys", [("ctrl+up",), ("ctrl+up", "up"), ("alt+c",)])
+async def test_text_typed_while_a_message_is_chosen_goes_to_the_prompt(file: Path, keys: Sequence[str]) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "```\ncode\n```")
+        n_requests, before = len(chat.engine.requests), everything(file)
+        for n, text in enumerate(("run it", "refactor: 5 jkoycen", "/x", "Ünd?")):
+            await chat.pilot.press(*keys)
+            await chat.until(lambda: chat.screen.view.messages.has_focus)
+            await chat.type(text)
+            assert (chat.chosen, chat.screen.view.messages.has_focus) == ("", False)
+            assert chat.prompt == "run itrefactor: 5 jkoycen/xÜnd?"[: len(chat.prompt)]
+            if n == 1:
+                await chat.pilot.press(*keys)
+                await chat.until(lambda: chat.screen.view.messages.has_focus)
+                chat.pilot.app.post_message(events.Paste("rm"))
+                await chat.until(lambda: chat.prompt.endswith("rm"))
+                await chat.press("backspace", "backspace")
+        assert (len(chat.engine.requests), everything(file)) == (n_requests, before)
+
+
+async def test_the_prompt_line_says_what_keys_act_on(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "```\ncode\n```")
+        await chat.type("unsent")
+
+        def prompt_line() -> str:
+            return chat.rows[chat.screen.view.prompt.region.y].strip()
+
+        await chat.pilot.press("ctrl+up")
+        await chat.until(lambda: prompt_line() == "┃ keys act on the chosen message; esc or typing returns here")
+        await chat.pilot.press("tab")
+        await chat.until(lambda: prompt_line() == "┃ keys act on code block 1; esc or typing returns here")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: prompt_line() == f"{MARK} unsent")
+
+
+async def test_a_key_lets_keys_act_on_a_clicked_message(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
@@ -59,7 +99,7 @@ async def test_a_key_lets_letters_act_on_a_clicked_message(file: Path) -> None:
         await chat.until(lambda: chat.chosen == "first")
         await chat.press("ctrl+up")
         assert chat.chosen == "first"
-        await chat.shows("e edit")
+        await chat.shows("enter edit")
         await chat.click("second")
         await chat.until(lambda: chat.chosen == "second")
         assert chat.screen.view.prompt.has_focus
@@ -70,7 +110,9 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
         await chat.type("not yet sent")
-        await chat.press("ctrl+up", "up", "up", "up", "e", shows="Editing the prompt: enter sends it as a new branch.")
+        await chat.press(
+            "ctrl+up", "up", "up", "up", "enter", shows="Editing the prompt: enter sends it as a new branch."
+        )
         assert chat.prompt == "one"
         await chat.type(" more")
         await chat.next_request("enter")
@@ -142,8 +184,8 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.screen.controller.open_conversation(number)
         await chat.shows("Be brief.")
-        await chat.press("ctrl+up", "up", "e", shows="cannot be edited")
-        await chat.press("r", shows="There is no prompt to answer.")
+        await chat.press("ctrl+up", "up", "enter", shows="cannot be edited")
+        await chat.press("ctrl+r", shows="There is no prompt to answer.")
 
 
 async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
@@ -154,7 +196,7 @@ async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
     store.close()
     async with kept_chat(file) as chat:
         await chat.screen.controller.open_conversation(number)
-        await chat.press("ctrl+up", "e")
+        await chat.press("ctrl+up", "enter")
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
         await chat.press("enter")
@@ -236,6 +278,6 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
-        await chat.pilot.press("ctrl+up", "up", "up", "f")
+        await chat.pilot.press("ctrl+up", "up", "up", "ctrl+k")
         await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
         assert chat.screen.session.library.conversation == 2

@@ -54,14 +54,14 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
         chat.screen.view.messages.show([Node(1, None, Role.USER, message)])
         await chat.pilot.press("ctrl+up")
         await chat.until(lambda: chat.screen.view.messages.chosen is not None)
-        await chat.press("o", shows="the contents")
-        await chat.shows("o open")
-        await chat.pilot.press("o")
+        await chat.press("ctrl+t", shows="the contents")
+        await chat.shows("ctrl+t open")
+        await chat.pilot.press("ctrl+t")
         await chat.until(lambda: "the contents" not in chat.text)
         keys = await told(chat)
         assert "Chosen message" in keys
-        assert keys["o"] == "Show or hide attachments and reasoning"
-        assert keys["e"] == "Change it, as a branch"
+        assert keys["ctrl+t"] == "Show or hide attachments and reasoning"
+        assert keys["enter, ctrl+e"] == "Change it, as a branch"
 
 
 async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:

@@ -82,7 +82,7 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         assert "message.next_code" in {one.binding.id for one in chat.screen.active_bindings.values() if one.enabled}
         await chat.pilot.press("tab")
         await chat.until(lambda: marked(chat) == [2, 0, 0])
-        await chat.pilot.press("y")
+        await chat.pilot.press("f8")
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press("escape")
         await chat.until(lambda: marked(chat) == [0, 0, 0])
