@@ -18,8 +18,8 @@ from textual.binding import BindingType
 from app.ui import key_names
 from app.ui.key_names import CHOOSE, bind
 
-PATH, NONE = "FILE", "-"
-"""Name of an argument that is a path, and the argument that removes a value."""
+PATH, NEW_PATH, NONE = "FILE", "NEW-FILE", "-"
+"""Names of an argument that is a path, and of one that does not exist yet, and the argument that removes a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Action:
     Attributes:
         id: Name of the key binding in the user's settings.
         keys: Shipped keys, separated by commas; None for an action without a key.
-        run: Textual's action; for a command with an argument the method that takes it.
+        run: Textual's action; a slash command gives it the argument, if there is one.
         name: One or two words; one word is also the slash command, unless `is_command` is False.
         help: Description in the imperative.
         words: Other words that find it; a slash command has these names too.
@@ -72,6 +72,13 @@ _key = partial(Action, is_command=False)
 _visible_key = partial(Action, show=True, is_command=False)
 
 # fmt: off
+MATCHES = (
+    _visible_key("match.above", f"enter,up,{CHOOSE}", "request('match_above')", "match above", "Go to the match above"),
+    _visible_key("match.below", "down,shift+enter,ctrl+down,alt+down", "request('match_below')", "match below",
+                 "Go to the match below"),
+)
+"""Actions on a match in this conversation, instead of those on its message with the same keys."""
+
 MESSAGE = (
     _visible_key("message.leave", "escape", "request('leave')", "back", "Back to the prompt"),
     # No letters: what is typed goes to the prompt. The keys are those that act on the last answer elsewhere.
@@ -120,17 +127,20 @@ CHAT = (
            priority=True),
     _visible("chat.new", "ctrl+n", "restart", "new", "Start a new conversation", "chat clear reset restart"),
     _visible("chat.open", "ctrl+o", "conversations", "open", "Search, open, rename, pin or delete conversations",
-             "find all messages history list past load"),
+             "search all messages history list past load", argument="[WORDS]"),
+    Action("chat.find", "ctrl+f", "find", "find", "Find words in this conversation; again, go on", "search next",
+           argument="[WORDS]", priority=True),
     _visible("chat.compare", "f2", "compare", "compare", "Compare with and without the draft",
-             "benchmark race side speedup baseline", priority=True),
+             "benchmark race side speedup baseline", argument="[PROMPT]", priority=True),
     _visible("chat.tokens", "f3", "toggle_tokens", "tokens", "Show the source of each token",
              "colors inspect probabilities logprobs steps acceptance", priority=True),
     _visible("chat.settings", "f4", "settings", "settings", "See and change every setting",
-             "options preferences configuration presets temperature sampling context", priority=True),
+             "options preferences configuration presets temperature sampling context", argument="[WORDS]",
+             priority=True),
     _visible("chat.panel", "f5", "toggle_panel", "numbers", "Show numbers, more numbers, or none",
              "speed statistics panel acceptance metrics", priority=True),
     _visible("chat.pairs", "f6", "pairs", "pair", "Choose, download or add a pair of models",
-             "models load switch gguf hub install", priority=True),
+             "models load switch gguf hub install", argument="[WORDS]", priority=True),
     _visible_key("chat.sidebar", "f7", "toggle_sidebar", "conversations", "Show or hide the conversations",
                  "sidebar list history", priority=True),
     Action("chat.thinking", "ctrl+t", "toggle_thinking", "reasoning", "Show or hide the reasoning", "thinking"),
@@ -139,13 +149,13 @@ CHAT = (
     _key("chat.choose_code", "alt+c", "choose_code", "code", "Choose a code block, the last one first", "select block"),
     Action("chat.copy", "f8", "copy", "copy", "Copy the answer, its last code, or code block N", "clipboard yank",
            argument="[code|N]"),
-    _key("chat.copy_code", "ctrl+b", "run_line('/copy code')", "copy code", "Copy the last code block", priority=True),
-    _key("chat.copy_1", "alt+1", "run_line('/copy 1')", "copy block", "Copy the code block with that number",
+    _key("chat.copy_code", "ctrl+b", "copy('code')", "copy code", "Copy the last code block", priority=True),
+    _key("chat.copy_1", "alt+1", "copy('1')", "copy block", "Copy the code block with that number",
          key_display="alt+1 … alt+9", priority=True),
     # The list of keys shows these keys in the row above.
-    *(_key(f"chat.copy_{n}", f"alt+{n}", f"run_line('/copy {n}')", "", priority=True) for n in range(2, 10)),
+    *(_key(f"chat.copy_{n}", f"alt+{n}", f"copy('{n}')", "", priority=True) for n in range(2, 10)),
     Action("chat.export", None, "export", "export", "Export this conversation as Markdown or .json",
-           "save write download", argument=f"[{PATH}]"),
+           "save write download", argument=f"[{NEW_PATH}]"),
     Action("chat.import", None, "import", "import", "Import conversations from a file", "load read", argument=PATH),
     Action("chat.rename", None, "rename", "rename", "Rename this conversation", "title name call",
            argument=f"[TEXT|{NONE}]"),
@@ -160,7 +170,10 @@ CHAT = (
     Action("chat.allow", None, "allow", "allow", "Answer the question about a tool",
            "permit yes deny refuse", argument="ANSWER"),
     Action("chat.summary", None, "edit_summary", "summary", "Change the summary of earlier messages", "compact"),
-    Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @"),
+    Action("chat.file", None, "include_file", "file", "Include a file in the prompt", "attach upload document @",
+           argument=f"[{PATH}]"),
+    Action("chat.editor", None, "editor", "editor", "Edit the prompt in $EDITOR", "vim nano emacs external",
+           key_display="ctrl+x ctrl+e"),
     Action("chat.paste", None, "paste_picture", "paste", "Paste the picture on the clipboard", "image screenshot"),
     _key("chat.page_up", "pageup", "page(-1)", "page up", "Scroll up by a page", priority=True),
     _key("chat.page_down", "pagedown", "page(1)", "page down", "Scroll down by a page", priority=True),
@@ -190,7 +203,8 @@ PROGRAM = (
            "ttft latency meaning legend acceptance accepted speedup step prefill estimate paused n-gram"),
     # Where text is selected, the key copies it.
     _key("app.interrupt", "ctrl+c", "help_quit", "interrupt", "Stop the answer; press twice to quit"),
-    Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance"),
+    Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance",
+           argument="[NAME]"),
     Action("app.serve", None, "serve", "serve", "Start or stop the server for editors and agents", "api openai"),
     # As in a shell, wherever the cursor is. Windows cannot suspend.
     *[_key("app.suspend", "ctrl+z", "suspend_process", "suspend", "Suspend Tandem; fg brings it back", priority=True)]
@@ -199,7 +213,7 @@ PROGRAM = (
 """Actions on every screen."""
 # fmt: on
 
-ACTIONS = (*MESSAGE, *CONVERSATIONS, *CHAT, *PROMPT, *PROGRAM)
+ACTIONS = (*MATCHES, *MESSAGE, *CONVERSATIONS, *CHAT, *PROMPT, *PROGRAM)
 BY_ID = {action.id: action for action in ACTIONS}
 
 
@@ -208,7 +222,7 @@ def bindings(actions: Iterable[Action], runner: str | None = None) -> list[Bindi
     return [
         bind(
             action.keys,
-            _run_by(runner, action.run if action.argument is None else f"run_line('/{action.name}')"),
+            _run_by(runner, action.run),
             action.name,
             action.id,
             action.help,

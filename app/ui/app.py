@@ -34,7 +34,7 @@ from app.ui.models.state import Tuning
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.driver import end_politely
 from app.ui.terminal.frame import FrameUpdate, frame_of
-from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
+from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors, unknown_theme
 from app.ui.widgets.hint import SHOWN_S, Hint
 
 if TYPE_CHECKING:
@@ -216,11 +216,17 @@ class TandemApp(App[None]):
             palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing, found_only=found_only)
             self.push_screen(palette, self._run_entry)
 
-    def action_change_theme(self) -> None:
-        """Open the list of themes."""
+    def action_change_theme(self, name: str = "") -> None:
+        """Use a theme by its name, or open the list of themes."""
         from app.ui.screens.palette import Palette, themes
 
         known = themes(self)
+        if name:
+            name = f"tandem-{name}" if f"tandem-{name}" in self.available_themes else name
+            if unknown := unknown_theme(name, sorted(self.available_themes)):
+                raise unknown
+            self.theme = name
+            return
         chosen = next((at for at, each in enumerate(known) if each.name == self.theme), 0)
         self.push_screen(Palette(known, "search the themes", chosen=chosen), self._run_entry)
 
@@ -254,18 +260,19 @@ class TandemApp(App[None]):
     def action_help_quit(self) -> None:
         """Handle Ctrl+C without a selection: stop the answer, or quit if pressed twice."""
         now, before = time.monotonic(), self._interrupted_at
-        if before is not None and now - before < SHOWN_S:
-            self._leave()
-        self._interrupted_at = now
         again, screen = f"{key('app.interrupt', 'ctrl+c')} again quits", self.screen
         hints = screen.query(Hint)
+        is_shown = not hints or any(hint.confirms for hint in hints)
+        if before is not None and now - before < SHOWN_S and is_shown:
+            self._leave()
+        self._interrupted_at = now
         if not hints:
             self.notify(again)
             return
         stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
         stops = stops or ("The answer" if self._chat.controller.stop_answer() else "")
         for hint in hints:
-            hint.say(f"{stops} stops; {again}" if stops else again)
+            hint.say(f"{stops} stops; {again}" if stops else again, confirms=True)
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:

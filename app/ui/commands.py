@@ -13,6 +13,15 @@ from app.ui.actions import ACTIONS, Action, find
 # Possessive quantifiers: a paste may have a thousand spaces.
 _COMMAND_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _MULTILINE_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
+_VIM_LINE = re.compile(r":(?P<name>[a-z]+)!?(?:[ \t]+(?P<argument>\S*))?\s*")
+_VIM_COMMANDS = {
+    "q qa qall quit wq wqa wqall x xa xit": "quit",
+    "set setlocal": "settings",
+    "w write": "export",
+    "e edit": "editor",
+    "h help": "help",
+}
+"""Commands of vim, and the names of ours for the same purpose; other words behind a colon are text."""
 _UNFINISHED_COMMAND = re.compile(r"/[A-Za-z\w-]*")
 _AS_TEXT = "To send it as text, put a space before it."
 
@@ -26,6 +35,7 @@ class Commands:
             **{word: command for command in reversed(self.all) for word in command.words.split()},
             **{command.name: command for command in self.all},
         }
+        self._of_vim = {name: self.known[ours] for names, ours in _VIM_COMMANDS.items() for name in names.split()}
 
     def matching(self, line: str) -> Sequence[Action] | None:
         """Return the commands that a partly typed line may mean, best first; None if it cannot be a command."""
@@ -47,6 +57,10 @@ class Commands:
         parts = self._parts(question)
         assert parts is not None
         name, argument = parts
+        if name in self._of_vim and question.startswith(":"):
+            ours = self._of_vim[name]
+            how = f" ({ours.key})" if ours.key else ""
+            raise UsageError(f"There is no command :{name}; did you mean /{ours.name}{how}?", _AS_TEXT)
         command = self.known.get(name.lower())
         if command is None:
             near = find(name, self.all)[:1]
@@ -75,6 +89,8 @@ class Commands:
     def _parts(self, question: str) -> tuple[str, str] | None:
         if line := _COMMAND_LINE.fullmatch(question):
             return line["name"], (line["argument"] or "").strip()
+        if (vim := _VIM_LINE.fullmatch(question)) and vim["name"] in self._of_vim:
+            return vim["name"], vim["argument"] or ""
         lines = _MULTILINE_COMMAND.fullmatch(question)
         command = self.known.get(lines["name"].lower()) if lines else None
         takes_text = command is not None and "TEXT" in (command.argument or "")

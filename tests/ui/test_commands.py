@@ -1,5 +1,9 @@
 """Slash commands: read, offered, done."""
 
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from app.core.errors import AppError, UsageError
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
 from app.ui.reading.code_blocks import code_blocks
+from app.ui.widgets.inputs import FilterInput
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, open_chat
 
@@ -24,6 +29,23 @@ from tests.ui.driver import Chat, open_chat
 )
 def test_a_command_is_a_line_that_begins_with_its_name(text: str, command: bool) -> None:
     assert COMMANDS.is_command(text) is command
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [(":q", "/quit (ctrl+q)"), (":wq!", "/quit (ctrl+q)"), (":set nu", "/settings (f4)"), (":w a.md", "/export")],
+)
+def test_a_command_of_vim_names_ours(line: str, ours: str) -> None:
+    assert COMMANDS.is_command(line)
+    with pytest.raises(UsageError) as refused:
+        COMMANDS.read(line)
+    assert f"did you mean {ours}?" in refused.value.message
+    assert COMMANDS.as_typed(line) == f" {line}"
+
+
+@pytest.mark.parametrize("text", [":)", ":smile:", "::q", ":q is how I leave vim", ":quip", " :q", ":q\n:wq", "a :q"])
+def test_text_around_a_command_of_vim_is_text(text: str) -> None:
+    assert not COMMANDS.is_command(text)
 
 
 @pytest.mark.parametrize("between", [" " * 10_000, "\t" * 10_000, " a" * 10_000])
@@ -293,3 +315,80 @@ async def test_a_command_found_by_its_description_is_shown_before_it_runs() -> N
         await chat.type("/editors")
         await chat.press("enter")
         assert chat.prompt.strip() == "/serve"
+
+
+@pytest.mark.parametrize("line", ["/open owls", "/search owls", "/settings temp", "/pair tiny"])
+async def test_a_list_opens_with_the_words_behind_its_command(line: str) -> None:
+    async with open_chat(store=Store) as chat:
+        await chat.exchange("Birds?", "The owls hoot.")
+        await chat.type(line)
+        await chat.press("enter")
+        await chat.until(lambda: chat.pilot.app.screen is not chat.screen)
+        await chat.until(lambda: chat.pilot.app.screen.query_one(FilterInput).value == line.partition(" ")[2])
+
+
+async def test_a_theme_is_chosen_by_its_name() -> None:
+    async with open_chat() as chat:
+        await chat.enter("/theme lihgt", 'There is no theme "lihgt".')
+        await chat.press("ctrl+u")
+        await chat.type("/theme light")
+        await chat.press("enter")
+        await chat.until(lambda: chat.pilot.app.theme == "tandem-light")
+
+
+async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my notes.md").write_text("Milk.")
+    async with open_chat() as chat:
+        await chat.type("/file my notes.md")
+        await chat.press("enter")
+        await chat.until(lambda: chat.prompt == '@"my notes.md" ')
+        await chat.press("ctrl+u")
+        await chat.type("/file gone.md")
+        await chat.press("enter")
+        await chat.until(lambda: chat.prompt == "@gone.md")
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that sets the editor; the terminal is not handed over."""
+    monkeypatch.setattr(App, "suspend", lambda self: nullcontext())
+    monkeypatch.delenv("VISUAL", raising=False)
+    return partial(monkeypatch.setenv, "EDITOR")
+
+
+ADDS = "import sys; file = sys.argv[1]; text = open(file).read(); open(file, 'w').write(text + 'two\\nthree\\n')"
+
+
+@pytest.mark.parametrize("keys", [("ctrl+x", "ctrl+e"), (*"/editor", "enter")])
+@pytest.mark.parametrize("typed", ["", "one "])
+async def test_the_prompt_is_what_the_editor_makes_of_it(
+    editor: Callable[[str], None], keys: Sequence[str], typed: str
+) -> None:
+    editor(shlex.join([sys.executable, "-c", ADDS]))
+    typed = "" if "/" in keys else typed
+    async with open_chat() as chat:
+        await chat.type(typed)
+        await chat.pilot.press(*keys)
+        await chat.until(lambda: chat.prompt == f"{typed}two\nthree")
+        await chat.pilot.press("ctrl+underscore")
+        await chat.until(lambda: chat.prompt == typed)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("", "No editor is set."),
+        ("'", "which is no command."),
+        ("/nowhere/vim", "/nowhere/vim cannot be used: No such file or directory."),
+        ("false", "false ended with exit code 1. The prompt is as it was."),
+    ],
+)
+async def test_an_editor_that_fails_leaves_the_prompt(
+    editor: Callable[[str], None], command: str, sentence: str
+) -> None:
+    editor(command)
+    async with open_chat() as chat:
+        await chat.type("one")
+        await chat.press("ctrl+x", "ctrl+e", shows=sentence)
+        assert chat.prompt == "one"

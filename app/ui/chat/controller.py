@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -40,20 +40,22 @@ _WAYS_OUT = {
 class ChatController:
     """Turns what the user does into commands of the session, and draws what they change.
 
-    A method `action_...` is run by a key, the palette or a slash command; one that takes an argument is `command_...`.
-    They raise AppError if it cannot be done.
+    A method `action_...` is run by a key, the palette or a slash command, with its argument if it has one. It raises
+    AppError if it cannot be done.
 
     Args:
-        do: Runs an action of the screen by its name.
+        action: Returns what runs an action of the chat, by its name.
     """
 
-    def __init__(self, view: ChatView, tuning: Tuning, queue: EventQueue, do: Callable[..., Awaitable[None]]) -> None:
+    def __init__(
+        self, view: ChatView, tuning: Tuning, queue: EventQueue, action: Callable[[str], Callable[..., object]]
+    ) -> None:
         self.view = view
         self.session = view.session
         self.input_mode = InputMode(view)
         self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
         self.commands = ConversationCommands(view, self.input_mode, self.run)
-        self._do = do
+        self._action = action
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action as `attempt` does, and draw what it changed."""
@@ -62,6 +64,7 @@ class ChatController:
 
     async def attempt(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action, or say why it cannot be done."""
+        self.view.hint.forget_said()
         try:
             done = action(*arguments)
             if isawaitable(done):
@@ -98,12 +101,9 @@ class ChatController:
 
     async def action_run_line(self, line: str) -> None:
         command, argument = COMMANDS.read(line)
-        if command.argument is None:
-            await self._do(command.run)
-        else:
-            done = getattr(self.commands, f"command_{command.run}")(argument)
-            if isawaitable(done):
-                await done
+        done = self._action(command.run)(*filter(None, [argument]))
+        if isawaitable(done):
+            await done
 
     async def _ask(self, text: str) -> None:
         message = await message_of(text, self.session)

@@ -24,6 +24,7 @@ from app.ui.actions import NONE
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
+from app.ui.composer.included_files import completed
 from app.ui.key_names import key
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.terminal.copying import copy_text
@@ -38,7 +39,7 @@ _MAX_STEM = 60
 
 
 class ConversationCommands:
-    """One method for each command, called with its argument; raises AppError if it cannot be done.
+    """One method for each command; raises AppError if it cannot be done.
 
     Args:
         run: Runs a slash command, or sends a prompt.
@@ -66,6 +67,8 @@ class ConversationCommands:
                 self._copy_code(message.text, int(code.partition(" ")[2]))
             case "next_code" | "previous_code":
                 self._step_code(1 if requested == "next_code" else -1)
+            case "match_above" | "match_below":
+                self._seek_on(1 if requested == "match_below" else -1)
 
     def action_choose_code(self) -> None:
         self._step_code(-1)
@@ -75,7 +78,7 @@ class ConversationCommands:
             where = "" if self._view.messages.chosen is None else " below" if direction > 0 else " above"
             raise AppError(f"There is no code block{where}.")
 
-    def command_copy(self, what: str) -> None:
+    def action_copy(self, what: str = "") -> None:
         """Copy the last answer, its last code, or the code block with a number in the visible answer."""
         if what.isdecimal():
             texts = [answer.text for answer in self._view.messages.visible_answers]
@@ -110,13 +113,32 @@ class ConversationCommands:
         messages = reversed(self._session.conversation.messages_before(None))
         return next((message.content for message in messages if message.role is Role.ASSISTANT), "")
 
+    # Words in this conversation
+
+    def action_find(self, words: str = "") -> None:
+        """Go to the last match of words; without any, to the one above, or ask for the words."""
+        # The first frame need not wait for SQLite.
+        from app.conversations.search import any_of
+
+        if words and not self._view.messages.seek_on(-1, any_of([words])):
+            raise AppError(f'"{printable(words)}" is not in this conversation.')
+        if not words and self._view.messages.is_seeking:
+            self._seek_on(-1)
+        elif not words:
+            self.begin_command("find")
+
+    def _seek_on(self, direction: int) -> None:
+        if not self._view.messages.seek_on(direction):
+            raise AppError(f"There is no match {'below' if direction > 0 else 'above'}.")
+
     # Conversations and files
 
-    def action_include_file(self) -> None:
-        """Begin to name a file in the prompt."""
+    def action_include_file(self, path: str = "") -> None:
+        """Name a file in the prompt; without one that exists, its name is completed there."""
         self._view.prompt.focus()
         before = self._view.prompt.text
-        self._view.prompt.type_in(" @" if before and not before[-1].isspace() else "@")
+        reference = completed(path) if path and home_expanded(path).exists() else f"@{path}"
+        self._view.prompt.type_in(f" {reference}" if before and not before[-1].isspace() else reference)
 
     async def action_paste_picture(self) -> None:
         """Put the picture on the clipboard into the prompt."""
@@ -130,7 +152,7 @@ class ConversationCommands:
         self._view.prompt.focus()
         self._view.prompt.show_picture(found.picture)
 
-    async def command_export(self, name: str) -> None:
+    async def action_export(self, name: str = "") -> None:
         """Write the conversation to a new file, by default one named like its title; as JSON if the name says so."""
         number = self._library.conversation
         conversation = self._library.load_whole(number) if number is not None else None
@@ -145,7 +167,7 @@ class ConversationCommands:
             file = file.with_name(file.name + ".md")
         self._view.hint.say(await wrap_future(in_background(partial(_write, conversation, file.absolute()), "export")))
 
-    async def command_import(self, name: str) -> None:
+    async def action_import(self, name: str) -> None:
         """Add the conversations of a file; skip those that are there already."""
         from app.conversations.importing import read_file
 
@@ -173,7 +195,7 @@ class ConversationCommands:
             raise AppError("This conversation is empty; send a prompt first.")
         return number
 
-    def command_tag(self, words: str) -> None:
+    def action_tag(self, words: str = "") -> None:
         """Add tags, or remove those with a minus sign in front; NONE removes all."""
         number = self._open_conversation()
         before = self._library.tags(number)
@@ -190,7 +212,7 @@ class ConversationCommands:
         found = f"; {key('chat.open', 'ctrl+o')} finds them by #{tags[0]}" if tags else ""
         self._view.hint.say(f"Tags: {' '.join(f'#{tag}' for tag in tags) or 'none'}{found}.")
 
-    def command_rename(self, title: str) -> None:
+    def action_rename(self, title: str = "") -> None:
         """Set the title, or let the user edit it; NONE makes one from the first prompt."""
         number = self._open_conversation()
         if not title:
@@ -199,7 +221,7 @@ class ConversationCommands:
         renamed = self._library.rename(number, "" if title == NONE else title)
         self._view.hint.say(f'Renamed to "{printable(renamed)}".')
 
-    def command_allow(self, answer: str) -> None:
+    def action_allow(self, answer: str) -> None:
         """Answer the question about a tool."""
         try:
             permission = Permission(answer.lower())
@@ -207,7 +229,7 @@ class ConversationCommands:
             raise UsageError(f"Usage: /allow {'|'.join(one.value for one in Permission)}") from None
         self._session.permit(permission)
 
-    def command_system(self, text: str) -> None:
+    def action_system(self, text: str = "") -> None:
         """Set or remove the system prompt, or let the user edit it."""
         if text == NONE:
             self._session.set_setting("answer.system", None)

@@ -238,7 +238,8 @@ class Renderer:
         if view.status.seconds >= LONG_S and not view.app.app_focus:
             view.app.bell()
         view.set_timer(COLLECT_DELAY_S, _collect)
-        view.hint.forget()
+        if not view.hint.confirms:
+            view.hint.forget()
 
     async def _show_end(self, ended: Outcome, *, can_focus: bool) -> None:
         hint, failure = self._view.hint, ended.ending.failure

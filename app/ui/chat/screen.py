@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -54,7 +55,7 @@ class ChatScreen(BaseScreen[None]):
         self.session = session
         self.event_queue = queue
         self.view = ChatView(session, pairs)
-        self.controller = ChatController(self.view, tuning, queue, self.do)
+        self.controller = ChatController(self.view, tuning, queue, self._action)
         self.shows_tokens = False
         self._tuning = tuning
         self._pairs = pairs
@@ -109,12 +110,16 @@ class ChatScreen(BaseScreen[None]):
         self.call_later(self.do, name, *arguments)
 
     async def do(self, name: str, *arguments: object) -> None:
-        """Run an action of the controller, of its commands, of the widgets, of this screen or of the program."""
-        controller, method = self.controller, f"action_{name}"
-        owners = (controller, controller.commands, self.view, self, self.app)
-        owner = next(owner for owner in owners if hasattr(owner, method))
-        run = controller.command if owner in owners[:2] else controller.attempt
-        await run(getattr(owner, method), *arguments)
+        """Run an action, or say why it cannot be done."""
+        action, controller = self._action(name), self.controller
+        changes_session = action.__self__ in (controller, controller.commands)
+        await (controller.command if changes_session else controller.attempt)(action, *arguments)
+
+    def _action(self, name: str) -> MethodType:
+        """Return the action of the controller, of its commands, of the widgets, of this screen or of the program."""
+        owners = (self.controller, self.controller.commands, self.view, self, self.app)
+        found: MethodType = next(filter(None, (getattr(owner, f"action_{name}", None) for owner in owners)))
+        return found
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
@@ -162,11 +167,12 @@ class ChatScreen(BaseScreen[None]):
 
     # Other screens
 
-    def action_conversations(self) -> None:
+    def action_conversations(self, words: str = "") -> None:
+        """Open the list of conversations, or what holds some words."""
         if self.session.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
-            self.app.push_screen(ConversationsScreen(self.session.library), self.controller.open_found)
+            self.app.push_screen(ConversationsScreen(self.session.library, words), self.controller.open_found)
 
     # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
 
@@ -178,7 +184,8 @@ class ChatScreen(BaseScreen[None]):
         self.session.drop_deleted()
         await self.controller.open_conversation(None)
 
-    def action_pairs(self) -> None:
+    def action_pairs(self, words: str = "") -> None:
+        """Open the list of pairs, or those that words describe."""
         if not self._is_on_top:
             return
         from app.ui.models.setup_screen import SetupScreen
@@ -186,11 +193,7 @@ class ChatScreen(BaseScreen[None]):
         # On the first run there is no widget yet.
         for lines in self.query(DownloadLines):
             lines.stop()
-        can_leave = self.session.has_asked_for_pair
-        self.app.push_screen(
-            SetupScreen(self._pairs, can_leave=can_leave, is_answering=lambda: self.session.phase is Phase.ANSWERING),
-            self._take_pair,
-        )
+        self.app.push_screen(SetupScreen(self._pairs, self.session, words), self._take_pair)
 
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
@@ -234,9 +237,9 @@ class ChatScreen(BaseScreen[None]):
     async def _permit(self, event: ToolQuestion.Answered) -> None:
         await self.controller.command(self.session.permit, event.permission)
 
-    async def action_compare(self) -> None:
-        """Compare the typed message, or else the last one."""
-        typed = "" if self.controller.input_mode.is_active else self.view.prompt.whole.strip()
+    async def action_compare(self, prompt: str = "") -> None:
+        """Compare a prompt, or else the typed one, or else the last one."""
+        typed = prompt or ("" if self.controller.input_mode.is_active else self.view.prompt.whole.strip())
         self.session.refuse_if_blocked()
         what = self.session.comparable(await message_of(typed, self.session) if typed else "")
         if self._is_on_top:
@@ -298,12 +301,14 @@ class ChatScreen(BaseScreen[None]):
                 return self.controller.input_mode.is_active or self._clicked is not None
             case "take_back":
                 return bool(session.conversation.queued)
+            case "stop":
+                return session.phase is Phase.ANSWERING
             case "round":
                 # Elsewhere the keys move the cursor.
                 return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text
             case "edit_last":
                 # Where something is typed the key goes to the end of the line.
-                return prompt.has_focus and not prompt.text and not prompt.is_searching
+                return prompt.has_focus and not (prompt.text or prompt.is_searching or prompt.awaits_chord)
             case "undelete":
                 elsewhere = isinstance(self.focused, Input) or (prompt.has_focus and prompt.text)
                 return session.conversation.can_undelete and not elsewhere

@@ -146,11 +146,15 @@ class ChatView(Vertical):
         if not self.messages.open_thoughts():
             self.hint.say("No answer here has reasoning.")
 
+    def action_editor(self) -> None:
+        self.prompt.open_editor()
+
     def action_round(self, by: int) -> None:
         self.inspector.step(by)
 
     def action_page(self, direction: int) -> None:
-        self.messages.page(direction)
+        menu = self.prompt.menu
+        (menu.page if menu.is_open else self.messages.page)(direction)
 
     def action_beginning(self) -> None:
         self.messages.go_to_beginning()

@@ -15,7 +15,7 @@ from app.conversations.attached import split
 from app.core.included import is_named_picture
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.actions import PATH, Action
+from app.ui.actions import NEW_PATH, PATH, Action
 from app.ui.commands import COMMANDS
 from app.ui.composer.file_search import not_ignored, search_files
 from app.ui.composer.included_files import completed, reference_at
@@ -87,6 +87,10 @@ class Suggestions(Static, can_focus=False):
             self._first = min(max(self._first, self._at - self._rows + 1), self._at)
             self._draw()
 
+    def page(self, direction: int) -> None:
+        """Choose a suggestion a page further down (1) or up (-1), or the one at the end."""
+        self.move(max(-self._at, min(direction * self._rows, len(self._all) - 1 - self._at)))
+
     def on_click(self, event: events.Click) -> None:
         index = self._first + event.y
         if event.y < self._rows and index < len(self._all):
@@ -136,7 +140,7 @@ def completions(
             start = cursor - len(typed)
             if PATH in (command.argument or ""):
                 # A new file may be put into a folder.
-                offers_files = command.argument == PATH
+                offers_files = NEW_PATH not in (command.argument or "")
                 paths = [path for path in matching_paths(typed, base) if offers_files or path.endswith("/")]
                 return start, _suggested(paths, str)
     reference = reference_at(text, cursor)

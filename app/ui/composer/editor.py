@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from textual import events
+from textual import events, work
 from textual.widgets.text_area import Document
 
 from app.conversations.attached import Attachment, compose, replace_references, split
+from app.core.errors import AppError
 from app.core.pictures import Picture
 from app.core.printable import printable
 from app.ui.text import size
+from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import TextEditor
 
 LONGEST = 4000
@@ -71,12 +73,13 @@ class PromptEditor(TextEditor):
 
     Attributes:
         as_it_stands: Whether the text stays whole: an edited answer may look like a message with files.
+        awaits_chord: Whether ctrl+x was pressed, so that ctrl+e opens the editor.
     """
 
     def __init__(self, placeholder: str = "") -> None:
         super().__init__(placeholder)
         self._pastes = Pastes()
-        self.as_it_stands = False
+        self.as_it_stands = self.awaits_chord = False
 
     @property
     def written(self) -> str:
@@ -121,6 +124,33 @@ class PromptEditor(TextEditor):
     def action_paste(self) -> None:
         """Paste what was copied in Tandem, like any other paste."""
         self.post_message(events.Paste(self.app.clipboard))
+
+    def action_cut(self) -> None:
+        """Cut the selected text; without any, the key begins the one that opens the editor, as in shells."""
+        if self.selected_text:
+            super().action_cut()
+        else:
+            self.awaits_chord = True
+
+    async def on_key(self, event: events.Key) -> None:
+        awaited, self.awaits_chord = self.awaits_chord, False
+        if awaited and event.key == "ctrl+e":
+            event.stop()
+            event.prevent_default()
+            self.open_editor()
+
+    @work(exclusive=True, group="editor")
+    async def open_editor(self) -> None:
+        """Edit the text in the user's own editor."""
+        from app.ui.composer.external_editor import edited
+
+        try:
+            text = printable(await edited(self.text, self.app))
+        except AppError as error:
+            self.post_message(Hint.Requested(error.sentences))
+        else:
+            self.focus()
+            self.type_over(text, 0, len(self.text))
 
     def action_delete_left(self) -> None:
         """Delete the character, or the whole mark, before the cursor."""

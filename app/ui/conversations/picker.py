@@ -71,8 +71,9 @@ class ConversationPicker(Vertical):
     class DeletedOrRestored(Message):
         """Conversations were deleted or restored."""
 
-    def __init__(self, library: Library, placeholder: str, *, select_at_once: bool = False) -> None:
+    def __init__(self, library: Library, placeholder: str, words: str = "", *, select_at_once: bool = False) -> None:
         super().__init__()
+        self._words = words
         self._library = library
         self._placeholder = placeholder
         self._select_at_once = select_at_once
@@ -86,6 +87,7 @@ class ConversationPicker(Vertical):
         yield ConversationList(select_at_once=self._select_at_once)
 
     def on_mount(self) -> None:
+        self.search_input.value = self._words
         self.show(self._library.conversation)
 
     @on(events.DescendantFocus)
@@ -223,12 +225,12 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
 
     conversations = query_one(ConversationList)
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, words: str = "") -> None:
         super().__init__()
-        self._library = library
+        self._picker = ConversationPicker(library, "type to search all messages", words)
 
     def compose_body(self) -> ComposeResult:
-        yield ConversationPicker(self._library, "type to search all messages")
+        yield self._picker
 
     @on(ConversationPicker.Chosen)
     def _take(self, event: ConversationPicker.Chosen) -> None:

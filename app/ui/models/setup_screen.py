@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,6 +16,8 @@ from textual.widgets import Input, Static
 from app.core.errors import AppError, FileChangedError
 from app.core.printable import printable
 from app.models.setup_task import SetupProgress, Stage
+from app.session.session import Session
+from app.session.state import Phase
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_pairs, key
 from app.ui.models.add_pair_screen import AddPairScreen
@@ -32,7 +33,11 @@ _FACT_SEPARATOR = " · "
 
 
 class SetupScreen(SubScreen[LoadRequest | None]):
-    """Choose a pair; the result is a request to load it, or None to return to the chat, if `can_leave`."""
+    """Choose a pair; the result is a request to load it, or None to return to the chat, if a pair was chosen before.
+
+    Args:
+        words: What the list is filtered by at first.
+    """
 
     HEADING = "Choose a pair"
     BINDING_GROUP_TITLE = "Pairs"
@@ -54,13 +59,10 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     pairs = query_one(PairList)
     bars = query_one(DownloadBars)
 
-    def __init__(
-        self, pairs: PairService, *, can_leave: bool, is_answering: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, pairs: PairService, session: Session, words: str = "") -> None:
         super().__init__()
-        self._service = pairs
-        self._is_answering = is_answering
-        self._can_leave = can_leave
+        self._service, self._session, self._words = pairs, session, words
+        self._can_leave = session.has_asked_for_pair
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
 
@@ -75,6 +77,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     def on_mount(self) -> None:
         self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
         self._show(self._service.state())
+        self.filter_input.value = self._words
         self.call_after_refresh(self._inspect_machine)
 
     def _inspect_machine(self) -> None:
@@ -103,7 +106,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.action_add()
         elif card.is_open:
             self.dismiss(None)
-        elif card.set_up and self._is_answering() and not self.pairs.question:
+        elif card.set_up and self._is_answering and not self.pairs.question:
             after, now = key("pairs.choose", "enter"), key("pairs.cancel", "ctrl+x")
             self.pairs.ask(f"An answer is being written. {after} opens this pair after it, {now} stops it first.")
         elif card.set_up:
@@ -180,10 +183,14 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         return {key: one for key, one in bindings.items() if self._can_leave or one.binding.id != "pairs.leave"}
 
     @property
+    def _is_answering(self) -> bool:
+        return self._session.phase is Phase.ANSWERING
+
+    @property
     def _asks_to_stop(self) -> bool:
         """Return whether the screen asks to stop the running answer before it loads another pair."""
         card = self.pairs.row
-        return bool(self.pairs.question) and card is not None and card.set_up and self._is_answering()
+        return bool(self.pairs.question) and card is not None and card.set_up and self._is_answering
 
     @property
     def _setup(self) -> SetupProgress | None:

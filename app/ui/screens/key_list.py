@@ -19,7 +19,7 @@ from textual.widgets import Static
 from app import ui
 from app.core.printable import printable
 from app.settings.table import nearest
-from app.ui.actions import BY_ID, CONVERSATIONS, MESSAGE
+from app.ui.actions import BY_ID, CONVERSATIONS, MATCHES, MESSAGE
 from app.ui.base_screen import SubScreen
 from app.ui.commands import COMMANDS
 from app.ui.key_names import shown
@@ -126,6 +126,7 @@ class KeyListScreen(SubScreen[None]):
             rows["Commands"] = [(command.usage, command.help) for command in COMMANDS.all]
             rows["Commands"].append(("@file", "Include a file"))
             for title, actions, opener in (
+                (f"Words in this conversation: {BY_ID['chat.find'].key} finds them", MATCHES, "match.above"),
                 (f"Chosen message: {BY_ID['chat.choose'].key} chooses one", MESSAGE, "message.edit"),
                 (f"List of conversations: {BY_ID['chat.open'].key} opens it", CONVERSATIONS, "found.pin"),
             ):

@@ -154,7 +154,8 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
         if identity not in ids and one.binding.tooltip:
             run = partial(screen.app.run_action, one.binding.action, one.node)
             yield Entry(one.binding.description, run, one.binding.tooltip, keys=screen.app.get_key_display(one.binding))
-    for action in known:
+    # What would do nothing now does not come first.
+    for action in sorted(known, key=lambda action: action.id == "chat.stop" and action.id not in active):
         if not action.help or action.id == "app.commands":
             continue
         opener = _OPENER_BY_PREFIX.get(action.id.partition(".")[0])

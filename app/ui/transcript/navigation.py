@@ -11,11 +11,11 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from app.ui.actions import MESSAGE, bindings
+from app.ui.actions import MATCHES, MESSAGE, bindings
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
-from app.ui.transcript.parts import TokenPart
+from app.ui.transcript.parts import MessagePart, TokenPart
 from app.ui.transcript.scroll import LineScroll
 
 
@@ -26,7 +26,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     """
 
     BINDING_GROUP_TITLE = "Chosen message"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(MESSAGE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings((*MATCHES, *MESSAGE))
 
     @dataclass
     class ActionRequested(Message):
@@ -47,6 +47,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     _keys_act = False
     """Whether keys act on the chosen message, so that it is chosen only while the list has the focus."""
+    _match: tuple[re.Pattern[str], int, MessagePart] | None = None
+    """The words that are sought, and the number and the part of the chosen match in its message."""
 
     @property
     def messages(self) -> list[MessageItem]:
@@ -66,6 +68,9 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         if message is not None and message not in self.items:
             # It was removed after the click.
             return
+        if self._match is not None:
+            self._match[2].highlight(None)
+            self._match = None
         before, self.chosen, self._keys_act = self.chosen, message, focus
         if isinstance(before, AnswerMessage) and before is not message:
             before.mark_code(0)
@@ -83,6 +88,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     def key_use(self) -> str:
         """What keys do while the list has the focus."""
         chosen = self.chosen
+        if self._match is not None:
+            return "enter goes to the match above, down to the match below"
         marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
         return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}" if chosen is not None else ""
 
@@ -155,18 +162,51 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     # Search
 
+    @property
+    def is_seeking(self) -> bool:
+        """Return whether a match is chosen, from which `seek_on` goes on."""
+        return self._match is not None
+
     def seek(self, node: int, words: re.Pattern[str] | None = None) -> None:
-        """Scroll the message with this id to the top, or to the first match of words in it, which are highlighted."""
-        message = self.find(node)
-        if message is None:
-            return
-        self.show_at_top(message)
-        if words is not None:
-            part = message.part_with(words)
-            line = part.highlight(words)
-            self.settle()
-            if line is not None and part in message.parts:
-                self.show_line(message, part, line)
+        """Scroll the message with this id to the top, or choose the first match of words in it."""
+        if (message := self.find(node)) is not None:
+            self.show_at_top(message)
+            if words is not None:
+                self._show_match(message, words, 0)
+
+    def seek_on(self, direction: int, words: re.Pattern[str] | None = None) -> bool:
+        """Choose the match above (-1) or below (1), or the last one of new words; return whether there is one."""
+        messages = self.messages
+        at, number = len(messages), 0
+        if words is None and self._match is not None and self.chosen in messages:
+            words, number, _ = self._match
+            at = messages.index(self.chosen)
+            if self._show_match(messages[at], words, number + direction):
+                return True
+        others = messages[at + 1 :] if direction > 0 else messages[:at][::-1]
+        return words is not None and any(
+            words.search(f"{other.text}\n{other.node.reasoning}") and self._show_match(other, words, min(direction, 0))
+            for other in others
+        )
+
+    def _show_match(self, message: MessageItem, words: re.Pattern[str], number: int) -> bool:
+        """Choose a match in a message by its number from 0; return whether there is one. -1 is the last one."""
+        if not message.is_laid_out:
+            self.show_at_top(message)
+        part = message.part_with(words)
+        self.settle()
+        is_chosen = message is self.chosen
+        number = part.n_matches(words) - 1 if number < 0 and not is_chosen else number
+        if number < 0 or part.match(words, number) is None:
+            return False
+        self.choose(message)
+        self._match = words, number, part
+        part.highlight(words, number)
+        self._draw_again([message])
+        line = part.line_of_match(words, number)
+        if line is not None and part in message.parts:
+            self.show_line(message, part, line)
+        return True
 
     # Keys and clicks
 
@@ -222,6 +262,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
                 return bool(chosen.foldings)
             case "request", ("earlier" | "later",):
                 return chosen.has_branches
+            case "request", ("match_above" | "match_below",):
+                return self._match is not None
             case "request", ("go_on",):
                 return chosen.can_go_on
             case "request", ("edit" | "again" | "fork" | "delete",):

@@ -16,7 +16,11 @@ SHOWN_S = 4.0
 
 
 class Hint(Static):
-    """Shows a message for a few seconds, else a lasting one, else that new text is below."""
+    """Shows a message for a few seconds, else a lasting one, else that new text is below.
+
+    Attributes:
+        confirms: Whether the message that is shown says what the same key does next.
+    """
 
     @dataclass
     class Requested(Message):
@@ -30,12 +34,13 @@ class Hint(Static):
     def __init__(self) -> None:
         super().__init__()
         self._message = self._persistent = self._about = ""
-        self._unseen = False
+        self._unseen = self.confirms = False
         self._timer: Timer | None = None
 
-    def say(self, text: str) -> None:
-        """Show a message for a few seconds."""
+    def say(self, text: str, *, confirms: bool = False) -> None:
+        """Show a message for a few seconds; `confirms` if it says what the same key does next."""
         self._put(text)
+        self.confirms = confirms
         self._timer = self.set_timer(SHOWN_S, self.forget)
 
     def ask(self, text: str) -> None:
@@ -45,6 +50,11 @@ class Hint(Static):
     def forget(self) -> None:
         """Remove the message."""
         self._put("")
+
+    def forget_said(self) -> None:
+        """Remove a message that would go by itself, as the user goes on."""
+        if not self.has_class("-asks"):
+            self.forget()
 
     def keep(self, text: str) -> None:
         """Show a line whenever there is no message; an empty text ends that."""
@@ -72,7 +82,7 @@ class Hint(Static):
     def _put(self, text: str, *, asks: bool = False) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._message = for_chat(text)
+        self._message, self.confirms = for_chat(text), False
         self.set_class(asks, "-asks")
         self._draw()
 

@@ -45,6 +45,11 @@ def _is_invisible(character: str) -> bool:
     return is_safe and unicodedata.category(character) in _INVISIBLE_CATEGORIES
 
 
+def _copies(widget: Input | TextArea, action: str) -> bool:
+    """Return whether an action of a text input does something: without a selection, the key that copies interrupts."""
+    return action != "copy" or bool(widget.selected_text)
+
+
 class TextEditor(TextArea):
     """A text area without a frame."""
 
@@ -53,6 +58,9 @@ class TextEditor(TextArea):
             compact=True, highlight_cursor_line=False, placeholder=placeholder, tab_behavior="focus", soft_wrap=True
         )
         self.cursor_blink = False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return _copies(self, action) and super().check_action(action, parameters)
 
     async def on_key(self, event: events.Key) -> None:
         await _run_own_binding(self, event)
@@ -79,6 +87,9 @@ class QuietInput(Input):
     ) -> None:
         super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, suggester=suggester, id=id)
         self.cursor_blink = False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return _copies(self, action) and super().check_action(action, parameters)
 
     async def on_key(self, event: events.Key) -> None:
         await _run_own_binding(self, event)

@@ -52,6 +52,7 @@ class RowList:
         )
         self._paint = paint
         self._highlighted: re.Pattern[str] | None = None
+        self._chosen_match: int | None = None
         self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
         """The row that was drawn last, its width and its lines."""
 
@@ -70,8 +71,6 @@ class RowList:
 
     def put(self, start: int, rows: Sequence[Row]) -> int:
         """Replace all rows from the one numbered `start` on; return the first line that looks different."""
-        if (words := self._highlighted) is not None:
-            rows = [row.highlighted(words) for row in rows]
         same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
         start += same
         drawn = self.layout.stored(start)
@@ -89,7 +88,7 @@ class RowList:
         self._latest = (0, 0, (), ())
 
     def _draw(self, number: int, width: int) -> list[Strip]:
-        lines = list(self.rows[number].lines(width))
+        lines = list(self._marked(number).lines(width))
         at_number, at_width, before, drawn = self._latest
         # All but the last lines of a growing paragraph stay.
         n_same = n_leading(map(_looks_like, before, lines)) if (at_number, at_width) == (number, width) else 0
@@ -99,11 +98,24 @@ class RowList:
 
     # Matches of a search
 
-    def highlight(self, words: re.Pattern[str]) -> int | None:
-        """Mark every match, also in later rows; return the first line with one, if any."""
-        self._highlighted = words
-        self.put(0, self.rows)
-        return self.line_of_match(words)
+    def highlight(self, words: re.Pattern[str] | None, number: int | None = None) -> None:
+        """Mark every match, also in later rows, and underline one of them; None for `words` marks none."""
+        self._highlighted, self._chosen_match = words, number
+        self.redraw()
+
+    def _marked(self, number: int) -> Row:
+        row, words = self.rows[number], self._highlighted
+        if words is None:
+            return row
+        chosen = self.match(words, self._chosen_match) if self._chosen_match is not None else None
+        row = row.highlighted(words)
+        if chosen is not None and chosen[0] == number:
+            row = replace(row, content=row.content.stylize("underline", *chosen[1].span()))
+        return row
+
+    def n_matches(self, words: re.Pattern[str]) -> int:
+        """Return how many matches the rows have."""
+        return sum(1 for row in self.rows for _ in words.finditer(row.content.plain))
 
     def match(self, words: re.Pattern[str], number: int = 0) -> tuple[int, re.Match[str]] | None:
         """Return the match with a number from 0, and the number of its row; None if there is none."""

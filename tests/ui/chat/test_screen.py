@@ -4,6 +4,7 @@ from pathlib import Path
 
 from app.conversations.store import Store
 from app.core.errors import AppError
+from app.engine.types import FinishReason
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.compare.driver import open_comparison
 from tests.ui.driver import WIDE, fill, kept_chat, open_chat, title_of
@@ -53,6 +54,24 @@ async def test_ctrl_c_stops_an_answer_first_and_quits_unless_another_key_follows
         assert chat.pilot.app.is_running
         await chat.press("ctrl+c")
         assert not chat.pilot.app.is_running
+
+
+async def test_ctrl_c_quits_only_after_it_was_announced() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        await chat.press("ctrl+c", shows="The answer stops; ctrl+c again quits")
+        await chat.answer("half", FinishReason.CANCELLED)
+        assert "ctrl+c again quits" in chat.text
+        chat.screen.view.hint.say("Something else.")
+        await chat.press("ctrl+c", shows="ctrl+c again quits")
+        assert chat.pilot.app.is_running
+
+
+async def test_esc_with_nothing_to_stop_says_nothing() -> None:
+    async with open_chat() as chat:
+        await chat.press("escape")
+        assert "No answer is being written" not in chat.text
+        await chat.enter("/stop", "No answer is being written.")
 
 
 async def test_ctrl_c_stops_a_comparison_first() -> None:

@@ -38,6 +38,13 @@ def marked(chat: Chat) -> list[int]:
     return [answer.marked_code for answer in chat.answers]
 
 
+def underlined(chat: Chat) -> list[str]:
+    """Return what is underlined on the screen: the chosen match."""
+    screen = chat.pilot.app.screen
+    strips = screen._compositor.render_strips(screen.size)
+    return [part.text for strip in strips for part in strip if part.style is not None and part.style.underline]
+
+
 async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, str]]) -> None:
     async with open_chat() as chat:
         await chat.exchange("code", TWO)
@@ -105,9 +112,41 @@ async def test_a_search_opens_at_its_hit_and_highlights_it(file: Path, size: tup
         await chat.list_conversations()
         await chat.press(*"unittest", shows="UnitTest")
         await chat.press("enter", shows="Then a UnitTest helps.")
-        (answer,) = chat.answers
-        hits = [row for row in answer.markdown.rows if any("bold" in str(span.style) for span in row.content.spans)]
-        assert [row.content.plain for row in hits] == ["Then a UnitTest helps."]
+        assert underlined(chat) == ["UnitTest"]
+        await chat.press("enter", shows="There is no match above.")
+        await chat.press(*" ok")
+        assert (chat.prompt, underlined(chat)) == (" ok", [])
+
+
+async def test_words_are_found_from_the_last_match_on() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("An Owl or two owls?", "One **owl**.\n\n" + "line\n\n" * 40 + "An owl, at night.")
+        await chat.exchange("And now?", "Nothing.")
+        await chat.enter("/find owl", "enter goes to the match above, down to the match below")
+        lines = ["An owl, at night.", "One owl.", "An Owl or two owls?", "An Owl or two owls?"]
+        for n, line in enumerate(lines):
+            if n:
+                await chat.press(("enter", "up", "ctrl+f")[n - 1], shows=line)
+            else:
+                await chat.shows(line)
+            assert underlined(chat) == [("owl", "owl", "owl", "Owl")[n]]
+        await chat.press("enter", shows="There is no match above.")
+        await chat.press("down", "down", shows="One owl.")
+        await chat.press("escape")
+        assert (underlined(chat), chat.screen.view.prompt.has_focus) == ([], True)
+        await chat.enter("/find eagle", '"eagle" is not in this conversation.')
+        assert chat.prompt == "/find eagle"
+
+
+async def test_the_key_asks_for_words() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("one", "An owl.")
+        await chat.type("unsent")
+        await chat.press("ctrl+f", shows="Find words in this conversation")
+        await chat.enter("owl", "enter goes to the match above")
+        assert underlined(chat) == ["owl"]
+        await chat.press("escape")
+        assert chat.prompt == "unsent"
 
 
 async def test_a_hit_in_the_reasoning_opens_it(file: Path) -> None:
