@@ -40,12 +40,12 @@ class ActiveConversations:
         """Return whether a prompt waits in any conversation."""
         return bool(self._order)
 
-    def marks(self, *, is_answering: bool) -> dict[int, Mark]:
-        """Return what happens in conversations that are not open, by id."""
+    def marks(self, running: Mark | None) -> dict[int, Mark]:
+        """Return what happens in conversations that are not open, by id; `running` is the mark of the answered one."""
         marks = dict.fromkeys(self._unseen, Mark.ANSWERED)
         marks |= {each.number: Mark.WAITING for each in self._order if each.number is not None}
-        if is_answering and self.answered.number is not None:
-            marks[self.answered.number] = Mark.ANSWERING
+        if running is not None and self.answered.number is not None:
+            marks[self.answered.number] = running
         return {number: mark for number, mark in marks.items() if number != self.open.number}
 
     # Switching conversations

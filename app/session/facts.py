@@ -122,8 +122,8 @@ class ChatFacts:
 
     @property
     def n_tools(self) -> int:
-        """Return how many tools the last prompt offered the model."""
-        return len(self._answering.tools)
+        """Return how many tools the last prompt offered the model, without those of servers that are off now."""
+        return self.tools.n_offered(self.settings.tools) if self.tools is not None else 0
 
     @property
     def tool_activity(self) -> str | None:
@@ -159,9 +159,16 @@ class ChatFacts:
         return answered.number if self.phase is Phase.ANSWERING and answered is not self.conversation else None
 
     @property
+    def asks_elsewhere(self) -> bool:
+        """Return whether the conversation that is answered, which is not open, waits for the user."""
+        is_asked = self.tools is not None and self.tools.question is not None
+        return is_asked and self.answered_elsewhere is not None
+
+    @property
     def marks(self) -> dict[int, Mark]:
         """Return what happens in conversations that are not open, by id."""
-        return self._active.marks(is_answering=self.phase is Phase.ANSWERING)
+        running = Mark.ASKING if self.asks_elsewhere else Mark.ANSWERING
+        return self._active.marks(running if self.phase is Phase.ANSWERING else None)
 
     @property
     def settings(self) -> ChatSettings:

@@ -32,6 +32,8 @@ class Mark(Enum):
     """What happens in a conversation that is not open."""
 
     ANSWERING = "answering"
+    ASKING = "asks you"
+    """A call of a tool waits for the user's permission."""
     WAITING = "waiting"
     """A prompt waits for its turn."""
     ANSWERED = "new answer"

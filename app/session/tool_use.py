@@ -144,6 +144,10 @@ class ToolUse:
             for name, tool in sorted(self._tools.items())
         )
 
+    def n_offered(self, servers: Sequence[str] | None) -> int:
+        """Return how many tools of this turn are of these servers; None stands for all."""
+        return sum(servers is None or tool.server in servers for tool in self._tools.values())
+
     # The calls of an answer
 
     def begin(self, calls: Sequence[ToolCall], used: GenerationStats, n_ctx: int) -> None:

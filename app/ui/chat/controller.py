@@ -189,7 +189,6 @@ class ChatController:
         await self._choose(next((at for at, node in enumerate(restored) if node not in path), len(path)))
 
     async def _choose(self, at: int) -> None:
-        """Show the active branch, with the message at this place or the last one chosen."""
         await self.renderer.render()
         path = self.session.conversation.tree.path
         self.view.messages.choose(self.view.messages.find(path[: at + 1][-1].id) if path else None)
@@ -298,7 +297,6 @@ class ChatController:
             await self.attempt(self._reveal, found.message, found.words)
 
     async def _reveal(self, message: int, words: Sequence[str]) -> None:
-        """Show a message, at the first of some words in it."""
         from app.conversations.search import any_of
 
         tree = self.session.conversation.tree

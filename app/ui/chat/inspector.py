@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from textual import events
 from textual.content import Content
@@ -40,6 +41,8 @@ class Inspector(Widget):
         """The newest steps, the oldest first."""
         self._newer = 0
         """Steps after the chosen one."""
+        self._n_before = 0
+        """Steps of earlier requests for the same answer, which are counted from 1 each."""
         self.drafter = Source.MODEL.label
         """Name of the source other than n-grams."""
 
@@ -57,13 +60,16 @@ class Inspector(Widget):
     def begin(self) -> None:
         """Forget the steps of the last answer."""
         self.steps.clear()
-        self._newer = 0
+        self._newer = self._n_before = 0
         self._show()
 
     def add(self, steps: Iterable[StepDetails]) -> None:
-        """Append steps; a chosen earlier one stays chosen."""
+        """Append steps; a chosen earlier one stays chosen. The numbers go on where an answer goes on."""
         added, was_empty = list(steps), not self.steps
-        self.steps.extend(added)
+        for step in added:
+            last = self.steps[-1].number if self.steps else 0
+            self._n_before = last if self._n_before + step.number <= last else self._n_before
+            self.steps.append(replace(step, number=self._n_before + step.number))
         if added and was_empty:
             # The keys that choose a step work from now on.
             self.screen.refresh_bindings()
@@ -104,11 +110,6 @@ class Inspector(Widget):
     def details(self) -> StepDetails | None:
         """The step that is explained."""
         return self.steps[-1 - self._newer] if self.steps else None
-
-    @property
-    def follows(self) -> bool:
-        """Return whether the newest step is explained, whichever it is."""
-        return not self._newer
 
     @property
     def _is_brief(self) -> bool:

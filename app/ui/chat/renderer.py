@@ -50,8 +50,8 @@ class Renderer:
         self._input_mode = input_mode
         self._fix = fix
         self._queue = queue
-        self._named: int | None = None
-        """The conversation that the status line names as being answered."""
+        self._named: tuple[int | None, bool] = (None, False)
+        """The conversation that the status line names as being answered, and whether it asks about a tool."""
         self._noted: tuple[AnswerMessage | None, str] = (None, "")
         self._session.library.as_typed = COMMANDS.as_typed
 
@@ -159,13 +159,13 @@ class Renderer:
             status.do("context full: summarizing", is_long=True)
         elif Change.COMPACTED in what:
             self._begin_numbers()
-        status.n_tools = now.n_tools
+        status.offer(now.n_tools)
         if now.is_answering and what & (Change.CALLS | Change.ASKED | Change.OPENED):
             if now.tool_activity is not None:
                 status.do(now.tool_activity, is_long=True)
             elif Change.CALLS in what:
                 self._begin_numbers()
-        if now.answered_elsewhere != self._named:
+        if (now.answered_elsewhere, now.asks_elsewhere) != self._named:
             self._name_answered(now)
         if now.phase in (Phase.READY, Phase.ANSWERING):
             status.will_draft(now.drafting)
@@ -177,15 +177,23 @@ class Renderer:
         self._view.status.begin(running.numbers if running is not None else None)
 
     def _name_answered(self, now: Session) -> None:
-        self._named = now.answered_elsewhere
-        if now.answered_elsewhere is not None:
-            self._view.status.do(f'answering "{self._title(now.answered_elsewhere)}"')
+        self._named = now.answered_elsewhere, now.asks_elsewhere
+        if now.answered_elsewhere is None:
+            return
+        title, view = self._title(now.answered_elsewhere), self._view
+        if now.asks_elsewhere:
+            view.status.do(f'"{title}" waits for your answer')
+            view.hint.ask(f'"{title}" asks whether a tool may run; {key("chat.open", "ctrl+o")} opens it.')
+            if not view.app.app_focus:
+                view.app.bell()
+        else:
+            view.status.do(f'answering "{title}"')
 
     def _begin_branch(self, now: Session) -> None:
         view = self._view
         view.inspector.begin()
         view.hint.about("")
-        if now.conversation.running is None and now.pair is not None:
+        if not now.is_answering and now.pair is not None:
             view.status.ready(now.pair.n_ctx, is_empty=not now.messages)
             self._name_answered(now)
         view.show_last_numbers(now.messages)
@@ -207,9 +215,10 @@ class Renderer:
             self._view.messages.notice(f"This conversation was answered by {used}. From now on {loaded} answers.")
 
     def _begin_answer(self, *, is_new: bool) -> None:
-        view = self._view
+        view, last = self._view, self._view.messages.answer
         view.hint.forget()
-        view.inspector.begin()
+        if last is None or last.id != self._session.conversation.running:
+            view.inspector.begin()
         if is_new:
             self._begin_numbers()
         else:

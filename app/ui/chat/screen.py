@@ -78,9 +78,10 @@ class ChatScreen(BaseScreen[None]):
         self.event_queue.start()
 
     @on(events.ScreenResume)
-    def _apply_widths(self) -> None:
-        # A screen below another one is not told of a resize.
+    async def _catch_up(self) -> None:
+        # A screen below another one is not told of a resize, nor of what that one changed.
         self.view.apply_widths()
+        await self.controller.renderer.render()
 
     @property
     def _is_on_top(self) -> bool:
@@ -168,7 +169,7 @@ class ChatScreen(BaseScreen[None]):
     # Other screens
 
     def action_conversations(self, words: str = "") -> None:
-        """Open the list of conversations, or what holds some words."""
+        """Open the list of conversations, or of those with some words."""
         if self.session.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
@@ -227,7 +228,6 @@ class ChatScreen(BaseScreen[None]):
                 self.session.library.say(error.sentences)
 
     def action_tools(self) -> None:
-        """Open the screen of MCP servers."""
         if self.session.tools is not None and self._is_on_top:
             from app.ui.tools.screen import ToolsScreen
 
@@ -285,12 +285,10 @@ class ChatScreen(BaseScreen[None]):
             idle.add("message.next_code")
         if self._clicked is not None:
             first = (*first, "chat.choose")
-            active = {
-                name: one._replace(binding=replace(one.binding, show=True, description="act on this message"))
-                if one.binding.id == "chat.choose"
-                else one
-                for name, one in active.items()
-            }
+            for name, one in active.items():
+                if one.binding.id == "chat.choose":
+                    shown = replace(one.binding, show=True, description="act on this message")
+                    active[name] = one._replace(binding=shown)
         return in_order(active, (*first, *of_widgets, *BY_ID), idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -319,7 +317,6 @@ class ChatScreen(BaseScreen[None]):
     # Events of the worker
 
     def _call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Call a function among the screen's messages, unless the program has ended."""
         if self.app.is_running:
             self.call_next(call)
 

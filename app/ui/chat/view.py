@@ -235,21 +235,25 @@ class ChatView(Vertical):
 
     @on(Inspector.StepSelected)
     def mark_step(self) -> None:
-        """Mark the chosen step in the text of the last answer."""
-        answer, inspector = self.messages.answer, self.inspector
-        if answer is not None and answer.tokens is not None and inspector.index is not None:
-            self.messages.mark_tokens(*step_spans(answer.tokens.plain, inspector.steps)[inspector.index])
+        """Mark the chosen step in the text of the last turn."""
+        inspector = self.inspector
+        if inspector.index is not None:
+            self.messages.mark_tokens(*self._step_spans()[inspector.index])
+
+    def _step_spans(self) -> Sequence[tuple[int, int]]:
+        return step_spans("".join(tokens.plain for _, tokens in self.messages.turn_tokens), self.inspector.steps)
 
     @on(MessageList.CharacterClicked)
     def _select_step(self, event: MessageList.CharacterClicked) -> None:
-        answer, inspector = self.messages.answer, self.inspector
-        if answer is event.answer and answer.tokens is not None:
-            spans = step_spans(answer.tokens.plain, inspector.steps)
-            found = next((index for index, (start, end) in enumerate(spans) if start <= event.at < end), None)
-            if found is not None:
-                inspector.select(found)
-            elif spans and event.at < spans[0][0]:
-                self.hint.say(FIRST_TOKEN)
+        at, spans = event.at, self._step_spans()
+        for answer, tokens in self.messages.turn_tokens:
+            if answer is event.answer:
+                found = next((index for index, (start, end) in enumerate(spans) if start <= at < end), None)
+                if found is not None:
+                    self.inspector.select(found)
+                elif spans and at < spans[0][0]:
+                    self.hint.say(FIRST_TOKEN)
+            at += len(tokens.plain)
 
     # The first frame is laid out before anything is resized.
     @on(events.Mount)

@@ -23,7 +23,7 @@ _CHARACTERS_BEFORE_HIT = 4
 """Characters before a hit in a narrow list."""
 _UNTITLED = "Untitled"
 _OPEN, _PINNED = "●", "▴"
-_MARK_SIGNS = {Mark.ANSWERING: "…", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
+_MARK_SIGNS = {Mark.ANSWERING: "…", Mark.ASKING: "?", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
 """Signs of a narrow list; conversations without a mark have a blank."""
 _MIN_WIDTH_FOR_WORDS = 48
 """Width below which the title stands alone and signs replace the words beside it."""

@@ -162,6 +162,12 @@ class Readouts:
             self.next_draft = drafting
             self._changed()
 
+    def offer(self, n_tools: int) -> None:
+        """Set how many tools the model may call."""
+        if n_tools != self.n_tools:
+            self.n_tools = n_tools
+            self._changed()
+
     # The answer
 
     def begin(self, before: AnswerNumbers | None = None) -> None:

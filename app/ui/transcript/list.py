@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from textual import events, on
 from textual.content import Content
@@ -21,7 +22,7 @@ from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import QUIET, BriefRow, MessagePart, Painter
+from app.ui.transcript.parts import QUIET, BriefRow, MessagePart, Painter, TokenPart
 from app.ui.transcript.preview import PicturePreview
 
 _HOW_IT_WORKS = Content.from_markup(
@@ -294,12 +295,19 @@ class MessageList(MessageNavigation):
             answer.show_tokens(self._token_styles)
         self.settle()
 
+    @property
+    def turn_tokens(self) -> list[tuple[AnswerMessage, TokenPart]]:
+        """The answers since the last prompt, before and after each call of tools, and their tokens."""
+        turn = takewhile(lambda message: not isinstance(message, UserMessage), reversed(self.messages))
+        answers = [message for message in turn if isinstance(message, AnswerMessage)]
+        return [(answer, answer.tokens) for answer in reversed(answers) if answer.tokens is not None]
+
     def mark_tokens(self, start: int, end: int) -> None:
-        """Mark the characters of the last answer's tokens from one to another."""
-        answer = self.answer
-        if answer is not None and answer.tokens is not None:
-            answer.tokens.mark(start, end)
+        """Mark characters of the tokens of the last turn, counted through all its answers."""
+        for answer, tokens in self.turn_tokens:
+            tokens.mark(start, end)
             self.update(answer)
+            start, end = start - len(tokens.plain), end - len(tokens.plain)
 
 
 def _branch(path: Sequence[Node]) -> Iterator[tuple[Node, bool]]:

@@ -233,7 +233,7 @@ def folded_attachment(paint: Painter, attachment: Attachment) -> Folding:
 def folded_result(paint: Painter, result: ResultOf, text: str) -> Folding:
     """Return the result of a call under the name of its tool and its size, or under its error."""
     lines = text.splitlines()
-    outcome = f"failed: {lines[0][:_MAX_ERROR] if lines else ''}" if result.failed else counted(len(lines), "line")
+    outcome = f"failed: {_cut(lines[0], _MAX_ERROR) if lines else ''}" if result.failed else counted(len(lines), "line")
     seconds = f", {result.seconds:,.1f} s" if result.seconds >= _MIN_SHOWN_S else ""
     return _folded_text(paint, f"{printable(result.tool)}  {outcome}{seconds}", text)
 
@@ -247,9 +247,13 @@ def folded_summary(paint: Painter, text: str) -> Folding:
 
 def _beginning(text: str) -> str:
     lines = iter(printable(text).split("\n"))
-    shown = [line[:_MAX_COLUMNS] for line in islice(lines, _MAX_LINES)]
+    shown = [_cut(line, _MAX_COLUMNS) for line in islice(lines, _MAX_LINES)]
     rest = sum(1 for _ in lines)
     return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
+
+
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[:most]}…"
 
 
 class Reasoning(Folding):

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from app.conversations.store import Store
 from app.core.errors import AppError
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
@@ -16,6 +17,7 @@ from tests.fake_engine import FIXED
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call, tool_use
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, open_chat
+from tests.ui.transcript.test_text_views import ROUND, D, says
 
 READS = call("read_file", '{"path": "notes.md"}')
 QUESTION = "Run read_file of files? It says that it only reads."
@@ -46,7 +48,7 @@ class ToolChat:
 @asynccontextmanager
 async def tool_chat(size: tuple[int, int] = (80, 24)) -> AsyncIterator[ToolChat]:
     tools, host = tool_use()
-    async with open_chat(tools=tools, size=size) as chat:
+    async with open_chat(tools=tools, size=size, store=Store) as chat:
         yield ToolChat(chat, host)
 
 
@@ -191,3 +193,47 @@ async def test_no_servers() -> None:
     async with open_chat(tools=tools_without) as chat:
         await chat.enter("/tools", "There are no MCP servers.")
     assert tools.question is None
+
+
+async def test_a_question_in_another_conversation_is_announced_and_marked() -> None:
+    async with tool_chat((120, 30)) as it:
+        chat = it.chat
+        await chat.type("What is in notes.md?")
+        await chat.press("enter", shows="starting tools")
+        await chat.press("ctrl+n")
+        chat.engine.emit(ToolsListed("files", (READ, WRITE)))
+        await chat.until(lambda: chat.engine.requests)
+        await chat.shows('answering "What is in notes.md?"')
+        chat.engine.calls(READS)
+        await chat.shows('"What is in notes.md?" asks whether a tool may run; ctrl+o opens it.')
+        await chat.shows('"What is in notes.md?" waits for your answer')
+        await chat.shows("? What is in notes.md?")
+        await chat.press("ctrl+o", "enter", shows=QUESTION)
+        assert "waiting for your answer" in chat.status
+        await chat.press("x", "backspace", "1", shows="running read_file")
+
+
+async def test_tools_of_a_server_that_was_switched_off_are_not_counted() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.shows(QUESTION)
+        await it.chat.press("0")
+        await it.chat.answer("No notes.")
+        await it.chat.shows("2 tools")
+        await it.chat.type("/tools")
+        await it.chat.press("enter", "enter", shows="off in this conversation")
+        await it.chat.press("escape")
+        await it.chat.until(lambda: "2 tools" not in it.chat.text)
+
+
+async def test_the_steps_of_a_turn_stay_and_count_on_after_a_call() -> None:
+    async with tool_chat((90, 40)) as it:
+        chat, inspector = it.chat, it.chat.screen.view.inspector
+        await chat.press("f3")
+        await it.asks()
+        says(chat, ("one ", D), details=replace(ROUND, number=1))
+        await chat.shows(QUESTION)
+        await chat.press("1", shows="running read_file")
+        await it.returns("Milk.")
+        says(chat, ("two ", D), details=replace(ROUND, number=1))
+        await chat.until(lambda: [step.number for step in inspector.steps] == [1, 2])
