@@ -105,7 +105,7 @@ async def chosen(chat: Chat) -> None:
     await chat.send("Sort a list.")
     chat.engine.goes_on("Call `sorted(items)`.")
     await chat.ready()
-    await chat.press("ctrl+up", shows="e edit")
+    await chat.press("ctrl+up", shows="enter edit")
 
 
 async def searching(chat: Chat) -> None:
