@@ -93,15 +93,15 @@ class AnswerNumbers:
         """
         if not before.predicted_n:
             return self
-        counts = {
+        counts: dict[str, Any] = {
             name: (getattr(before, name) or 0) + (getattr(self, name) or 0)
             for name in ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
         }
-        ratios = {
+        ratios: dict[str, Any] = {
             name: _combined(getattr(before, name), of(before), getattr(self, name), of(self), by_rate=by_rate)
             for name, of, by_rate in _RATIOS
         }
-        first = {
+        first: dict[str, Any] = {
             name: getattr(before, name) for name in ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
         }
         gains = [part.speedup.ratio if part.speedup is not None else None for part in (before, self)]
