@@ -53,7 +53,7 @@ _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
 
-class TandemApp(App[None]):
+class TandemApp(App[None], inherit_bindings=False):
     """The chat; the one way to build it, for the command line and for tests.
 
     Args:

@@ -44,8 +44,8 @@ BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 REFUSAL = ["Answer", f"┃ {FULL.message}"]
 """The rows below a prompt that was refused with FULL, before the ways out."""
 WAYS_OUT = [
-    "┃ Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e), or set",
-    "┃ a longer context (f4, ctx).",
+    "┃ Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then enter), or",
+    "┃ set a longer context (f4, ctx).",
 ]
 
 

@@ -209,7 +209,7 @@ class ChatView(Vertical):
     def say_what_keys_do(self, focused: Widget | None) -> None:
         """Show in place of the prompt what keys do while another widget has the focus, and how to come back."""
         use = getattr(focused, "key_use", "")
-        self.prompt.show_instead(f"{use}; esc or typing returns here" if use else "")
+        self.prompt.show_instead(use)
         self.query_one("#mark", Static).update(CHOSEN_BAR if use else MARK)
 
     def _show_numbers(self, message: int) -> str:

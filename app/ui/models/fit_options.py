@@ -72,8 +72,8 @@ class FitOptionList(VerticalGroup, can_focus=True):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the list has the focus."""
-        return f"{self._keys} applies an option" if self._by_key else ""
+        """What keys do while the list has the focus, and how to come back."""
+        return f"{self._keys} applies an option; esc or typing returns here" if self._by_key else ""
 
     def focus_on_click(self) -> bool:
         # A line below may go with the focus of another widget, and move the options away from the mouse.

@@ -76,8 +76,8 @@ class ToolQuestion(VerticalGroup, can_focus=True):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the question has the focus."""
-        return "a digit answers the question above"
+        """What keys do while the question has the focus, and how to come back."""
+        return "a digit answers the question above; typing returns here"
 
     def action_answer(self, digit: str) -> None:
         self.post_message(self.Answered(self._by_key[digit]))

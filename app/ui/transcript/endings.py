@@ -89,5 +89,5 @@ def _shorter(whose: str) -> str:
         return "Switch servers off (/tools)"
     if whose == "prompt":
         return "Shorten it, or include a part of its files (@file.pdf:3-7)"
-    choose, edit = key("chat.choose", CHOOSE), key("message.edit", "e")
+    choose, edit = key("chat.choose", CHOOSE), key("message.edit", "enter")
     return f"Start a new conversation ({key('chat.new', 'ctrl+n')}) or edit an earlier prompt ({choose}, then {edit})"

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from app.ui.actions import MATCHES, MESSAGE, bindings
+from app.ui.key_names import key
 from app.ui.reading.code_blocks import code_blocks
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
@@ -86,12 +87,13 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the list has the focus."""
-        chosen = self.chosen
+        """What keys do while the list has the focus, and how to come back."""
+        chosen, leaves = self.chosen, f"{key('message.leave', 'esc')} or typing returns here"
         if self._match is not None:
-            return "enter goes to the match above, down to the match below"
+            above, below = key("match.above", "enter"), key("match.below", "down")
+            return f"{above} goes to the match above, {below} to the match below; {leaves}"
         marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
-        return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}" if chosen is not None else ""
+        return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}; {leaves}" if chosen else ""
 
     def leave_far(self) -> None:
         if self._is_far(self.chosen):

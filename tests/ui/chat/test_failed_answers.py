@@ -55,7 +55,7 @@ async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReas
 @pytest.mark.parametrize(
     ("error", "way_out"),
     [
-        (FULL, "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e), or set"),
+        (FULL, "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then enter), or"),
         (TOO_LONG, "(f4, ctx 2048)."),
         (BROKEN, "Load a smaller pair."),
     ],

@@ -88,7 +88,6 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
 
 async def test_a_key_that_does_nothing_says_why() -> None:
     async with open_chat() as chat:
-        await chat.press("escape", shows="No answer is being written.")
         await chat.press("ctrl+r", shows="There is no prompt to answer.")
         await chat.press("ctrl+t", shows="No answer here has reasoning.")
         await chat.press("ctrl+up", shows="There is no message to choose yet.")

@@ -86,7 +86,7 @@ async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse:
         await chat.pilot.pause()
         await chat.press(*"is long", "down", shows="The answer about rivers is long.")
         await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.view.prompt.has_focus)
+        await chat.until(lambda: chat.screen.view.messages.is_seeking)
         await chat.shows("The answer about rivers is long.")
 
 

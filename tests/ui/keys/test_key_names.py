@@ -29,6 +29,8 @@ _LITERAL = {
     "cli/draft_comparison.py": {"ctrl+c"},
     "cli/tune_placement.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
+    # Two keys one after another, as in shells, are no binding.
+    "ui/actions.py": {"ctrl+x ctrl+e"},
     "cli/setup.py": {"enter"},
     "cli/crash_guard.py": {"enter"},
     # These say what a key may be called.
@@ -91,7 +93,7 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
         "cut: the context is full, and it cannot be longer here; ctrl+k starts a new conversation"
     )
     assert in_keys(ContextOverflowError("Full.", ""), None).hint == (
-        "Start a new conversation (ctrl+k) or edit an earlier prompt (ctrl+up, then e), "
+        "Start a new conversation (ctrl+k) or edit an earlier prompt (ctrl+up, then enter), "
         "or set a longer context (f9, ctx)."
     )
 

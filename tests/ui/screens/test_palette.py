@@ -38,8 +38,10 @@ async def test_every_action_is_listed_with_its_key() -> None:
             "prompt.dismiss",
             "chat.take_back",
             "chat.undelete",
+            "match.above",
+            "match.below",
         }
-        assert missing == {*rare, "app.commands", "app.interrupt"}
+        assert missing == {*rare, "app.commands"}
         await chat.shows("ctrl+r")
         assert all(entry.keys for entry in palette.listed.rows)
 
@@ -84,7 +86,7 @@ async def test_a_message_action_chooses_a_message_first() -> None:
     async with open_chat() as chat:
         await chat.exchange("Hello", "Hi")
         await open_palette(chat, "attachments")
-        await chat.shows("ctrl+up o")
+        await chat.shows("ctrl+up ctrl+t")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.screen.view.messages.chosen is not None)
 

@@ -137,7 +137,7 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
         await chat.in_front()
         await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
         assert not chat.screen.view.messages.following
-        assert chat.screen.view.prompt.has_focus
+        assert chat.screen.view.messages.is_seeking
 
 
 async def test_branches_are_switched_from_a_message_far_up() -> None:
