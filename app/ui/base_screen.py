@@ -54,6 +54,10 @@ class BaseScreen(Screen[_T]):
         if widget is not None:
             self.set_focus(widget, scroll_visible=False)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # Without a selection the key that copies interrupts.
+        return action != "copy_text" or bool(self.get_selected_text())
+
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         # A removed widget stays visible until the next layout; Textual fails to select text in it.
         widget, offset = super().get_widget_and_offset_at(x, y)

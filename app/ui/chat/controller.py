@@ -252,7 +252,6 @@ class ChatController:
         self._leave_line()
 
     def _leave_line(self) -> None:
-        """Use the input line for the next prompt: its last prompt is being answered."""
         self.input_mode.leave()
         if (prompt := self.session.conversation.turn.prompt) is not None:
             self.input_mode.take_from_line(prompt.text)

@@ -312,7 +312,7 @@ class ChatScreen(BaseScreen[None]):
                 return session.conversation.can_undelete and not elsewhere
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
-        return True
+        return super().check_action(action, parameters)
 
     # Events of the worker
 

@@ -146,7 +146,7 @@ class CompareScreen(SubScreen[None]):
                 return not self.has_class("-wide")
             case "copy":
                 return bool(self._rounds) or None
-        return True
+        return super().check_action(action, parameters)
 
     @property
     def _can_stop(self) -> bool:

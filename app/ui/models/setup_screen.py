@@ -175,7 +175,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
                 return (self._setup is not None and self._setup.running) or self._asks_to_stop or None
             case "make_default":
                 return (self.pairs.row is not None and self.pairs.row.set_up) or None
-        return True
+        return super().check_action(action, parameters)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

@@ -266,7 +266,7 @@ class SettingsScreen(SubScreen[bool]):
                 return not editing
             case "reset":
                 return False if editing else (view is not None and self._edits.can_reset(view.setting)) or None
-        return True
+        return super().check_action(action, parameters)
 
     @property
     def idle_keys(self) -> Collection[str]:

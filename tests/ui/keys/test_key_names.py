@@ -30,7 +30,7 @@ _LITERAL = {
     "cli/tune_placement.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     # Two keys one after another, as in shells, are no binding.
-    "ui/actions.py": {"ctrl+x ctrl+e"},
+    "ui/actions.py": {"ctrl+x", "ctrl+e"},
     "cli/setup.py": {"enter"},
     "cli/crash_guard.py": {"enter"},
     # These say what a key may be called.

@@ -224,7 +224,7 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
 
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
-NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then e)"
+NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then enter)"
 
 
 @pytest.mark.parametrize(
