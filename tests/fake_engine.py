@@ -14,7 +14,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
 from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress
-from app.worker.measuring import MeasureJob
+from app.worker.jobs import MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
 
 FIXED: Layer = {"draft.mode": "fixed"}

@@ -9,7 +9,7 @@ from app.engine.text.tool_calls import ToolCall
 from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
-from app.worker.tool_events import Tool
+from app.worker.events import Tool
 from app.worker.tool_servers import ToolServers
 
 FILES = McpServer("files", "serve-files")

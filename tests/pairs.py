@@ -17,9 +17,8 @@ from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
-from app.engine.text.prompts import Infill, PlainPrompt
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import Guidance, SamplingParams
+from app.engine.types import Guidance, Infill, PlainPrompt, SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler

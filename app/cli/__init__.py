@@ -5,7 +5,7 @@ A command raises AppError for any failure that a user, a file or the network can
 
     chat, run, serve, setup, pairs, compare, bench, tune, doctor, settings, tools, export   modules of the commands
     command_line, library_commands, command    options and help of every command, and its function
-    setting_flags, fixes                       flags of settings, and the words for settings and actions in sentences
+    setting_flags                              flags of settings, and the words for settings and actions in sentences
     options                                    from options and settings to a pair to load
     race_session, report                       measurements
     output, streams, crash_guard               the terminal, signals, files, and a crash of llama.cpp
@@ -83,8 +83,8 @@ def _report(error: AppError) -> None:
     """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
     from textwrap import indent
 
-    from app.cli.fixes import error_in_flags
     from app.cli.output import HANG, clear_status, for_reading
+    from app.cli.setting_flags import error_in_flags
     from app.core.printable import printable
 
     clear_status()

@@ -10,9 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.cli.fixes import in_flags
 from app.cli.options import choose_pair, is_chosen, read_process
-from app.cli.setting_flags import Given, read_flags
+from app.cli.setting_flags import Given, in_flags, read_flags
 from app.cli.shared_server import SharedServer
 from app.core.errors import AppError, PairError, UsageError
 from app.core.log import guarded_stderr

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from app.core.errors import UsageError
-from app.core.shell import quoted
+from app.core.fixes import quoted
 
 STDIN = Path("-")
 """Standard input, where an option takes a file or a pipe."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.core.errors import FileChangedError
+from app.core.fixes import command
 from app.core.printable import printable
-from app.core.shell import command
 from app.core.units import gigabytes, memory_size
 from app.engine.sources import Source
 from app.models.compatibility import PairCheck

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.fixes import in_flags
 from app.cli.output import LOOKING, ProgressLine, clear_status, obeys_codes
+from app.cli.setting_flags import in_flags
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
 
@@ -103,10 +103,9 @@ def checked_options(named: str | None, given: Given) -> Given:
 def gather() -> Facts:
     """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
     from app.core import paths
-    from app.hardware.builds import advice
+    from app.hardware.builds import LibraryError, advice
     from app.hardware.checks import Facts, folder_check, terminal
     from app.hardware.installation import installation
-    from app.hardware.load_failure import LibraryError
     from app.hardware.machine import detect
     from app.models.hub.cache import folder
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from app.cli.fixes import offer_line
 from app.cli.options import is_chosen, read_pair
-from app.cli.setting_flags import Given, flags_of
+from app.cli.setting_flags import Given, flags_of, offer_line
 from app.compare.measured_pairs import benchmarked_speedups, measured_of
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files

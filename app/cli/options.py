@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from app.cli.output import ProgressLine
 from app.cli.setting_flags import Given, check_automatic, read_flags
 from app.core.errors import SettingsError, UsageError
+from app.core.fixes import command
 from app.core.printable import printable
-from app.core.shell import command
 from app.models.catalog import Pair
 from app.models.registry import SetUp
 from app.settings.layers import Origin

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, TextIO
 
-from app.cli.fixes import in_flags
+from app.cli.setting_flags import in_flags
 from app.core.errors import AppError, UsageError
 from app.core.printable import escape_unprintable, printable
 from app.core.regular_file import exists, is_folder

@@ -9,8 +9,8 @@ from app.cli.output import LOOKING, ProgressLine, columns_of, print_result
 from app.compare.measured_pairs import measured_capacity
 from app.core.columns import fit, in_brief, text_table, width
 from app.core.errors import UsageError
+from app.core.fixes import quoted
 from app.core.printable import printable
-from app.core.shell import quoted
 from app.core.units import gigabytes
 from app.hardware.recommend import Capacity, Standing, every_pair, in_order, propose, weigh
 from app.models.catalog import Pair

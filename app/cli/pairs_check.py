@@ -12,8 +12,8 @@ from itertools import chain, islice
 from typing import Any
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters, projector_lines
-from app.cli.fixes import in_flags
 from app.cli.output import ProgressLine, print_result
+from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable

@@ -6,17 +6,16 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app import __version__
-from app.cli.fixes import in_flags
 from app.cli.output import LOADING, ProgressLine
 from app.cli.report import ignored_flags
-from app.cli.setting_flags import SEED, Given, given_flag
+from app.cli.setting_flags import SEED, Given, given_flag, in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
-from app.compare.history import Speeds, save
+from app.compare.measured_pairs import Speeds, save
 from app.compare.race import WARM_UP, RunBegan
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
@@ -107,13 +106,15 @@ def answer_request(loader: PairLoader, tokens: int, *messages: Message) -> Answe
     --max-tokens sets another length; the settings can only make an answer shorter.
     """
     answers = chat_settings(loader.pair.title, loader.settings)
-    most, is_typed = answers.max_tokens or tokens, loader.settings.origin("answer.max_tokens") is Origin.FLAG
-    return AnswerRequest(
-        ((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
-        with_seed(answers.sampling, SEED),
+    request, is_typed = answers.request, loader.settings.origin("answer.max_tokens") is Origin.FLAG
+    most = request.max_tokens or tokens
+    return replace(
+        request,
+        messages=((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
+        sampling=with_seed(request.sampling, SEED),
+        drafting=None,
         max_tokens=most if is_typed else min(most, tokens),
-        stops=answers.stops,
-        thinking=answers.thinking,
+        stop_on_repeat=False,
     )
 
 

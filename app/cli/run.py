@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from app.cli.command import STDIN
-from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
 from app.cli.report import as_json, ignored_flags, summary
 from app.cli.run_tools import RunTools
 from app.cli.running_server import ServerAnswer, server_for
+from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill

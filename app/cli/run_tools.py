@@ -15,9 +15,8 @@ from app.engine.text.tool_calls import shown_call
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse, read_arguments
 from app.settings.mcp_file import read_servers
-from app.worker.events import Event, Finished, Loaded
+from app.worker.events import Event, Finished, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
-from app.worker.tool_events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 
 

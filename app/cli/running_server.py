@@ -27,7 +27,7 @@ from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
-    from app.server.metrics import Metrics
+    from app.server.engine_queue import Metrics
 
 _STATE_FORMAT = 1
 _CONNECT_S = 1.0

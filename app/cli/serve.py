@@ -15,24 +15,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from app.cli.fixes import in_flags
 from app.cli.options import read_pair
 from app.cli.output import LOADING, ProgressLine
 from app.cli.running_server import RunningServer, announced, models_of, report_for_run
+from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
-from app.server.access import Access
-from app.server.engine_queue import EngineQueue
-from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
-from app.server.metrics import Metrics
-from app.server.service import Service
+from app.server.app import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
+from app.server.engine_queue import EngineQueue, Metrics
+from app.server.service import Access, Service
 from app.session.chat_settings import chat_settings
 from app.worker.events import Event, Failed, Loaded, LoadProgress, Notice
+from app.worker.jobs import MeasureJob
 from app.worker.known_pairs import FILES
-from app.worker.measuring import MeasureJob
 from app.worker.pair_loader import PairLoader, make_engine, received
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def serve(
     listener = bound_socket(host, port)
     with listener, guarded_stderr(log_file()):
         status = ProgressLine(sys.stderr)
-        idle = MeasureJob(answers.drafting)
+        idle = MeasureJob(answers.request.drafting)
         requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
         try:
             pair = _load(requests, loader, status)

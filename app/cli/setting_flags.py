@@ -1,4 +1,4 @@
-"""The flags of the settings, generated from their table, and what was given by flags."""
+"""Settings in the words of the command line: their flags, what was given by them, and fixes in sentences."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.command import Option, switch
-from app.core.errors import UsageError
+from app.core.errors import AppError, UsageError
+from app.core.fixes import command, quoted, worded
 from app.core.printable import printable
 from app.settings.kinds import Choice, Number, Overrides, Switch, Texts, Value
 from app.settings.placement import MAX_LAYERS
 from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
 
 if TYPE_CHECKING:
+    from app.hardware.offers import Offer
     from app.settings.layers import Layer
+
 
 Given = Mapping[str, Any]
 """Options that were given, by name."""
@@ -57,6 +60,21 @@ _FLAG_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
     ("no_ngram", "draft.source", "model"),
     ("cpu_moe", "model.n_cpu_moe", MAX_LAYERS),
 )
+_SHORTCUT_BY_VALUE: dict[tuple[str, object], str] = {
+    (name, value): f"--{flag.replace('_', '-')}" for flag, name, value in _FLAG_SHORTCUTS
+}
+_COMMANDS = {
+    "doctor": ("doctor",),
+    "pairs": ("pairs", "list"),
+    "pairs.find": ("pairs", "find"),
+    "setup": ("setup",),
+    "setup.latest": ("setup",),
+    "setup.models": ("setup",),
+    "tune": ("tune",),
+}
+"""Words of the commands that do an action."""
+_OPTIONS = ("draft", "isolate", "rpc", "target")
+_INDENT = "\n        "
 
 
 class _Value(click.ParamType[Value]):
@@ -141,7 +159,7 @@ def read_flags(given: Given) -> Layer:
     for shortcut, name, value in _FLAG_SHORTCUTS:
         if shortcut in given:
             if layer.get(name, value) != value:
-                flag = f"--{shortcut.replace('_', '-')}"
+                flag = _SHORTCUT_BY_VALUE[name, value]
                 raise UsageError(f"{flag} and {_flag(name)} {layer[name]} exclude each other.")
             layer[name] = value
     numbers = [name for name in NUMBERS if name in layer]
@@ -164,10 +182,9 @@ def check_automatic(flags: Layer, mode: Value) -> None:
 
 def flags_of(layer: Layer) -> list[str]:
     """Return the flags that set these settings."""
-    shortcuts = {(name, value): f"--{flag.replace('_', '-')}" for flag, name, value in _FLAG_SHORTCUTS}
     words: list[str] = []
     for name, value in layer.items():
-        shortcut = shortcuts.get((name, value))
+        shortcut = _SHORTCUT_BY_VALUE.get((name, value))
         words += [shortcut] if shortcut else [_flag(name), BY_NAME[name].kind.show(value)]
     return words
 
@@ -180,3 +197,45 @@ def given_flag(names: Sequence[str], given: Given) -> str | None:
 def _flag(name: str) -> str:
     """Return the flag that people know: --drafting came before its table."""
     return BY_NAME[name].flags[-1]
+
+
+def in_flags(text: str) -> str:
+    """Return a text whose fixes are flags and commands."""
+    return worded(text, _words)
+
+
+def _words(name: str, arguments: list[str]) -> str | None:
+    if (setting := BY_NAME.get(name)) is not None:
+        flag = setting.flags[-1] if setting.flags else setting.key
+        shortcut = _SHORTCUT_BY_VALUE.get((name, arguments[0])) if len(arguments) == 1 else None
+        return shortcut or " ".join([flag, *map(quoted, arguments)])
+    if name == "setup.models":
+        arguments = [word for pair in zip(("--target", "--draft"), arguments, strict=False) for word in pair]
+    if name == "setup.latest":
+        arguments = [*(arguments or ["NAME"]), "--latest"]
+    if name == "install":
+        from app.hardware.installation import install_command
+
+        return install_command(*arguments)
+    if name in _COMMANDS:
+        return command(["tandem", *_COMMANDS[name], *arguments])
+    if name in _OPTIONS:
+        return f"--{name}"
+    return None
+
+
+def error_in_flags(error: AppError) -> AppError:
+    """Return an error whose fixes are flags and commands."""
+    offers: tuple[Offer, ...] = getattr(error, "offers", ())
+    lines = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, offers)]
+    hint = _INDENT.join(lines) if offers else in_flags(error.hint)
+    worded = AppError(in_flags(error.message), hint)
+    worded.exit_code = error.exit_code
+    return worded
+
+
+def offer_line(offer: Offer) -> str:
+    """Return an offer in one line, with the flags that choose it."""
+    flags = ["--pair", offer.pair] if offer.pair is not None else flags_of(offer.settings)
+    what = f"{' '.join(flags)}: {offer.what}" if flags else offer.what
+    return f"{what}, {offer.gain} ({offer.cost})"

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass, replace
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, projector_lines
-from app.cli.fixes import error_in_flags
 from app.cli.output import LOOKING, ProgressLine, json_for
+from app.cli.setting_flags import error_in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.compare.measured_pairs import measured_capacity
 from app.core.errors import (
@@ -20,8 +20,8 @@ from app.core.errors import (
     PairError,
     UsageError,
 )
+from app.core.fixes import command, quoted
 from app.core.printable import printable
-from app.core.shell import command, quoted
 from app.core.units import gigabytes
 from app.hardware.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.llama.fitting.machine_room import machine_capacity

@@ -17,7 +17,7 @@ from app.worker.events import Event, Loaded
 
 if TYPE_CHECKING:
     from app.models.pair_info import PairInfo
-    from app.server.http_server import HttpServer
+    from app.server.app import HttpServer
 
 
 class SharedServer:
@@ -53,11 +53,9 @@ class SharedServer:
             self.close()
             return "The server has stopped.", None
         from app.cli.running_server import report_for_run
-        from app.server.access import Access
-        from app.server.engine_queue import EngineQueue
-        from app.server.http_server import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
-        from app.server.metrics import Metrics
-        from app.server.service import Service
+        from app.server.app import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
+        from app.server.engine_queue import EngineQueue, Metrics
+        from app.server.service import Access, Service
 
         listener = bound_socket(DEFAULT_HOST, DEFAULT_PORT)
         listener.listen()

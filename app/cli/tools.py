@@ -6,8 +6,8 @@ import queue
 import sys
 from collections.abc import Sequence
 
-from app.cli.fixes import in_flags
 from app.cli.output import HANG, ProgressLine, print_result
+from app.cli.setting_flags import in_flags
 from app.core.errors import AppError, UsageError
 from app.core.log import logged_to
 from app.core.paths import allowed_tools_file, log_file, mcp_file
@@ -15,7 +15,7 @@ from app.core.printable import one_line, printable
 from app.core.units import counted
 from app.session.permissions import Permissions
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
-from app.worker.tool_events import ToolReturned, ToolsListed
+from app.worker.events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 
 _EXAMPLE = (

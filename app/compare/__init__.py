@@ -7,7 +7,7 @@ difference   the first different token of two answers, and why
 drafts       several draft models of one target
 benchmark    prompts by kind of text, and their races
 report       a comparison as text, JSON and Markdown; `card` a benchmark
-history      earlier results on this machine
+measured_pairs   earlier results on this machine
 """
 
 from app.engine.drafting_report import NO_DRAFT

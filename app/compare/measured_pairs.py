@@ -1,13 +1,22 @@
-"""Earlier measurements of pairs on this machine, without loading a model."""
+"""Earlier measurements of pairs on this machine, without loading a model.
+
+The latest benchmark or comparison of each machine and pair is a small JSON file; a damaged one is discarded.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from app.compare.history import speedups
+from app.compare import AUTOMATIC, PLAIN
+from app.compare.measure import WHOLE, Spread
+from app.core import atomic
 from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
@@ -26,12 +35,63 @@ from app.worker.known_pairs import registry, settings_of
 from app.worker.loading import asked_here, placed_here
 from app.worker.pair_loader import pair_loader
 
+_FILE_FORMAT = 1
+
+Speeds = Mapping[str, Mapping[str, Spread]]
+"""Tokens per second by kind of text and side; the kind of a single prompt is empty."""
 _MIN_TOKENS_FOR_SPEEDUP = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
 _MIN_TOKENS_FOR_ACCEPTANCE = 64
 """Drafted tokens below which an acceptance is chance."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
+
+
+def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> bool:
+    """Replace the stored result of a pair, measured at `when` (UTC, ISO 8601); return False if the disk refuses.
+
+    `facts` has machine, target and draft by name, and whatever else is to be kept with them.
+    """
+    details = {name: value for name, value in facts.items() if name != "machine"}
+    by_kind = {kind: {name: speed.as_json() for name, speed in by.items()} for kind, by in speeds.items()}
+    result = {"when": when, "details": details, "speeds": by_kind}
+    pair = json.dumps([facts.get(name, "") for name in ("machine", "target", "draft")])
+    file = folder / f"{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
+    try:
+        atomic.write_json(file, {"format": _FILE_FORMAT, "machine": facts["machine"], "results": [result]})
+    except OSError:
+        return False
+    return True
+
+
+def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
+    """Return the speedup of automatic drafting in the latest result of each pair on this processor.
+
+    Ratios are by the file names of target and draft model.
+    """
+    latest: dict[tuple[str, str], tuple[str, float]] = {}
+    for file in folder.glob("*.json"):
+        for models, when, ratio in atomic.read_json(file, _FILE_FORMAT, lambda raw: _read(raw, processor)) or ():
+            if latest.get(models, ("", 0.0))[0] < when:
+                latest[models] = when, ratio
+    return {models: ratio for models, (_, ratio) in latest.items()}
+
+
+def _read(raw: Any, processor: str) -> list[tuple[tuple[str, str], str, float]]:
+    """Return the file names, time and speedup of the results of a file."""
+    machine = str(raw["machine"])
+    if machine != processor and not machine.startswith(f"{processor}, "):
+        return []
+    found = []
+    for result in raw["results"]:
+        kinds, details = result["speeds"], result["details"]
+        speeds: Any = kinds.get(WHOLE) or next(iter(kinds.values()), {})
+        if PLAIN in speeds and AUTOMATIC in speeds:
+            # A detail ends with the quantization.
+            target, draft = (str(details.get(name, "")).rpartition(", ")[0] for name in ("target", "draft"))
+            ratio = float(speeds[AUTOMATIC]["median"]) / float(speeds[PLAIN]["median"])
+            found.append(((target, draft), str(result["when"]), ratio))
+    return found
 
 
 def measured_capacity(n_ctx: int, released: Mapping[str, int] | None = None) -> tuple[str, Capacity]:
@@ -70,7 +130,7 @@ def seen_here() -> dict[str, PairSpeed]:
 
 
 def benchmarked_speedups() -> Mapping[tuple[str, str], float]:
-    """Return the speedups of benchmarks and comparisons on this machine; see `app.compare.history.speedups`."""
+    """Return the speedups of benchmarks and comparisons on this machine; see `app.compare.measured_pairs.speedups`."""
     return speedups(benchmarks_dir(), processor_name())
 
 

@@ -21,7 +21,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, JobProgressed, Notice
-from app.worker.measuring import measure, needs_measuring
+from app.worker.jobs import measure, needs_measuring
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 

@@ -1,16 +1,20 @@
-"""Settings and actions in sentences, which each surface words for its reader: as flags, keys or commands.
+"""Settings, actions and commands in sentences.
 
 Below the surfaces, a sentence names a setting as `⟨model.ctx⟩`, a value of it as `⟨model.ctx=4096⟩`, and an action as
-`⟨pairs.find=owner/repo⟩`. Unknown names stay as they are.
+`⟨pairs.find=owner/repo⟩`. Each surface words them for its reader: as flags, keys or commands; unknown names stay.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shlex
+import sys
+from collections.abc import Callable, Sequence
 
 _MARK = re.compile(r"⟨([a-z_]+(?:\.[a-z_]+)*)(?:=([^⟨⟩]*))?⟩")
 _ESCAPES = {"%": "%25", "⟨": "%3c", "⟩": "%3e", "|": "%7c"}
+_UNQUOTED_CHARACTERS = re.compile(r"[\w+=:./\\-]+", re.ASCII)
+"""Characters that cmd and PowerShell leave alone; PowerShell splits at commas."""
 
 
 def fix(name: str, *arguments: object) -> str:
@@ -30,3 +34,18 @@ def worded(text: str, word: Callable[[str, list[str]], str | None]) -> str:
         return found[0] if words is None else words
 
     return _MARK.sub(replaced, text)
+
+
+def quoted(word: str, system: str = sys.platform) -> str:
+    """Quote one word of a command for the shell of a system.
+
+    On Windows double quotes are what both of its shells know.
+    """
+    if not system.startswith("win"):
+        return shlex.quote(word)
+    return word if _UNQUOTED_CHARACTERS.fullmatch(word) else f'"{word}"'
+
+
+def command(words: Sequence[str]) -> str:
+    """A whole command."""
+    return " ".join(map(quoted, words))

@@ -1,15 +1,23 @@
-"""Drafting with a small model of the same vocabulary."""
+"""Drafting with a small model, or with layers that read the target's rows: MTP layers, EAGLE-3 heads, DFlash blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.draft_source import DraftSource
-from app.engine.interfaces import Cancelled, IsEnd, Judge, Logits, Verdict
+from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
 from app.engine.probability import most_probable
 from app.engine.sources import Source
 from app.engine.types import NO_DRAFT, Draft
+
+_MOST_PENDING = 64
+"""Most accepted tokens that wait for the next draft; more are read in one batch, even if nothing is drafted."""
+_KEPT_ENDS = 64
+"""Number of prompt batches whose last row is kept. A recurrent target is restored to the end of one of them."""
 
 
 class ModelDrafter(DraftSource):
@@ -86,3 +94,219 @@ class ModelDrafter(DraftSource):
         if self._n_before_draft is not None:
             self.cache.rollback(min(len(self.cache), self._n_before_draft + n_accepted))
             self._n_before_draft = None
+
+
+class HiddenDrafter(DraftSource):
+    """Draft greedily with layers that read the target's hidden rows.
+
+    The target's cache calls `follow` after each batch, which takes the hidden rows. Rows of a prompt batch are read
+    immediately. Rows of a verify batch wait for the next draft, which reads only those of accepted tokens.
+
+    A step starts with `n` tokens, of which the target has evaluated the first `n - 1`. With `row_shift` 1 (MTP,
+    EAGLE-3), position i takes token i and row i - 1: a draft begins with one batch of the accepted tokens and the last
+    token. With `row_shift` 0 (DFlash), position i takes row i alone: the last token begins the block. After a draft,
+    the KV cache of the layers holds only tokens that the target has accepted.
+
+    While no draft can gain, the drafter does not follow the target and costs nothing (`pause`). To catch up, the target
+    evaluates the missed tokens again.
+    """
+
+    def __init__(self, kind: Source, target: TokenCache, head: HeadModel, is_end: IsEnd) -> None:
+        super().__init__(kind, head.longest)
+        self._target = target
+        self._head = head
+        self._is_end = is_end
+        self._failure: AppError | None = None
+        self._tokens: list[int] = []
+        """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
+        self._rows: Rows = np.empty((0, 0), np.float32)
+        """The newest rows, shape (k, width), for the positions from `_n_rows - k` to `_n_rows - 1`."""
+        self._n_rows = self._n_read = 0
+        self._is_paused = False
+        self._ends: dict[int, Rows] = {}
+        """The last row of each prompt batch, shape (1, width), by position."""
+        self._follow(True)
+
+    @property
+    def native_ns(self) -> int:
+        return self._head.native_ns
+
+    @property
+    def is_broken(self) -> bool:
+        return isinstance(self._failure, ComputeError)
+
+    # app.engine.interfaces.Follower
+
+    def can_follow_from(self, n_past: int) -> bool:
+        first = self._n_rows - len(self._rows)
+        return not self._head.row_shift or n_past == 0 or first < n_past <= self._n_rows or n_past - 1 in self._ends
+
+    def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
+        if self.is_broken:
+            return
+        n_before = len(tokens) - n_new
+        try:
+            self._take(tokens, n_before, self._head.hidden_rows(n_new))
+            if n_outputs <= 1 and n_new > 1:
+                self._ends[len(tokens) - 1] = self._rows[-1:].copy()
+                if len(self._ends) > _KEPT_ENDS:
+                    del self._ends[next(iter(self._ends))]
+            # Drafted tokens may be rejected.
+            n_sure = len(tokens) if n_outputs <= 1 else n_before + 1
+            if n_sure - self._n_read > _MOST_PENDING:
+                self._read_to(n_sure)
+        except AppError as error:
+            # The target's batch succeeded; the next draft reports the failure.
+            self._fail(error)
+
+    def forget(self) -> None:
+        self._tokens, self._n_rows, self._n_read, self._ends = [], 0, 0, {}
+        self._rows = self._rows[:0]
+        self._head.clear()
+
+    # app.engine.draft_source.DraftSource
+
+    @property
+    def follows(self) -> bool:
+        return self._target.follower is self
+
+    def pause(self) -> None:
+        self._follow(False)
+
+    def _follow(self, is_on: bool) -> None:
+        self._target.follower = self if is_on else None
+        self._head.compute_rows(is_on)
+
+    def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
+        """Do not follow in an answer without drafts; follow the next one again if it needs no text that was missed."""
+        if not drafts:
+            self._is_paused = self._is_paused or self.follows
+            self.pause()
+        elif self._is_paused:
+            self._is_paused = False
+            n_kept = common_prefix(self._target.tokens, prompt)
+            if common_prefix(self._tokens[: self._n_rows], prompt[:n_kept]) == n_kept:
+                self._follow(True)
+
+    @property
+    def logits(self) -> Logits | None:
+        return self._head.first_logits
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return 0 if self.follows else len(tokens) - 1 - self._n_known(tokens)
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        """Raise an earlier failure; follow the target again after a rest."""
+        self._report()
+        if not self.follows:
+            n_known = self._n_known(tokens)
+            self._follow(True)
+            # The last known token is evaluated again: its row may not be kept, and the memory may be further on.
+            yield self._target.rollback(max(0, n_known - 1))
+            yield from self._target.process(tokens[len(self._target) : -1], cancelled)
+        yield len(tokens) - 1
+
+    def _n_known(self, tokens: Sequence[int]) -> int:
+        """Return the length of the prefix, at most all tokens but the last, whose rows were taken."""
+        return common_prefix(self._tokens[: self._n_rows], tokens[:-1])
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        """Propose tokens until the judge, the limit, an end token or the context ends the draft."""
+        self.catch_up(tokens)
+        head, n = self._head, len(tokens)
+        limit = min(limit, self.longest, head.n_ctx - n)
+        self._agree(tokens)
+        if limit <= 0 or self._n_rows < n - 1:
+            return NO_DRAFT
+        drafted: list[int] = []
+        probabilities: list[float] = []
+        try:
+            self._evaluate(tokens, limit)
+            while True:
+                token, probability = head.drafted(len(drafted) * head.at_once)
+                verdict = judge(len(drafted), probability)
+                if verdict is Verdict.DROP:
+                    break
+                drafted.append(token)
+                probabilities.append(probability)
+                if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
+                    break
+                if not head.at_once:
+                    head.draft_next(n + len(drafted) - 1, token)
+            head.rollback(self._n_read)
+        except AppError as error:
+            self._fail(error)
+            self._report()
+        return Draft.of(self.kind, drafted, probabilities)
+
+    def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
+        """Read the pending tokens; compute the first drafted token, or all tokens of a block."""
+        head, n = self._head, len(tokens)
+        if head.at_once:
+            self._read_to(n - 1)
+            head.block(n - 1, tokens[-1], limit)
+            return
+        start = min(self._n_read, n - 1)
+        head.rollback(start)
+        head.read(start, tokens[start:], self._rows_of(start, n), 1)
+        self._n_read = n
+        self._drop_rows()
+
+    def _agree(self, tokens: Sequence[int]) -> None:
+        """Drop rows of rejected tokens."""
+        n_read = self._n_read = min(self._n_read, len(tokens))
+        excess = max(0, self._n_rows - (len(tokens) - 1))
+        self._rows = self._rows[: max(0, len(self._rows) - excess)]
+        self._n_rows -= excess
+        self._tokens[n_read:] = tokens[n_read:]
+
+    def _take(self, tokens: Sequence[int], n_before: int, rows: Rows) -> None:
+        """Store the rows of a target batch, in place of those that were rolled back."""
+        head, known = self._head, self._tokens
+        first = self._n_rows - len(self._rows)
+        old = rows[:0]
+        if first < n_before <= self._n_rows:
+            old = self._rows[: n_before - first]
+        elif n_before - 1 in self._ends:
+            old = self._ends[n_before - 1]
+        n_same = n_before + common_prefix(known[n_before : len(tokens)], tokens[n_before:])
+        n_read = min(self._n_read, n_same)
+        if n_before > self._n_rows or max(0, n_read - head.row_shift) < n_before - len(old):
+            # Rows are missing, because the target's state was restored. Attention begins here.
+            self.forget()
+            known, old, n_read = self._tokens, rows[:0], n_before + head.row_shift * (n_before > 0)
+        elif n_read < self._n_read:
+            head.rollback(n_read)
+        known[n_before:] = tokens[n_before:] if len(known) >= n_before else tokens
+        self._rows = np.concatenate((old, rows)) if len(old) else rows
+        self._n_rows, self._n_read = len(tokens), n_read
+        if self._ends and next(reversed(self._ends)) >= n_before:
+            self._ends = {at: row for at, row in self._ends.items() if at < n_before}
+
+    def _rows_of(self, start: int, end: int) -> Rows:
+        """Return the rows for the positions from `start` to `end - 1`; the first token gets a row of zeros."""
+        shift, first = self._head.row_shift, self._n_rows - len(self._rows)
+        rows = self._rows[max(0, start - shift - first) : end - shift - first]
+        return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < shift else rows
+
+    def _read_to(self, end: int) -> None:
+        start = self._n_read
+        if start < end:
+            self._head.read(start, self._tokens[start:end], self._rows_of(start, end), 0)
+            self._n_read = end
+        self._drop_rows()
+
+    def _drop_rows(self) -> None:
+        """Drop rows that were read, except the row needed to read the last position again."""
+        first = self._n_rows - len(self._rows)
+        self._rows = self._rows[max(0, self._n_read - 1 - self._head.row_shift - first) :]
+
+    def _fail(self, error: AppError) -> None:
+        self._failure = error
+        self.forget()
+
+    def _report(self) -> None:
+        """Raise the failure of an earlier batch: once, or every time if the drafter is broken."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, self._failure if self.is_broken else None
+            raise failure

@@ -33,7 +33,7 @@ class FinishReason(Enum):
     CANCELLED = "cancelled"
     """The user stopped it."""
     REPETITION = "repetition"
-    """It repeated itself; see `app.engine.repetition`."""
+    """It repeated itself; see `app.engine.text.stream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +103,8 @@ class DraftingStatus:
         return dataclasses.replace(self, source="off", reason="you switched it off")
 
 
-SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
-    "temperature": (0.0, 100.0),
-    "top_k": (0, 1_000_000),
-    "top_p": (0.0, 1.0),
-    "min_p": (0.0, 1.0),
-    "typical_p": (0.0, 1.0),
-    "repeat_penalty": (0.01, 100.0),
-    "frequency_penalty": (-100.0, 100.0),
-    "presence_penalty": (-100.0, 100.0),
-    "repeat_last_n": (0, 65_536),
-    "top_n_sigma": (0.0, 100.0),
-    "xtc_probability": (0.0, 1.0),
-    "xtc_threshold": (0.0, 1.0),
-    "dry_multiplier": (0.0, 100.0),
-    "dry_base": (1.0, 100.0),
-    "dry_allowed_length": (1, 65_536),
-    "dry_penalty_last_n": (0, 65_536),
-    "dynatemp_range": (0.0, 100.0),
-    "dynatemp_exponent": (0.0, 100.0),
-    "mirostat": (0, 2),
-    "mirostat_tau": (0.0, 100.0),
-    "mirostat_eta": (0.0, 1.0),
-    "seed": (0, 0xFFFFFFFE),
-}
-"""Smallest and largest value of each field of `SamplingParams`; a field with whole bounds is a whole number."""
+def _within(low: float, high: float, default: float | None) -> Any:
+    return dataclasses.field(default=default, metadata={"bounds": (low, high)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,58 +114,36 @@ class SamplingParams:
     The order of the chain is llama.cpp's: penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature,
     draw. Mirostat replaces everything between DRY and the draw except the temperature.
 
-    Attributes:
-        temperature: 0 always takes the most probable token.
-        top_k: Keep the k most probable; 0 keeps all.
-        top_p: Keep the smallest set with this much probability; 1 keeps all.
-        min_p: Keep tokens with at least this share of the top token's probability; 0 keeps all.
-        typical_p: Locally typical sampling; 1 keeps all.
-        repeat_penalty: Divides the logit of a token seen in the last `repeat_last_n`; 1 does nothing.
-        frequency_penalty: Subtracted once per occurrence; 0 does nothing.
-        presence_penalty: Subtracted once if it occurred; 0 does nothing.
-        repeat_last_n: Tokens that the penalties look back over.
-        top_n_sigma: Keep logits within so many standard deviations of the largest; 0 keeps all.
-        xtc_probability: Chance to remove all but the least probable of the tokens above `xtc_threshold`; 0 never.
-        xtc_threshold: Probability from which XTC counts a token; above 0.5 it does nothing.
-        dry_multiplier: Strength of the DRY penalty for repeated sequences; 0 does nothing.
-        dry_base: Growth of that penalty with the length of the sequence.
-        dry_allowed_length: Tokens that may repeat without it.
-        dry_penalty_last_n: Tokens that it looks back over.
-        dynatemp_range: The temperature varies by so much with the entropy; 0 keeps it fixed.
-        dynatemp_exponent: How the entropy maps to the temperature.
-        mirostat: Version of Mirostat, 1 or 2; 0 for none.
-        mirostat_tau: Its target entropy.
-        mirostat_eta: Its learning rate.
-        seed: Random seed; None uses a new one for every answer.
+    `app.settings.table` explains each field; the seed None takes a new one for every answer.
     """
 
-    temperature: float = 0.8
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    typical_p: float = 1.0
-    repeat_penalty: float = 1.0
-    frequency_penalty: float = 0.0
-    presence_penalty: float = 0.0
-    repeat_last_n: int = 64
-    top_n_sigma: float = 0.0
-    xtc_probability: float = 0.0
-    xtc_threshold: float = 0.1
-    dry_multiplier: float = 0.0
-    dry_base: float = 1.75
-    dry_allowed_length: int = 2
-    dry_penalty_last_n: int = 64
-    dynatemp_range: float = 0.0
-    dynatemp_exponent: float = 1.0
-    mirostat: int = 0
-    mirostat_tau: float = 5.0
-    mirostat_eta: float = 0.1
-    seed: int | None = None
+    temperature: float = _within(0.0, 100.0, 0.8)
+    top_k: int = _within(0, 1_000_000, 40)
+    top_p: float = _within(0.0, 1.0, 0.95)
+    min_p: float = _within(0.0, 1.0, 0.05)
+    typical_p: float = _within(0.0, 1.0, 1.0)
+    repeat_penalty: float = _within(0.01, 100.0, 1.0)
+    frequency_penalty: float = _within(-100.0, 100.0, 0.0)
+    presence_penalty: float = _within(-100.0, 100.0, 0.0)
+    repeat_last_n: int = _within(0, 65_536, 64)
+    top_n_sigma: float = _within(0.0, 100.0, 0.0)
+    xtc_probability: float = _within(0.0, 1.0, 0.0)
+    xtc_threshold: float = _within(0.0, 1.0, 0.1)
+    dry_multiplier: float = _within(0.0, 100.0, 0.0)
+    dry_base: float = _within(1.0, 100.0, 1.75)
+    dry_allowed_length: int = _within(1, 65_536, 2)
+    dry_penalty_last_n: int = _within(0, 65_536, 64)
+    dynatemp_range: float = _within(0.0, 100.0, 0.0)
+    dynatemp_exponent: float = _within(0.0, 100.0, 1.0)
+    mirostat: int = _within(0, 2, 0)
+    mirostat_tau: float = _within(0.0, 100.0, 5.0)
+    mirostat_eta: float = _within(0.0, 1.0, 0.1)
+    seed: int | None = _within(0, 0xFFFFFFFE, None)
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            low, high = SAMPLING_BOUNDS[field.name]
+            low, high = field.metadata["bounds"]
             if value is not None and not (low <= value <= high and math.isfinite(value)):
                 raise UsageError(f"{field.name} is {value}; it must lie between {low:g} and {high:g}.")
             if isinstance(high, int) and value is not None and value != int(value):
@@ -209,6 +164,12 @@ class SamplingParams:
     def has_dry(self) -> bool:
         """Return whether repeated sequences change the logits."""
         return self.dry_multiplier > 0 and self.dry_penalty_last_n > 0
+
+
+SAMPLING_BOUNDS: Mapping[str, tuple[float, float]] = {
+    field.name: field.metadata["bounds"] for field in fields(SamplingParams)
+}
+"""Smallest and largest value of each field; a field with whole bounds is a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,3 +233,31 @@ class Draft:
 
 
 NO_DRAFT = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """Texts and token ids in order; texts of control tokens become those tokens."""
+
+    parts: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Infill:
+    """Code around a gap that the answer fills.
+
+    Attributes:
+        prefix: Code before the gap.
+        suffix: Code after it.
+        begun: Beginning of the text in the gap.
+        files: Names and texts of other files, for context.
+    """
+
+    prefix: str
+    suffix: str
+    begun: str = ""
+    files: tuple[tuple[str, str], ...] = ()
+
+
+PlainPrompt = TextPrompt | Infill
+"""A prompt that is not a conversation."""

@@ -6,9 +6,8 @@ gpus           GPUs, also those that llama.cpp cannot use
 machine        everything above as one value
 devices        devices and build of the installed llama.cpp
 installation   how Tandem was installed, and the commands for that environment
-load_failure   why the installed llama.cpp does not load
 build_choices  ready-made and compiled builds of llama-cpp-python for a machine, best first
-builds         the build that a machine needs
+builds         why the installed llama.cpp does not load, and the build that a machine needs
 fit            the planner: placement of a pair on devices
 offers         alternatives for a pair that does not fit
 recommend      pairs that fit this machine, and their order

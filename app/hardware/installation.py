@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from app.core.shell import quoted
+from app.core.fixes import quoted
 
 _DISTRIBUTION_NAME = "tandem-chat"
 _RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)

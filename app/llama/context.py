@@ -38,7 +38,7 @@ _PROCESSOR_CHUNK = 128
 More than `_MAX_DRAFT_ROWS`, so that they are read with the threads for prompts.
 """
 _FIRST_CHUNK = 64
-"""Prompt tokens in the first batch on other devices, whose speed is unknown; see `app.engine.prompt_chunks`."""
+"""Prompt tokens in the first batch on other devices, whose speed is unknown; see `app.engine.cache.PromptChunks`."""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
 _logits_address = library.function("llama_get_logits_ith", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int32])

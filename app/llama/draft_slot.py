@@ -13,9 +13,8 @@ from pathlib import Path
 
 from app.core.errors import DamagedFileError, ModelLoadError
 from app.engine.cache import TokenCache
-from app.engine.draft_model import ModelDrafter
+from app.engine.draft_model import HiddenDrafter, ModelDrafter
 from app.engine.draft_source import DraftSource
-from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.sources import Source
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.fit import beside

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from app.llama.cuda_libraries import load_missing
-from app.llama.start_check import check_start
+from app.llama.start_check import check_start, import_failure, load_missing
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -24,8 +23,6 @@ while True:
         from llama_cpp import __version__ as binding_version
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
         if not load_missing(str(error)):
-            from app.llama.start_failure import import_failure
-
             raise import_failure(str(error)) from error
     else:
         break
@@ -95,8 +92,6 @@ def start() -> None:
     folder = Path(cast("str", native._lib._name)).parent
     function("ggml_backend_load_all_from_path", None, [ctypes.c_char_p])(os.fsencode(folder))
     if not n_backends():
-        from app.llama.start_failure import import_failure
-
         raise import_failure(f"it has no backend, such as the library ggml-cpu, in {folder}")
 
 

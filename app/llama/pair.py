@@ -24,9 +24,8 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
 from app.engine.sources import IN_TARGET
-from app.engine.text.prompts import PlainPrompt
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
-from app.engine.types import Guidance, SamplingParams
+from app.engine.types import Guidance, PlainPrompt, SamplingParams
 from app.hardware.cpu import OthersUse, others_seconds, usable_processors
 from app.llama import stored_measurements
 from app.llama.call_grammar import call_guidance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.errors import UsageError
-from app.engine.text.prompts import Infill, PlainPrompt
+from app.engine.types import Infill, PlainPrompt
 from app.llama.library import native
 from app.llama.model import Model
 

@@ -16,7 +16,7 @@ from typing import Any
 from app.hardware.build_choices import known_builds
 from app.llama import devices, library
 from app.llama.library import function
-from app.llama.start_failure import import_failure
+from app.llama.start_check import import_failure
 
 _F32, _Q4_K = 0, 12
 """`ggml_type`."""

@@ -1,11 +1,15 @@
-"""Turn the engine's events of one answer into text, reasoning, tool calls and an end."""
+"""Turn the engine's events of one answer into text, reasoning, tool calls and an end; the interface of the formats."""
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 import time
-from collections.abc import AsyncIterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from app.engine.events import PromptProgress, Step, TokenProbability
 from app.engine.stats import GenerationStats
@@ -16,6 +20,7 @@ from app.engine.types import FinishReason
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
 from app.server.errors import as_request_error
+from app.server.fields import Fields
 from app.server.tools import InputReader
 from app.worker.events import Event, Failed, Finished
 from app.worker.request import AnswerRequest
@@ -24,6 +29,7 @@ log = logging.getLogger("tandem.server")
 
 KEEP_ALIVE_S = 10.0
 """Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
+Report: TypeAlias = Callable[[Finished], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,3 +248,75 @@ async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | P
             due = time.monotonic() + KEEP_ALIVE_S
         if parts and isinstance(parts[-1], End):
             return
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Id, model and time of an answer; the prefix of the id is that in the API's documentation.
+
+    `report` returns more about an answer, for chat completions that ask for it.
+    """
+
+    prefix: str
+    model: str
+    report: Report | None = None
+    created: int = field(default_factory=lambda: int(time.time()))
+    token: str = field(default_factory=lambda: secrets.token_hex(12))
+
+    @property
+    def id(self) -> str:
+        return f"{self.prefix}{self.token}"
+
+
+class Format(ABC):
+    """Write one answer as a stream of events, or whole.
+
+    Attributes:
+        waits: Whether the first event waits for the number of prompt tokens.
+
+    Args:
+        names: Id, model and time.
+        fields: Of the request.
+        index: Number of the answer in the request.
+        asked: The request of the engine.
+    """
+
+    waits = False
+
+    def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
+        self._names, self._fields, self._index, self._asked = names, fields, index, asked
+        self._tools = {tool["function"]["name"]: tool for tool in asked.tools}
+
+    def begin(self, prompt: PrefillProgress | None) -> list[str]:
+        """Return the events before the answer; the prompt is unknown while the request is queued."""
+        return []
+
+    def progress(self, prompt: PrefillProgress) -> list[str]:
+        """Return the events of the progress of the prompt."""
+        return []
+
+    def keep_alive(self) -> str:
+        """Return what a stream sends while there is nothing new, such as while a prompt is read."""
+        return ": keep-alive\n\n"
+
+    @abstractmethod
+    def part(self, part: Part) -> list[str]:
+        """Return the events of a part; the last part is `End`."""
+
+    @abstractmethod
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the whole answer as one JSON value."""
+
+    def closing(self, ends: Sequence[End]) -> list[str]:
+        """Return the events after the last answer of a request."""
+        return []
+
+    def joined(self, values: list[dict[str, Any]], ends: Sequence[End]) -> object:
+        """Return all answers of a request as one JSON value."""
+        return values[0]
+
+
+def sse(value: object, event: str = "") -> str:
+    """Return a server-sent event."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(value, ensure_ascii=False)}\n\n"

@@ -12,7 +12,7 @@ from app.engine.events import TokenProbability
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
-from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
+from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.content import RequestPictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
@@ -27,7 +27,6 @@ from app.server.fields import (
     read_stops,
     read_thinking,
 )
-from app.server.format import Format, Names, sse
 from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
@@ -51,22 +50,20 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         settings,
         read_guidance(fields, fields.object("response_format")),
         pictures,
-        read_thinking(fields, fields.text("reasoning_effort"), settings.thinking),
+        read_thinking(fields, fields.text("reasoning_effort"), settings.request.thinking),
     )
     lengths = ("max_completion_tokens", "max_tokens", "n_predict")
-    return replace(with_answer_fields(request, fields, settings, *lengths), n_top=read_n_top(fields))
+    return replace(with_answer_fields(request, fields, *lengths), n_top=read_n_top(fields))
 
 
-def with_answer_fields(
-    request: AnswerRequest, fields: Fields, settings: ChatSettings, *lengths: str, stop: str = "stop"
-) -> AnswerRequest:
+def with_answer_fields(request: AnswerRequest, fields: Fields, *lengths: str, stop: str = "stop") -> AnswerRequest:
     """Return a request with sampling, drafting and limits; `lengths` and `stop` name fields."""
     return replace(
         request,
-        sampling=read_sampling(fields, settings.sampling),
-        drafting=read_drafting(fields, settings.drafting),
-        max_tokens=read_max_tokens(fields, *lengths, default=settings.max_tokens),
-        stops=read_stops(fields, stop) or settings.stops,
+        sampling=read_sampling(fields, request.sampling),
+        drafting=read_drafting(fields, request.drafting),
+        max_tokens=read_max_tokens(fields, *lengths, default=request.max_tokens),
+        stops=read_stops(fields, stop) or request.stops,
         max_predict_ms=fields.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in fields or fields.flag("cache_prompt"),
     )

@@ -16,7 +16,7 @@ from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.server.tools import Tools, arguments_of, custom_arguments
 from app.session.chat_settings import ChatSettings
-from app.settings.layers import AS_TRAINED, Thinking
+from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
@@ -142,7 +142,7 @@ def request_for(
     settings: ChatSettings,
     guidance: Guidance,
     pictures: RequestPictures,
-    thinking: Thinking = AS_TRAINED,
+    thinking: Thinking | None = None,
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token.
 
@@ -155,13 +155,13 @@ def request_for(
     if settings.system and not any(message.role is Role.SYSTEM for message in given):
         given = [Message(Role.SYSTEM, settings.system), *given]
     arranged, prefill = _arranged(given)
-    request = AnswerRequest(
+    thinking = thinking or settings.request.thinking
+    request = replace(
+        settings.request,
         messages=tuple(arranged),
-        sampling=settings.sampling,
-        drafting=settings.drafting,
-        max_tokens=settings.max_tokens,
-        stops=settings.stops,
         prefill=prefill,
+        # A client decides itself.
+        stop_on_repeat=False,
         thinking=replace(thinking, enabled=False) if guidance.has_grammar or tools.must_call else thinking,
         tools=tools.listed,
         must_call=tools.must_call,

@@ -10,13 +10,12 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import Guidance
-from app.server.answer import Answer, CallPart, Delta, End, Part, PrefillProgress
+from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.chat import with_answer_fields
 from app.server.content import RequestPictures, content_text, parts_of
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_guidance, read_thinking, refuse
-from app.server.format import Format, Names, sse
 from app.server.tools import Tools, chosen, read_tool
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
@@ -34,7 +33,7 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Return the request of the engine."""
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
-    thinking, output = settings.thinking, fields.object("output_config") or Fields({})
+    thinking, output = settings.request.thinking, fields.object("output_config") or Fields({})
     if (asked := fields.object("thinking")) is not None:
         kind = asked.text("type")
         thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
@@ -42,13 +41,13 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     guidance = read_guidance(fields, output.object("format"))
     pictures = RequestPictures(settings.pictures)
     request = request_for(_messages(fields, pictures), _tools(fields), settings, guidance, pictures, thinking)
-    return with_answer_fields(request, fields, settings, "max_tokens", stop="stop_sequences")
+    return with_answer_fields(request, fields, "max_tokens", stop="stop_sequences")
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Read a request to count tokens."""
     pictures = RequestPictures(settings.pictures)
-    return request_for(_messages(fields, pictures), _tools(fields), settings, Guidance(), pictures, settings.thinking)
+    return request_for(_messages(fields, pictures), _tools(fields), settings, Guidance(), pictures)
 
 
 def _messages(fields: Fields, pictures: RequestPictures) -> Iterator[Message]:

@@ -1,25 +1,31 @@
-"""State and functions that all routes share: engine, settings, access rules, reading bodies, running jobs."""
+"""What all routes share: engine, settings, access rules, reading bodies, running jobs, answers in any API's format.
+
+Access is checked by API key, host name (against DNS rebinding) and origin of web pages.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from app.server.access import Access
+from app.core.errors import AppError
+from app.server.answer import End, Format, Names, Part, PartReader, PrefillProgress, Report, parts_of, sse, whole_answer
 from app.server.engine_queue import EngineQueue, Ticket
-from app.server.errors import RequestError, as_request_error
+from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
-from app.server.format import Report
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded
+from app.worker.request import AnswerRequest
 
 Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
 
@@ -27,6 +33,69 @@ _LONGEST_BODY = 64 << 20
 """Largest body in bytes: two large pictures in base64, or more text than any context holds."""
 _LONG_BODY = 1 << 20
 """Bytes from which a body is read in a thread, so that other clients do not wait."""
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_PUBLIC_PATHS = ("/health", "/v1/health")
+"""Paths that need no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Access rules of the server.
+
+    Attributes:
+        host: Address that it listens on.
+        key: Required of every request; "" for none.
+        origins: Web pages that may call it; () for none.
+    """
+
+    host: str = "127.0.0.1"
+    key: str = ""
+    origins: tuple[str, ...] = ()
+
+    def check(self, request: Request) -> None:
+        """Refuse a request without the key, or one from a web page that is not allowed.
+
+        Raises:
+            RequestError: It is refused.
+        """
+        if not self.key:
+            self._check_page(request)
+        elif request.url.path not in _PUBLIC_PATHS:
+            self._check_key(request)
+
+    def _check_page(self, request: Request) -> None:
+        # DNS rebinding: a web page can point its own host name at this address, but its requests still carry that name.
+        host = request.headers.get("host", "").lower()
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if name not in (*_LOCAL_HOSTS, self.host.lower()):
+            raise RequestError(
+                f'The Host header "{name}" is not this server.',
+                "Start tandem serve with --api-key KEY to allow other names.",
+                status=403,
+            )
+        # A page of any other site can send a form here and occupy the engine, though it cannot read the answer.
+        origin = request.headers.get("origin")
+        if origin is None or origin in self.origins or "*" in self.origins:
+            return
+        if origin.partition("://")[2].lower() != host:
+            raise page_error(origin)
+
+    def _check_key(self, request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        scheme, _, rest = given.partition(" ")
+        given = rest.strip() if scheme.lower() == "bearer" else given.strip()
+        keys = (given, request.headers.get("x-api-key", ""))
+        if not any(hmac.compare_digest(key.encode(), self.key.encode()) for key in keys):
+            raise RequestError("The API key is missing or wrong.", status=401)
+
+
+def page_error(origin: str) -> RequestError:
+    """Return the refusal of a web page of another origin."""
+    return RequestError(
+        f'The web page "{origin}" may not call this server.',
+        f"Start tandem serve with --cors {origin} to allow it.",
+        status=403,
+    )
 
 
 @dataclass(slots=True)
@@ -98,3 +167,91 @@ def watched(request: Request, queue: EngineQueue, ticket: Ticket) -> Iterator[No
     finally:
         task.cancel()
         queue.cancel(ticket)
+
+
+Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
+"""Reads the requested answers from the body of a request."""
+
+log = logging.getLogger("tandem.server")
+log.addHandler(logging.NullHandler())
+
+_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
+    """Return the handler of an API whose requests ask for answers."""
+
+    async def handler(request: Request, service: Service) -> Response:
+        fields = await body_of(request)
+        asked = await asyncio.to_thread(read, fields, service.reading)
+        names = Names(prefix, service.model, service.report)
+        formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
+        if fields.flag("stream"):
+            return await _streamed(request, service.queue, asked, formats)
+        answers = []
+        # Answers are queued one at a time, so that other clients get their turns in between.
+        for one in asked:
+            ticket = service.queue.submit(one)
+            with watched(request, service.queue, ticket):
+                answers.append(await whole_answer(ticket, PartReader(one)))
+        values = [format_.whole(answer) for format_, answer in zip(formats, answers, strict=True)]
+        return JSONResponse(formats[0].joined(values, [answer.end for answer in answers]))
+
+    return handler
+
+
+async def _streamed(
+    request: Request, queue: EngineQueue, asked: Sequence[AnswerRequest], formats: Sequence[Format]
+) -> Response:
+    has_begun = False
+
+    async def events() -> AsyncIterator[str]:
+        ends: list[End] = []
+        try:
+            for one, format_ in zip(asked, formats, strict=True):
+                ticket = queue.submit(one)
+                with watched(request, queue, ticket):
+                    async for text in _events(format_, parts_of(ticket, PartReader(one)), ends):
+                        yield text
+            yield "".join(formats[0].closing(ends))
+        except Exception as error:
+            # A prompt that is refused gets a status; only later failures are events.
+            if not has_begun:
+                raise
+            path = request.url.path
+            yield sse(error_body(failure(error, path), path), "error" if "/messages" in path else "")
+
+    async def after(first: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+        yield first
+        async for text in stream:
+            yield text
+
+    stream = events()
+    first = await anext(stream)
+    has_begun = True
+    return StreamingResponse(after(first, stream), media_type="text/event-stream", headers=_STREAM_HEADERS)
+
+
+async def _events(
+    format_: Format, parts: AsyncIterator[Part | PrefillProgress | None], ends: list[End]
+) -> AsyncIterator[str]:
+    """Yield the events of one answer; add its end to `ends`."""
+    has_begun = False
+    async for part in parts:
+        if not has_begun and not (format_.waits and part is None):
+            yield "".join(format_.begin(part if isinstance(part, PrefillProgress) else None))
+            has_begun = True
+        if part is None:
+            yield format_.keep_alive()
+        else:
+            yield "".join(format_.progress(part) if isinstance(part, PrefillProgress) else format_.part(part))
+        if isinstance(part, End):
+            ends.append(part)
+
+
+def failure(error: Exception, path: str) -> RequestError:
+    """Return the error for the client; log an unexpected error."""
+    if isinstance(error, AppError):
+        return as_request_error(error)
+    log.error("unexpected failure in %s", path, exc_info=error)
+    return RequestError("The server failed unexpectedly.", status=500)

@@ -4,16 +4,14 @@ No screen, no timer, no thread. A reader passes every event to `Session.handle`,
 
 session         the commands; the entry point
 chat_events     events of the worker: answers begin and end, calls of tools run, pairs are loaded
-facts           what is true of a chat now
-state           what a reader is told: phase, why nothing can be asked, drafting, and what has changed
+facts           the loaded pair, and what is true of a chat now
+state           what a reader is told: phase, last prompt, why nothing can be asked, drafting, and what has changed
 answering       requests to the engine: answers, summaries of earlier messages, titles of conversations
 active_conversations  the conversations in memory, and the prompts that wait in them
 permissions     tools that the user allows without a question
 tool_use        the tools of a turn, and its calls one after another
-pair_state      the loaded pair, and whether its drafts are used
 conversation    one conversation with its running answer, stored while it is written
 branches        the tree of a conversation, the prompts that wait in it, its settings
-turn            the last prompt of a branch, how its answer ended, and what is stored with it
 library         all stored conversations: list, search, rename, pin, delete
 chat_settings   how answers are asked for
 """

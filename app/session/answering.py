@@ -18,8 +18,7 @@ from app.session.chat_settings import ChatSettings, answer_request, shortened
 from app.session.conversation import Conversation
 from app.session.state import Change
 from app.worker.events import Event, Failed, JobEnded
-from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
-from app.worker.measuring import MeasureJob
+from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, prompt_size
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ class Answering:
             separates_calls=bool(self.tools),
             beside=conversation.similar_answers,
             with_details=True,
-            n_room=(settings.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
+            n_room=(settings.request.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
         )
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
@@ -244,7 +243,7 @@ class Answering:
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""
-        self.measure_job = self._engine.run(MeasureJob(self._settings().drafting))
+        self.measure_job = self._engine.run(MeasureJob(self._settings().request.drafting))
 
 
 def _n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:

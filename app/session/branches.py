@@ -16,7 +16,7 @@ from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.session.library import Library
-from app.session.turn import Turn
+from app.session.state import Turn
 
 if TYPE_CHECKING:
     from app.conversations.store import Store

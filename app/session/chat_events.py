@@ -12,10 +12,19 @@ from app.engine.types import AutoDraft, FinishReason
 from app.models.pair_info import PairInfo
 from app.session.conversation import Conversation
 from app.session.facts import ChatFacts
-from app.session.state import Change, Changes, Idle, Phase
-from app.session.turn import Outcome
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, PairChanged
-from app.worker.tool_events import ToolReturned, ToolsListed
+from app.session.state import Change, Changes, Idle, Outcome, Phase
+from app.worker.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    PairChanged,
+    ToolReturned,
+    ToolsListed,
+)
 
 
 class ChatEvents(ChatFacts):
@@ -149,7 +158,8 @@ class ChatEvents(ChatFacts):
         if self.phase is Phase.READY and (conversation := self._active.ask_next()) is not None:
             self._start(conversation)
             self._apply_settings()
-        if self.phase is Phase.READY and isinstance(self.settings.drafting, AutoDraft) and self.drafting.is_available:
+        is_automatic = isinstance(self.settings.request.drafting, AutoDraft)
+        if self.phase is Phase.READY and is_automatic and self.drafting.is_available:
             self._answering.begin_measuring()
 
     def _stop_running(self) -> bool:
@@ -163,7 +173,7 @@ class ChatEvents(ChatFacts):
         return True
 
     def _apply_settings(self) -> None:
-        self._pair.use_mode(self.settings.drafting)
+        self._pair.use_mode(self.settings.request.drafting)
         if self.phase is not Phase.LOADING and self.answered_elsewhere is None:
             self.engine.draft(self.drafting.is_on)
 
@@ -171,7 +181,7 @@ class ChatEvents(ChatFacts):
         if self._pair.load_next():
             self.phase = Phase.LOADING
             self._what |= Change.LOADING
-            self._pair.use_mode(self.settings.drafting, again=True)
+            self._pair.use_mode(self.settings.request.drafting, again=True)
 
     def _end(self, outcome: Outcome) -> None:
         """End an answer; the prompts that waited for it come back if it failed or was stopped."""

@@ -9,9 +9,9 @@ from typing import cast
 from app.conversations.message import Message, Role
 from app.conversations.tree import as_message
 from app.core.pictures import PictureLimits
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams
 from app.models.pair_info import PairInfo
-from app.settings.layers import AS_TRAINED, Origin, Resolved, Thinking, automatic, drafting, sampling, thinking
+from app.settings.layers import Origin, Resolved, Thinking, automatic, drafting, sampling, thinking
 from app.worker.request import AnswerRequest
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
@@ -23,8 +23,8 @@ class ChatSettings:
 
     Attributes:
         title: Name of the pair, shown until it is loaded.
-        drafting: Automatic, fixed parameters, or None for no draft.
-        automatic: Automatic drafting in a comparison, whatever `drafting` is.
+        request: What every answer asks for; messages and the rest are added to it.
+        automatic: Automatic drafting in a comparison, whatever the request has.
         system_yields: Whether a system message in the conversation replaces `system`.
         context_full: What happens to earlier messages when the context is full: "compact", "drop" or "stop".
         titles: Whether the model names a conversation after its first answer.
@@ -34,14 +34,9 @@ class ChatSettings:
     """
 
     title: str
-    sampling: SamplingParams = field(default_factory=SamplingParams)
-    drafting: Drafting = None
+    request: AnswerRequest = field(default_factory=lambda: AnswerRequest(()))
     automatic: AutoDraft = field(default_factory=AutoDraft)
     system: str | None = None
-    max_tokens: int | None = None
-    stops: tuple[str, ...] = ()
-    stop_on_repeat: bool = True
-    thinking: Thinking = AS_TRAINED
     system_yields: bool = False
     context_full: str = "compact"
     titles: bool = False
@@ -54,14 +49,17 @@ def chat_settings(title: str, now: Resolved) -> ChatSettings:
     """Return the current settings of answers."""
     return ChatSettings(
         title,
-        sampling=sampling(now),
-        drafting=drafting(now),
+        AnswerRequest(
+            messages=(),
+            sampling=sampling(now),
+            drafting=drafting(now),
+            max_tokens=now.number("answer.max_tokens"),
+            stops=now.names("answer.stop"),
+            thinking=thinking(now),
+            stop_on_repeat=now["answer.stop_on_repeat"] is True,
+        ),
         automatic=automatic(now),
         system=cast("str | None", now["answer.system"]),
-        max_tokens=cast("int | None", now["answer.max_tokens"]),
-        stops=cast("tuple[str, ...]", now["answer.stop"]),
-        stop_on_repeat=now["answer.stop_on_repeat"] is True,
-        thinking=thinking(now),
         titles=now["answer.titles"] is True,
         context_full=str(now["answer.context_full"]),
         tools=cast("tuple[str, ...] | None", now["answer.tools"]),
@@ -101,16 +99,8 @@ def answer_request(
         texts = [message.content for message in system] + [f"{_SUMMARY_TITLE}\n{summary}"]
         system = (as_message(Role.SYSTEM, "\n\n".join(texts)),)
     turns = (message for message in before if message.role is not Role.SYSTEM)
-    return AnswerRequest(
-        messages=(*system, *turns, as_message(Role.USER, prompt), *after),
-        sampling=settings.sampling,
-        drafting=settings.drafting,
-        max_tokens=settings.max_tokens,
-        stops=settings.stops,
-        thinking=settings.thinking,
-        stop_on_repeat=settings.stop_on_repeat,
-        conversation=name,
-    )
+    messages = (*system, *turns, as_message(Role.USER, prompt), *after)
+    return replace(settings.request, messages=messages, conversation=name)
 
 
 def shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:

@@ -22,7 +22,7 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.branches import Branches
 from app.session.library import Library
-from app.session.turn import Outcome, Turn, counts
+from app.session.state import Outcome, Turn, counts
 from app.worker.events import Finished
 
 if TYPE_CHECKING:

@@ -4,24 +4,96 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
 from app.conversations.tree import Node
 from app.core.errors import UsageError
-from app.engine.types import DraftParams
+from app.engine.types import Drafting, DraftParams
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
 from app.session.answering import Answering, Engine
 from app.session.chat_settings import ChatSettings, Comparable, chat_settings
 from app.session.conversation import Conversation
 from app.session.library import Library, Mark, StoreOpener
-from app.session.pair_state import PairState
-from app.session.state import Blocked, BlockedError, Change, DraftState, Phase
+from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
 from app.session.tool_use import Question, ToolUse
-from app.session.turn import Outcome
 from app.settings.live import LiveSettings
 from app.worker.jobs import PromptSize
 from app.worker.request import with_seed
+
+if TYPE_CHECKING:
+    from app.worker.engine_worker import Loader
+
+
+class PairState:
+    """Hold the loaded pair, and switch its drafts on and off.
+
+    Args:
+        title: Name of the pair, shown until it is loaded.
+        is_loading: Whether the engine was told to load it.
+
+    Attributes:
+        info: The loaded pair; None while a pair is being loaded, and if none is.
+        models: Names of its models by role.
+        was_requested: Whether a pair was loaded, is being loaded or could not be loaded.
+        next: A pair that waits for the end of the running answer, and its title.
+    """
+
+    def __init__(self, engine: Engine, title: str, *, is_loading: bool) -> None:
+        self._engine = engine
+        self.title = title
+        self.info: PairInfo | None = None
+        self.models: dict[str, str] = {}
+        self.was_requested = is_loading
+        self._n_unfinished = int(is_loading)
+        self.next: tuple[Loader, str] | None = None
+        self._mode: Drafting = None
+        self._drafts = False
+
+    # Loading
+
+    def load_next(self) -> bool:
+        """Load the pair that waits; return whether there is one."""
+        if self.next is None:
+            return False
+        (loader, self.title), self.next = self.next, None
+        if self._n_unfinished:
+            self._engine.cancel()
+        self._n_unfinished += 1
+        self.was_requested = True
+        self.info = None
+        self._engine.load(loader)
+        return True
+
+    @property
+    def is_loading(self) -> bool:
+        return self._n_unfinished > 0
+
+    def end_load(self) -> bool:
+        """Count a load that has ended; return whether another load has begun since."""
+        self._n_unfinished = max(0, self._n_unfinished - 1)
+        return self.is_loading
+
+    def take(self, info: PairInfo) -> None:
+        """Hold a loaded or changed pair."""
+        self.info, self.models = info, model_names(info)
+
+    # Drafts
+
+    def drafting(self, mode: Drafting) -> DraftState:
+        """Return how an answer with this setting is drafted."""
+        return DraftState.of(mode, self.info, switched_on=self._drafts)
+
+    def use_mode(self, mode: Drafting, *, again: bool = False) -> None:
+        """Take the setting; a new one, or another pair (`again`), turns the drafts on where it allows them."""
+        if again or mode != self._mode:
+            self._mode, self._drafts = mode, mode is not None
+
+    def switch(self, on: bool) -> None:
+        """Turn the drafts on or off."""
+        self._drafts = on
+
 
 _COMPARED_TOKENS = 256
 """Enough for a steady speed, short enough to compare several times."""
@@ -59,7 +131,7 @@ class ChatFacts:
         self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
         self._pair = PairState(engine, title, is_loading=is_loading)
         self._live = live
-        self._pair.use_mode(self.settings.drafting, again=True)
+        self._pair.use_mode(self.settings.request.drafting, again=True)
         self._answering = Answering(engine, self._active, self._settings_of)
         self.tools = tools
         self._prefill: Prefill | None = None
@@ -181,7 +253,7 @@ class ChatFacts:
 
     @property
     def drafting(self) -> DraftState:
-        return self._pair.drafting(self.settings.drafting)
+        return self._pair.drafting(self.settings.request.drafting)
 
     @property
     def can_switch_running(self) -> bool:
@@ -232,7 +304,7 @@ class ChatFacts:
     def comparable(self, typed: str) -> Comparable:
         """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
         settings, last = self.settings, self.conversation.turn.prompt
-        if settings.drafting is None:
+        if settings.request.drafting is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
         if not self.drafting.is_available:
             raise UsageError(f"There is nothing to compare. {self.drafting.reason}")
@@ -242,5 +314,6 @@ class ChatFacts:
         request = self._answering.request_for(self.conversation, prompt, None if typed.strip() else last)
         most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
         request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-        fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
+        drafting = settings.request.drafting
+        fixed = drafting if isinstance(drafting, DraftParams) else None
         return Comparable(request, settings.automatic, fixed, self.pair)

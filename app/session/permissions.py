@@ -10,7 +10,7 @@ from pathlib import Path
 from app.core import atomic
 from app.core.errors import AppError
 from app.core.regular_file import read_bytes
-from app.worker.tool_events import Tool
+from app.worker.events import Tool
 
 
 class Permission(Enum):

@@ -12,8 +12,7 @@ from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.session.chat_events import ChatEvents
 from app.session.permissions import Permission
-from app.session.state import Blocked, BlockedError, Change, Phase
-from app.session.turn import Outcome
+from app.session.state import Blocked, BlockedError, Change, Outcome, Phase
 from app.settings.kinds import Value
 
 if TYPE_CHECKING:

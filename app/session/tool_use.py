@@ -16,9 +16,9 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
 from app.session.permissions import Permission, Permissions
-from app.session.turn import Outcome
+from app.session.state import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
-from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+from app.worker.events import Tool, ToolReturned, ToolsListed
 
 if TYPE_CHECKING:
     from app.worker.tool_servers import ToolServers

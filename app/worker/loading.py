@@ -43,8 +43,8 @@ from app.settings.layers import drafting
 from app.settings.placement import DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
 from app.worker.events import Finished, Notice
+from app.worker.jobs import measure, needs_measuring
 from app.worker.known_pairs import FILES, ChosenPair, about_catalog, known_pairs, local_file
-from app.worker.measuring import measure, needs_measuring
 from app.worker.request import AnswerRequest, LoadedPair
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from app.core.printable import one_line, printable
 from app.settings.mcp_file import McpServer
+from app.worker.events import Tool
 from app.worker.mcp_failure import MAX_MESSAGE, Meter, UnusableServerError, missing_command, reason, refusal
-from app.worker.tool_events import Tool
 
 if TYPE_CHECKING:
     from mcp import Client

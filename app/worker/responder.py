@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
 from app.engine.auto.curve import CostModel
-from app.engine.auto.first_costs import LEARNING, FirstCosts
+from app.engine.auto.measure_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_source import DraftSource
@@ -19,19 +19,17 @@ from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.ngram import NgramDrafter
-from app.engine.repetition import RepetitionDetector
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.shown_calls import CallSegments
-from app.engine.text.stream import TextStream
+from app.engine.text.stream import RepetitionDetector, TextStream
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
-from app.worker.context_overflow import refuse_overflow
 from app.worker.events import AnswerPlan, Event, Finished, Notice
-from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress, readable_by
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress, readable_by, refuse_overflow
 
 if TYPE_CHECKING:
     from app.llama.sampler import SamplerChain

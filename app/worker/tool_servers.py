@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from app.core.errors import AppError
 from app.core.fixes import fix
 from app.settings.mcp_file import McpServer
+from app.worker.events import ToolReturned, ToolsListed
 from app.worker.mcp_connection import call_tool, connected, find_codec, list_tools
 from app.worker.mcp_failure import Meter, UnusableServerError, failure
-from app.worker.tool_events import ToolReturned, ToolsListed
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from app.engine.draft_model import HiddenDrafter
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Strategy
 from app.engine.stats import GenerationStats
 from app.engine.types import NO_DRAFT, Draft, DraftParams, SamplingParams

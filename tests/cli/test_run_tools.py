@@ -8,9 +8,8 @@ from app.cli.run_tools import RunTools
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, UsageError
 from app.engine.text.tool_calls import ToolCall
-from app.worker.events import Loaded
+from app.worker.events import Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
-from app.worker.tool_events import ToolReturned, ToolsListed
 from tests.fake_engine import PAIR
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
 from tests.session.scripted import finished

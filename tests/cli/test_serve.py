@@ -19,8 +19,8 @@ from app.cli.options import read_pair
 from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView
 from app.core.paths import server_file
-from app.server.http_server import bound_socket
-from app.server.metrics import Metrics
+from app.server.app import bound_socket
+from app.server.engine_queue import Metrics
 
 pytestmark = pytest.mark.native
 

@@ -18,7 +18,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.types import FinishReason, SamplingParams
-from app.server import http_server
+from app.server import app as server_app
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, Loaded
@@ -47,7 +47,7 @@ class Chat:
         self.server(event)
 
     def toggle(self) -> tuple[str, str | None]:
-        return self.server.toggle(self.pair.info, ChatSettings("Fake", sampling=GREEDY))
+        return self.server.toggle(self.pair.info, ChatSettings("Fake", AnswerRequest((), GREEDY)))
 
     def until(self, kind: type[Event], number: int) -> Event:
         while True:
@@ -58,7 +58,7 @@ class Chat:
 
 @pytest.fixture
 def chat(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
-    monkeypatch.setattr(http_server, "DEFAULT_PORT", 0)
+    monkeypatch.setattr(server_app, "DEFAULT_PORT", 0)
     chat = Chat()
     yield chat
     chat.server.close()
@@ -112,6 +112,6 @@ def test_a_taken_port_is_a_sentence(chat: Chat, monkeypatch: pytest.MonkeyPatch)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(http_server, "DEFAULT_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(server_app, "DEFAULT_PORT", taken.getsockname()[1])
         with pytest.raises(UsageError, match="cannot be used"):
             chat.toggle()

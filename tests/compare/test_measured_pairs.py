@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.history import save, speedups
 from app.compare.measure import Spread
-from app.compare.measured_pairs import of_memory
+from app.compare.measured_pairs import of_memory, save, speedups
 from app.core.units import GB
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.core import clipboard
-from app.core.clipboard import clipboard_picture
 from app.core.errors import AppError
+from app.ui.terminal import copying
+from app.ui.terminal.copying import clipboard_picture
 
 Runs = list[Sequence[str]]
 
@@ -28,8 +28,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
         found.append(command)
         return subprocess.CompletedProcess(command, 0, answers.get(command[0], b"\x89PNG"), b"")
 
-    monkeypatch.setattr(clipboard, "find_program", str)
-    monkeypatch.setattr(clipboard, "limited_run", run)
+    monkeypatch.setattr(copying, "find_program", str)
+    monkeypatch.setattr(copying, "limited_run", run)
     return found
 
 
@@ -49,12 +49,12 @@ def test_each_desktop_has_its_program(runs: Runs, environment: dict[str, str], s
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clipboard, "find_program", lambda name: None)
+    monkeypatch.setattr(copying, "find_program", lambda name: None)
     with pytest.raises(AppError, match="cannot be read without wl-paste") as refused:
         clipboard_picture({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
     assert "Install wl-clipboard" in refused.value.hint
-    monkeypatch.setattr(clipboard, "find_program", str)
+    monkeypatch.setattr(copying, "find_program", str)
     empty = subprocess.CompletedProcess[bytes]([], 1, b"", b"No suitable type")
-    monkeypatch.setattr(clipboard, "limited_run", lambda *given, **more: empty)
+    monkeypatch.setattr(copying, "limited_run", lambda *given, **more: empty)
     with pytest.raises(AppError, match="no picture on the clipboard"):
         clipboard_picture({}, "darwin")

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import app
-from app.cli.fixes import in_flags
+from app.cli.setting_flags import in_flags
 from app.core.errors import UsageError
-from app.core.fixes import fix, worded
-from app.core.shell import quoted
+from app.core.fixes import fix, quoted, worded
 from app.server.errors import as_request_error
 from app.ui.key_names import for_chat
 from tests.cli.commands import every_command

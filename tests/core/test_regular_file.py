@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.compare.history import speedups
+from app.compare.measured_pairs import speedups
 from app.conversations.opening import check_file
 from app.conversations.store import Store
 from app.core import atomic, regular_file

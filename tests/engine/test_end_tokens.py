@@ -15,7 +15,7 @@ from app.engine.events import Step
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.repetition import (
+from app.engine.text.stream import (
     LEAST_SHORT_TOKENS,
     LEAST_TIMES,
     LEAST_TOKENS,

@@ -13,10 +13,10 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
+from app.engine.draft_model import HiddenDrafter
 from app.engine.events import DraftLost, Step
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Rows, Verdict
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams

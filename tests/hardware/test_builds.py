@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from app.hardware.build_choices import known_builds
-from app.hardware.builds import Advice, advice, missed, repair_hint, unused_gpu_hint
+from app.hardware.builds import Advice, LoadFailure, advice, missed, repair_hint, unused_gpu_hint
 from app.hardware.devices import BuildInfo, Device, Kind
 from app.hardware.gpus import Gpu
 from app.hardware.installation import Installation
-from app.hardware.load_failure import LoadFailure
 from app.hardware.machine import Machine
 from tests.cli.doctor_facts import fake_build
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from app.core.program import ExitStatus
-from app.hardware.load_failure import LibraryError, crash_failure, hang_failure, loader_failure
+from app.hardware.builds import LibraryError, crash_failure, hang_failure, loader_failure
 
 OPEN = "cannot open shared object file: No such file or directory"
 

@@ -9,9 +9,8 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.interfaces import Controls
-from app.engine.text.prompts import Infill, TextPrompt
 from app.engine.text.reasoning import AnswerPart
-from app.engine.types import FinishReason, SamplingParams
+from app.engine.types import FinishReason, Infill, SamplingParams, TextPrompt
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.model import Model

@@ -17,10 +17,10 @@ from app.compare.report import pair_title
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError, DecodeError, ModelLoadError
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.draft_model import HiddenDrafter
 from app.engine.events import DraftLost, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.hidden_drafter import HiddenDrafter
 from app.engine.interfaces import Judge, Rows, StepResult, Strategy, Verdict
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, Draft, DraftParams, Guidance, SamplingParams

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.llama.fitting.pair_memory import needs
+from app.llama.fitting.machine_room import needs
 from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams, PairParams

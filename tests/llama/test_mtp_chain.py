@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import Logits, Rows
 from app.llama.draft_heads import HeadContext
-from app.llama.fitting.pair_memory import needs
+from app.llama.fitting.machine_room import needs
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams

@@ -15,7 +15,7 @@ from app.hardware.recommend import weigh
 from app.llama import loading
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, fitting_of
-from app.llama.fitting.pair_memory import needs
+from app.llama.fitting.machine_room import needs
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place

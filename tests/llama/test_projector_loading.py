@@ -15,7 +15,7 @@ from app.llama import draft_slot, projector_loading
 from app.llama.cancel import CancelFlag
 from app.llama.child import ChildError
 from app.llama.fitting import fit_pair
-from app.llama.fitting.pair_memory import needs
+from app.llama.fitting.machine_room import needs
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from tests.llama.params import pair_params

@@ -11,7 +11,7 @@ import pytest
 
 from app.core.errors import Interrupted
 from app.core.program import python_environment
-from app.hardware.load_failure import LibraryError
+from app.hardware.builds import LibraryError
 from app.llama import start_check
 from app.llama.start_check import STARTED, check_start
 from tests.llama.stub_libraries import CRASHES, HANGS, HARMLESS, compile_library, needs_compiler

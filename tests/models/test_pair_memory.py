@@ -10,7 +10,7 @@ from app.core.units import GB
 from app.hardware.recommend import (
     weigh,
 )
-from app.llama.fitting.pair_memory import needs
+from app.llama.fitting.machine_room import needs
 from app.models.catalog import Catalog, Pair, WorkingMemory, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair, with_facts
 from app.models.gguf import read_header

@@ -13,15 +13,13 @@ import pytest
 import uvicorn
 
 from app.engine.types import SamplingParams
-from app.server.access import Access
-from app.server.app import make_app
-from app.server.engine_queue import EngineQueue, Ticket
-from app.server.http_server import bound_socket
-from app.server.metrics import Metrics
-from app.server.service import Service
+from app.server.app import bound_socket, make_app
+from app.server.engine_queue import EngineQueue, Metrics, Ticket
+from app.server.service import Access, Service
 from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Loaded
+from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -104,7 +102,7 @@ def serve() -> Iterator[Serve]:
         server = Server(pair, listener.getsockname()[1], queue)
         service = Service(
             queue,
-            settings or ChatSettings("Fake", sampling=GREEDY, stop_on_repeat=False),
+            settings or ChatSettings("Fake", AnswerRequest((), GREEDY)),
             "fake",
             access or Access(),
             lambda *ended: server.ended.append(ended),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.server.access import Access
+from app.server.service import Access
 from tests.server.conftest import Serve
 
 PAGE = "https://app.example"

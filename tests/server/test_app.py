@@ -17,13 +17,12 @@ from app.engine.events import PromptProgress
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.server import engine_queue
-from app.server.access import Access
-from app.server.answer import PartReader, PrefillProgress, parts_of
+from app.server.answer import Names, PartReader, PrefillProgress, parts_of
 from app.server.engine_queue import Ticket
 from app.server.fields import Fields
-from app.server.format import Names
 from app.server.messages import AnthropicFormat
 from app.server.responses import ResponseFormat
+from app.server.service import Access
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
@@ -540,7 +539,7 @@ def test_apis_with_events_for_it_keep_a_stream_alive_with_them() -> None:
 
 def test_fields_override_the_settings(serve: Serve) -> None:
     pair = FakePair(FakeModel(mixing(5), n_ctx=256))
-    settings = ChatSettings("Fake", sampling=SamplingParams(temperature=0, seed=1), max_tokens=4)
+    settings = ChatSettings("Fake", AnswerRequest((), SamplingParams(temperature=0, seed=1), max_tokens=4))
     server = serve(pair, settings=settings)
     assert server.post("/v1/chat/completions", {"messages": ASKED})[1]["usage"]["completion_tokens"] == 4
     server.post("/v1/chat/completions", chat(temperature=1, seed=7, json_schema={"type": "object"}))

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from app.conversations.message import Message, Prefill, Role
-from app.engine.text.prompts import Infill
 from app.engine.text.tool_calls import ToolCall
-from app.engine.types import SamplingParams
+from app.engine.types import Infill, SamplingParams
 from app.server.chat import read_chat, read_choices
 from app.server.completions import read_completions
 from app.server.errors import RequestError
@@ -21,7 +20,7 @@ from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 from tests.core.test_included import pdf
 
-SETTINGS = ChatSettings("Fake", sampling=SamplingParams(temperature=0.5, seed=1))
+SETTINGS = ChatSettings("Fake", AnswerRequest((), SamplingParams(temperature=0.5, seed=1)))
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look up", "parameters": SCHEMA}}
 TALK = (
@@ -84,7 +83,7 @@ def test_every_api_reads_the_same_conversation(read: Any, body: dict[str, Any]) 
     assert request.messages == TALK
     assert request.tools == (TOOL,)
     assert names_of(request) == ("weather",)
-    assert request.sampling == SETTINGS.sampling
+    assert request.sampling == SETTINGS.request.sampling
 
 
 def names_of(request: AnswerRequest) -> tuple[str, ...]:
@@ -218,7 +217,7 @@ def test_a_bias_names_tokens_by_id_or_by_text() -> None:
 
 
 def test_an_api_never_ends_an_answer_that_repeats_itself() -> None:
-    settings = ChatSettings("Fake", stop_on_repeat=True)
+    settings = ChatSettings("Fake", AnswerRequest((), stop_on_repeat=True))
     for read, body in ((read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)):
         assert read(Fields(body), settings).stop_on_repeat is False
     assert read_completions(Fields({"prompt": "a"}), settings)[0].stop_on_repeat is False

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams
+from app.server.completions import read_native
 from app.server.errors import RequestError
 from app.server.fields import Fields
-from app.server.native import read_native
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
@@ -162,7 +162,7 @@ def test_a_model_is_found_by_its_name(serve: Serve) -> None:
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/completion"])
 def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[str, Any], drafting: object) -> None:
-    server = serve(settings=ChatSettings("Fake", sampling=GREEDY, drafting=AutoDraft()))
+    server = serve(settings=ChatSettings("Fake", AnswerRequest((), GREEDY, AutoDraft())))
     seen: list[Any] = []
     engine_answer = server.queue.engine.answer
 
@@ -179,7 +179,7 @@ def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[st
 def test_an_answer_without_drafts_drafts_nothing(serve: Serve) -> None:
     server = serve(
         FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256)),
-        settings=ChatSettings("Fake", sampling=GREEDY, drafting=DraftParams(4, 0, 0.0)),
+        settings=ChatSettings("Fake", AnswerRequest((), GREEDY, DraftParams(4, 0, 0.0))),
     )
     drafted = server.post("/completion", native(n_predict=40))[1]
     undrafted = server.post("/completion", native(n_predict=40, **{"speculative.n_max": 0}))[1]

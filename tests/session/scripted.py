@@ -12,8 +12,8 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
 from app.session.session import Session
+from app.session.state import Outcome
 from app.session.tool_use import ToolUse
-from app.session.turn import Outcome
 from app.settings.layers import Layer
 from app.worker.events import Failed, Finished, Loaded
 from tests import fake_engine

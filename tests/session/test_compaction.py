@@ -10,8 +10,7 @@ from app.core.errors import AppError, ContextOverflowError
 from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.session.state import Change, Changes, Phase
-from app.session.turn import Outcome
+from app.session.state import Change, Changes, Outcome, Phase
 from app.worker.events import AnswerPlan, Event, Failed, Finished
 from tests.session.scripted import ScriptedSession
 

@@ -10,7 +10,7 @@ import psutil
 from app.conversations.message import Role
 from app.conversations.tree import NOT_RUN, State
 from app.session.permissions import Permission
-from app.worker.tool_events import ToolReturned, ToolsListed
+from app.worker.events import ToolReturned, ToolsListed
 from tests import mcp_server
 from tests.fake_tools import READ, call, tool_use
 from tests.session.scripted import ScriptedSession, finished

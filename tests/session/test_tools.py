@@ -18,8 +18,7 @@ from app.session.state import Change, Phase
 from app.session.tool_use import Question
 from app.settings.layers import Layer
 from app.settings.mcp_file import McpServer
-from app.worker.events import Failed
-from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+from app.worker.events import Failed, Tool, ToolReturned, ToolsListed
 from tests.fake_engine import FIXED
 from tests.fake_tools import READ, WRITE, call, tool_use
 from tests.session.scripted import ScriptedSession, finished

@@ -11,7 +11,7 @@ from app.engine.types import AutoDraft, FinishReason
 from app.session.library import Mark
 from app.session.state import Phase
 from app.worker.events import Failed, JobEnded, Loaded
-from app.worker.measuring import MeasureJob
+from app.worker.jobs import MeasureJob
 from tests.conversations.stores import kill
 from tests.fake_engine import MEASURING
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession

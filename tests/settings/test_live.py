@@ -234,4 +234,4 @@ def test_automatic_drafting_is_compared_with_its_settings_in_every_mode() -> Non
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
     made = chat_settings("A pair", settings)
-    assert (made.drafting, made.automatic) == (DraftParams(3), lookup)
+    assert (made.request.drafting, made.automatic) == (DraftParams(3), lookup)

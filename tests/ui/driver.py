@@ -22,7 +22,7 @@ from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.chat.screen import ChatScreen
 from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
-from app.ui.sidebar.status_line import StatusLine
+from app.ui.sidebar.panel import StatusLine
 from app.ui.transcript.answer import AnswerMessage
 from tests.fake_engine import FIXED, FakeEngine
 from tests.ui.fakes import fake_app

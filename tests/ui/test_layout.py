@@ -16,10 +16,9 @@ from app.engine.sources import Source
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
 from app.ui.chat.screen import ChatScreen
-from app.ui.keys import KeyBar
+from app.ui.keys import KeyBar, Word, Words
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
-from app.ui.widgets.words import Word, Words
 from tests.fake_engine import PAIR, STATS
 from tests.ui.driver import WIDE, open_chat
 

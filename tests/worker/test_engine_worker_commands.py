@@ -13,8 +13,8 @@ from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.events import Step
 from app.engine.interfaces import Controls
-from app.engine.repetition import LEAST_SHORT_TOKENS
 from app.engine.sources import Source
+from app.engine.text.stream import LEAST_SHORT_TOKENS
 from app.engine.types import (
     AutoDraft,
     Drafting,

@@ -13,8 +13,7 @@ from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
-from app.worker.jobs import TitleJob
-from app.worker.measuring import MeasureJob
+from app.worker.jobs import MeasureJob, TitleJob
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair

@@ -13,7 +13,7 @@ import pytest
 
 from app.settings.mcp_file import McpServer
 from app.worker import mcp_connection
-from app.worker.tool_events import Tool, ToolReturned, ToolsListed
+from app.worker.events import Tool, ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 from tests import mcp_server
 from tests.http_recorder import Recorder, self_signed

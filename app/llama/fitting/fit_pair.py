@@ -13,8 +13,7 @@ from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Capacity, Fit, weigh
 from app.llama.child import SafeFiles
-from app.llama.fitting.machine_room import memory_rooms, with_remote
-from app.llama.fitting.pair_memory import estimates, facts_of_pair, measured_needs, needs
+from app.llama.fitting.machine_room import estimates, facts_of_pair, measured_needs, memory_rooms, needs, with_remote
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, longest_trained
 from app.models.pair_info import DeviceMemory

@@ -19,7 +19,7 @@ from huggingface_hub import constants
 
 from app.core import atomic
 from app.core.errors import HubError, WaitError
-from app.core.shell import command
+from app.core.fixes import command
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import stream_from

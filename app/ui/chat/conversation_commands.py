@@ -12,7 +12,6 @@ from pathlib import Path
 from app.conversations.message import Role
 from app.conversations.tree import StoredConversation, tag_of
 from app.core import atomic
-from app.core.clipboard import clipboard_picture
 from app.core.errors import AppError, UsageError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
@@ -26,10 +25,10 @@ from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import completed
 from app.ui.key_names import key
-from app.ui.reading.code_blocks import code_blocks
-from app.ui.terminal.copying import copy_text
+from app.ui.terminal.copying import clipboard_picture, copy_text
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
+from app.ui.transcript.navigation import code_blocks
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Suffix of a file name; a title may have other dots."""
@@ -266,7 +265,7 @@ class ConversationCommands:
         if not drafting.is_available:
             settings = key("chat.settings", "f4")
             off = f"Drafting is off in the settings; {settings} turns it on."
-            hint.say(off if session.settings.drafting is None else drafting.reason)
+            hint.say(off if session.settings.request.drafting is None else drafting.reason)
             return
         session.set_drafting(not drafting.is_on)
         which = "This answer continues" if session.can_switch_running else "The next answer is written"

@@ -13,8 +13,7 @@ from app.core.printable import printable
 from app.engine.sources import Source
 from app.models.pair_info import PairInfo
 from app.session.session import Session
-from app.session.state import Change, Changes, Idle, Phase
-from app.session.turn import Outcome
+from app.session.state import Change, Changes, Idle, Outcome, Phase
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS

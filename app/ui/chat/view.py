@@ -19,17 +19,15 @@ from app.core.errors import AppError
 from app.core.program import in_background
 from app.session.session import Session
 from app.ui.chat.inspector import FIRST_TOKEN, Inspector, step_spans
-from app.ui.composer.completion import Suggestions
+from app.ui.composer.completion import Suggestions, WaitingPrompts
 from app.ui.composer.input import PromptInput
-from app.ui.composer.waiting import WaitingPrompts
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import ErrorNotice
 from app.ui.models.service import PairService
 from app.ui.models.state import FitOption
-from app.ui.sidebar.panel import ReadoutPanel
+from app.ui.sidebar.panel import ReadoutPanel, StatusLine
 from app.ui.sidebar.readouts import Readouts
-from app.ui.sidebar.status_line import StatusLine
 from app.ui.text import CHOSEN_BAR, MARK
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.answer import AnswerMessage

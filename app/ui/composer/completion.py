@@ -1,4 +1,4 @@
-"""The list of suggestions above the prompt: commands, their arguments, paths, and past prompts."""
+"""Above the prompt: suggestions (commands, their arguments, paths, past prompts), and prompts that wait."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from app.conversations.attached import split
+from app.conversations.titles import title_of
 from app.core.included import is_named_picture
 from app.core.printable import printable
 from app.session.library import Library
@@ -19,6 +20,7 @@ from app.ui.actions import NEW_PATH, PATH, Action
 from app.ui.commands import COMMANDS
 from app.ui.composer.file_search import not_ignored, search_files
 from app.ui.composer.included_files import completed, reference_at
+from app.ui.keys import active_key
 from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import matching_paths
 
@@ -28,6 +30,8 @@ _MOST_STORED = 5_000
 _GAP = 2
 CHOSEN = f"{MARK} "
 """Stands before the chosen suggestion."""
+_MOST_LINES = 3
+_FIRST_LABEL = " waiting  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +203,37 @@ class PastPrompts:
             if question and question not in waiting:
                 once.setdefault((" ".join(question.split()), *pastes), (message, question))
         return tuple(once.values())
+
+
+class WaitingPrompts(Static):
+    """One line for each prompt, at most the last three; hidden if no prompt waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._prompts: Sequence[str] = ()
+        self.display = False
+
+    def on_mount(self) -> None:
+        # The key that takes a prompt back may do something else first, such as closing a list.
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.display and self.refresh())
+
+    def put(self, prompts: Sequence[str]) -> None:
+        """Show these prompts."""
+        self._prompts = prompts
+        self.display = bool(prompts)
+        self.refresh(layout=True)
+
+    def render(self) -> Content:
+        width, shown = self.size.width, self._prompts[-_MOST_LINES:]
+        hidden = len(self._prompts) - len(shown)
+        take_back = active_key(self.screen, "chat.take_back")
+        lines: list[Content] = []
+        for at, prompt in enumerate(shown, start=1):
+            more = f"  and {hidden} before " if at == 1 and hidden else ""
+            more = f"  {take_back} takes it back " if at == len(shown) and take_back else more
+            label = _FIRST_LABEL if at == 1 else " " * len(_FIRST_LABEL)
+            room = max(1, width - len(label) - len(more))
+            text = cut(Content(printable(title_of(prompt))), room)
+            gap = " " * max(0, room - text.cell_length)
+            lines.append(Content.assemble((label, "$quiet"), text, gap, (more, "$quiet")))
+        return Content("\n").join(lines)

@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from app.session.library import Library
 from app.ui.key_names import key
-from app.ui.widgets.words import Word, Words
+from app.ui.keys import Word, Words
 
 
 class Sidebar(Vertical):

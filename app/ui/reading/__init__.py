@@ -5,7 +5,6 @@ exchanges, where these rows take about 4 ms (120 x 40 cells).
 
 document    growing Markdown; finished blocks are frozen
 blocks      the Markdown dialect, and a parsed block as rows
-code_blocks the code blocks of a text, for copying
 highlight   colors of code
 rows        one line of text or of a table, and how it wraps
 token_rows  text colored by the source of each token

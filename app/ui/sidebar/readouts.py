@@ -1,10 +1,12 @@
-"""State behind the side panel and the status line: current activity, speed and drafting."""
+"""State behind the side panel and the status line, and their base class: current activity, speed and drafting."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from textual.content import Content
 
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.events import PromptProgress, Step
@@ -12,7 +14,9 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.state import DraftState
 from app.ui.event_queue import FrequentEvent
+from app.ui.reading.rows import Row
 from app.ui.text import NONE, percent, sparkline, tokens
+from app.ui.widgets.rows_view import RowsView
 from app.worker.events import LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000
@@ -242,3 +246,30 @@ class Readouts:
         self._drawn, self._dirty = self._clock(), False
         for changed in self._watchers:
             changed()
+
+
+class ReadoutView(RowsView):
+    """Lines about the readouts; only those that have changed are drawn."""
+
+    def __init__(self, readouts: Readouts) -> None:
+        super().__init__()
+        self._readouts = readouts
+
+    def on_mount(self) -> None:
+        self._readouts.watch(self.readouts_changed)
+
+    def on_resize(self) -> None:
+        self.show()
+
+    def readouts_changed(self) -> None:
+        """Draw again after the readouts have changed."""
+        self.show()
+
+    def show(self) -> None:
+        """Draw the lines that have changed."""
+        if self.size:
+            self.exchange([Row(line) for line in self.lines(*self.size)])
+
+    def lines(self, width: int, height: int) -> Sequence[Content]:
+        """Return the lines for a widget of this size, in cells."""
+        raise NotImplementedError

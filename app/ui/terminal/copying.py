@@ -1,20 +1,22 @@
-"""Copy text to the clipboard."""
+"""The clipboard: copy text to it, and read a picture from it, by programs of the desktop."""
 
 from __future__ import annotations
 
 import base64
 import os
+import re
 import subprocess
 import sys
 from asyncio import wrap_future
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from textual.app import App
 
-from app.core.program import find_program, in_background
+from app.core.errors import AppError
+from app.core.program import find_program, in_background, limited_run
 from app.ui.widgets.hint import Hint
 
 _ESCAPE = "\x1b"
@@ -96,3 +98,49 @@ def clipboard_commands() -> Sequence[Sequence[str]]:
     if os.environ.get("WAYLAND_DISPLAY"):
         return [("wl-copy",)]
     return [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")] * bool(os.environ.get("DISPLAY"))
+
+
+_SECONDS = 10.0
+_MOST_BYTES = 256 << 20
+_WINDOWS_SCRIPT = (
+    "Add-Type -AssemblyName System.Windows.Forms; $image = [Windows.Forms.Clipboard]::GetImage(); if ($image) { "
+    "$file = New-Object IO.MemoryStream; $image.Save($file, 'Png'); [Convert]::ToBase64String($file.ToArray()) }"
+)
+_WINDOWS_ARGUMENTS = ("-NoProfile", "-STA", "-Command", _WINDOWS_SCRIPT)
+_MACOS_COMMAND = ("osascript", "-e", "the clipboard as «class PNGf»")
+_MACOS_DATA = re.compile(rb"PNGf([0-9A-Fa-f]+)")
+_X11_COMMAND = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
+_WAYLAND_COMMAND = ("wl-paste", "--type", "image/png")
+_PACKAGES = {"wl-paste": "wl-clipboard"}
+"""Packages of programs with another name."""
+
+
+def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> bytes:
+    """Return the picture on the clipboard as a file. Raises AppError with a fix."""
+    name, *arguments = _command(environment, system)
+    program = find_program(name)
+    if program is None:
+        package = _PACKAGES.get(name, name)
+        raise AppError(f"The clipboard cannot be read without {name}.", f"Install {package}, or name a file with @.")
+    try:
+        output = limited_run([program, *arguments], _SECONDS, environment, most_bytes=_MOST_BYTES).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AppError(f"{name} could not read the clipboard.", "Name a file with @ instead.") from error
+    if name == "osascript":
+        found = _MACOS_DATA.search(output)
+        output = bytes.fromhex(found[1].decode()) if found is not None else b""
+    elif name.startswith("powershell"):
+        output = base64.b64decode(output.strip())
+    if not output:
+        raise AppError("There is no picture on the clipboard.", "Copy one, or name its file with @.")
+    return output
+
+
+def _command(environment: Mapping[str, str], system: str) -> tuple[str, ...]:
+    if system == "win32":
+        return ("powershell", *_WINDOWS_ARGUMENTS)
+    if "WSL_DISTRO_NAME" in environment:
+        return ("powershell.exe", *_WINDOWS_ARGUMENTS)
+    if system == "darwin":
+        return _MACOS_COMMAND
+    return _WAYLAND_COMMAND if environment.get("WAYLAND_DISPLAY") else _X11_COMMAND

@@ -25,7 +25,7 @@ from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput
-from app.worker.tool_events import ToolsListed
+from app.worker.events import ToolsListed
 
 _NAME, _STATE = 20, 28
 """Cells of a name and of what follows it."""

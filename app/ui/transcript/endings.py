@@ -8,7 +8,7 @@ from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.ui.key_names import CHOOSE, key
-from app.worker.context_overflow import or_longer
+from app.worker.request import or_longer
 
 _REASON_TEXTS = {
     FinishReason.CANCELLED: "stopped",

@@ -13,7 +13,6 @@ from textual.message import Message
 
 from app.ui.actions import MATCHES, MESSAGE, bindings
 from app.ui.key_names import key
-from app.ui.reading.code_blocks import code_blocks
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
 from app.ui.transcript.parts import MessagePart, TokenPart
@@ -271,3 +270,18 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             case "request", ("edit" | "again" | "fork" | "delete",):
                 return chosen.id is not None or None
         return True
+
+
+_MARKS = ("```", "~~~", "    ", "\t")
+"""One of them is in every text with a code block."""
+
+
+def code_blocks(markdown: str) -> tuple[str, ...]:
+    """Return the code blocks of a text without their fences; an unclosed one counts."""
+    if not any(mark in markdown for mark in _MARKS):
+        return ()
+    # The first frame need not wait for the Markdown parser.
+    from app.ui.reading.blocks import parser
+
+    kinds = ("fence", "code_block")
+    return tuple(each.content.rstrip("\n") for each in parser().parse(markdown) if each.type in kinds)

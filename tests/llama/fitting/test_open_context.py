@@ -8,7 +8,7 @@ import pytest
 
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, Rooms
-from app.llama.fitting import fit_pair, pair_memory
+from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.fit_pair import Fitting, fitting_of, with_open_context
 from app.llama.params import PairParams
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
@@ -31,7 +31,7 @@ def opened(
     """Return how a pair is placed with the default context, and with an open one."""
 
     def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
-        return pair_memory.estimates(params, facts, None)
+        return machine_room.estimates(params, facts, None)
 
     monkeypatch.setattr(fit_pair, "needs", needs)
     monkeypatch.setattr(fit_pair, "facts_of_pair", lambda params: (facts, None))

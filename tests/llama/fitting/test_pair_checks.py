@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.fixes import in_flags
+from app.cli.setting_flags import in_flags
 from app.compare.measured_pairs import of_memory
-from app.core.shell import command
+from app.core.fixes import command
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics

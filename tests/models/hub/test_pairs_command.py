@@ -10,7 +10,7 @@ from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import draft_comparison, main
 from app.cli.doctor_checks import hub_section
-from app.core import shell
+from app.core import fixes
 from app.models.hub import cache
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
@@ -61,7 +61,7 @@ def test_find_looks_at_the_hub_and_shows_only_what_matches(pair: LoopbackHub, ho
     own.parent.mkdir()
     own.write_bytes(big)
     ran = tandem("pairs", "find", str(own))
-    brings = shell.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
+    brings = fixes.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
     assert ran.out.endswith(f"\nSet one up: {brings}\n")
 
 

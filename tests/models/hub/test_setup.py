@@ -12,7 +12,7 @@ from huggingface_hub import constants, hf_hub_download
 
 from app.cli import main
 from app.core.errors import AppError, CatalogError, HubError, PairError
-from app.core.shell import command
+from app.core.fixes import command
 from app.hardware.fit import main_memory_room
 from app.llama.fitting import fit_pair
 from app.models.catalog import Pair

@@ -12,7 +12,7 @@ from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
 from app.ui.text import MARK
 from app.ui.tools.screen import ToolsScreen
-from app.worker.tool_events import ToolReturned, ToolsListed
+from app.worker.events import ToolReturned, ToolsListed
 from tests.fake_engine import FIXED
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call, tool_use
 from tests.settings.in_memory import in_memory
