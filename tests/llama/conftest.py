@@ -1,5 +1,6 @@
 """The small real model, loaded once, fresh contexts over it, and models that are smaller still."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from app.hardware.devices import Device
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
-from app.llama.fitting import fit_pair
+from app.llama.devices import build, devices
+from app.llama.fitting import fit_pair, machine_room
 from app.llama.model import Model
 from app.llama.params import ContextParams
 from app.settings.layers import DEFAULTS
@@ -18,6 +20,8 @@ from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen
 from tests.llama.tiny_model import write_model
 
 NewContext = Callable[..., Context]
+_SHADERS = os.environ.get("MESA_SHADER_CACHE_DIR", str(Path.home() / ".cache" / "tandem-test-shaders"))
+"""Folder of compiled shaders; tests get another home."""
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +104,26 @@ def _loaded(path: Path) -> Iterator[Model]:
     loaded = Model(open_model_file(path))
     yield loaded
     loaded.close()
+
+
+@pytest.fixture(scope="module")
+def vulkan() -> Iterator[Device]:
+    """Show this process and its children two software GPUs; return the first. See `tests.llama.test_vulkan`."""
+    with pytest.MonkeyPatch.context() as patch:
+        # llama.cpp leaves software devices out unless they are named; named twice, one plays two GPUs.
+        patch.setenv("GGML_VK_VISIBLE_DEVICES", "0,0")
+        patch.setenv("MESA_SHADER_CACHE_DIR", _SHADERS)
+        # Compiles in half the time.
+        patch.setenv("GALLIVM_PERF", "nopt")
+        if "Vulkan" not in build().backends:
+            pytest.skip("the installed llama.cpp is built without Vulkan; tests/llama/test_vulkan.py has the command")
+        found = machine_room.memory_rooms(devices())
+        if not (gpus := [device for device in found if device.backend == "Vulkan"]):
+            pytest.skip("Vulkan shows no device; install mesa-vulkan-drivers, and run the tests marked vulkan alone")
+        for module in (fit_pair, loading):
+            # Otherwise a child process lists them for every load.
+            patch.setattr(module, "memory_rooms", lambda: found)
+        yield gpus[0]
 
 
 @pytest.fixture

@@ -1,31 +1,53 @@
-"""Load a pair where flags place it, and compare its text with and without drafts, in a process of its own.
+"""Load pairs of tiny models where flags place them, and check their answers with and without drafts."""
 
-`python -m tests.llama.placement_runs KIND FOLDER`, with a JSON list of lists of flags on standard input, prints one
-JSON object per list. A driver reads its environment once in a process, and a wrong placement aborts it.
-"""
-
-import json
-import sys
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
 from app.engine.fixed import FixedDrafting, NoDrafting
-from app.engine.types import DraftParams
+from app.engine.sources import Source
+from app.engine.types import Draft, DraftParams
 from app.llama.cancel import CancelFlag
-from app.llama.fitting import fit_pair
-from app.llama.fitting.machine_room import memory_rooms
 from app.llama.pair import NativePair
 from app.worker import loading
 from tests.llama.test_draft_heads import answer, writers
-from tests.llama.tiny_heads import write_target
+from tests.llama.tiny_heads import N_VOCAB, write_target
 
-_PROMPT = [2 + 37 * i % 250 for i in range(7)]
-_N_TOKENS = 24
-_FIXED = DraftParams(3, 0, 0.0)
+_PROMPT = [2 + 37 * i % 250 for i in range(4)]
+_N_TOKENS = 16
+_WRONG = 0.3
+"""Share of drafted tokens that are replaced by wrong ones."""
 _SETTINGS = ("--threads", "1", "--ctx", "512", "--kv-type", "f32", "--draft-kv-type", "f32", "--draft-n-max", "3")
+
+
+class _Corrected(FixedDrafting):
+    """Let the source draft, and submit as many tokens of a known answer, some of them wrong."""
+
+    def __init__(self, pair: NativePair, known: Sequence[int]) -> None:
+        assert pair.drafter is not None
+        super().__init__(pair.drafter, DraftParams(3, 0, 0.0))
+        self._known = [*_PROMPT, *known]
+        self._random = random.Random(7)
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        n = len(super().propose(sequence, limit))
+        known = self._known[len(sequence) : len(sequence) + n]
+        tokens = tuple(t if self._random.random() >= _WRONG else (t + 7) % N_VOCAB for t in known)
+        return Draft.of(Source.MODEL, tokens, (0.5,) * len(tokens))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Result of a placement; `is_equal` if drafts did not change the text."""
+
+    device: str
+    notices: Sequence[str]
+    n_drafted: int
+    is_equal: bool
 
 
 def write_pair(kind: str, folder: Path) -> list[str]:
@@ -35,35 +57,19 @@ def write_pair(kind: str, folder: Path) -> list[str]:
     return flags + (["--draft", str(write_draft(folder / "draft.gguf"))] if write_draft is not None else [])
 
 
-def run(flags: list[str]) -> dict[str, Any]:
-    """Load a pair; answer without drafts, with them, and with them again from a restored state."""
-    pair = loading.load(read_pair(parse_args([*_SETTINGS, *flags]).given), CancelFlag(), lambda *_: True)
+def load(*flags: str) -> NativePair:
+    chosen = read_pair(parse_args([*_SETTINGS, *flags]).given)
+    pair = loading.load(chosen, CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
+    return pair
+
+
+def run(*flags: str) -> Run:
+    """Load a pair, and answer without drafts and with them."""
+    pair = load(*flags)
     plain, _ = answer(pair, NoDrafting(), _PROMPT, _N_TOKENS)
     pair.target.rollback(0)
-    strategy = FixedDrafting(pair.drafter, _FIXED) if pair.drafter is not None else NoDrafting()
-    drafted, steps = answer(pair, strategy, _PROMPT, _N_TOKENS)
-    for conversation, prompt in (("other", _PROMPT[::-1]), ("first", [*_PROMPT, *drafted[:-1]])):
-        pair.prepare_caches(prompt, conversation)
-        longer, _ = answer(pair, strategy, prompt, _N_TOKENS)
-    pair.target.rollback(0)
-    fresh, _ = answer(pair, strategy, [*_PROMPT, *drafted[:-1]], _N_TOKENS)
-    found = {
-        "device": pair.info.device,
-        "n_drafted": sum(len(step.draft) for step in steps),
-        "is_equal": drafted == plain,
-        "is_restored": longer == fresh,
-        "notices": pair.notices,
-    }
+    drafted, steps = answer(pair, _Corrected(pair, plain), _PROMPT, _N_TOKENS)
+    found = Run(pair.info.device, pair.notices, sum(len(step.draft) for step in steps), drafted == plain)
     pair.close()
     return found
-
-
-if __name__ == "__main__":
-    # A child process lists the devices.
-    rooms = memory_rooms()
-    for module in (loading, fit_pair):
-        vars(module)["memory_rooms"] = lambda: rooms
-    files = write_pair(sys.argv[1], Path(sys.argv[2]))
-    for placement in json.load(sys.stdin):
-        print(json.dumps(run([*files, *placement])), flush=True)  # noqa: T201

@@ -1,60 +1,70 @@
-"""Layers on a GPU, on machines without one: Vulkan's software device (Mesa's lavapipe), once and twice.
+"""Layers on a GPU, on machines without one: Mesa's lavapipe, a software Vulkan device, once and twice.
 
-It is tens of times slower than the CPU and rounds otherwise, so only a few tokens are made, and texts are compared on
-one device only. It needs a build with Vulkan, RPC for remote devices, and the driver. Mesa 22.3 of Debian 12 crashes by
-itself with draft layers; Mesa 25 of its backports does not. About half an hour on two cores:
+The installed llama.cpp must be built with Vulkan, and with RPC for the remote device. The build takes about half an
+hour on two cores of Debian 13:
 
-    apt-get install -y --no-install-recommends libvulkan-dev glslc spirv-headers
-    apt-get install -y --no-install-recommends mesa-vulkan-drivers  # on Debian 12 with -t bookworm-backports
+    apt-get install -y --no-install-recommends libvulkan-dev glslc spirv-headers mesa-vulkan-drivers
     CMAKE_ARGS="-DGGML_VULKAN=on -DGGML_RPC=on -DCMAKE_CXX_FLAGS=-I$PWD/tests/llama/headers" python -m pip install \\
         --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python llama-cpp-python==0.3.36
-    python -m pytest -m vulkan
+    python -m pytest tests/llama/test_vulkan*.py -n 2
 
-The published wheel for Vulkan does as well, without the remote device.
-
-The headers add what Vulkan's own have from 1.3.268 on (Debian 12 has 1.3.239), and nothing to newer ones. llama.cpp
-leaves software devices out unless `GGML_VK_VISIBLE_DEVICES` names them; named twice, it plays two GPUs. Compiling the
-shaders takes most of the time, so they are kept in `~/.cache/tandem-test-shaders`. To try the device by hand:
+The published wheel for Vulkan works too, without the remote device. Debian 12 needs `mesa-vulkan-drivers` from its
+backports, because its own Mesa 22.3 crashes with draft layers; the headers add what its Vulkan headers lack. To try the
+device by hand:
 
     GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a color."
+
+Compiling the shaders takes most of the time: for one kind of draft, 35 s of CPU time with the LLVM 19 of Debian 13
+and minutes with the LLVM 15 of Debian 12. Every process loads them again, in a second from
+`~/.cache/tandem-test-shaders`. So most tests share a process, few shapes and short texts. An abort of llama.cpp ends a
+worker of `-n`, which is replaced.
 """
 
+import ctypes
 import json
-import os
-import subprocess
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from app.core.program import python_command, python_environment
+from app.cli import main, tune
+from app.conversations.message import Message, Role
+from app.core.errors import UsageError
+from app.engine import prompt_cache
+from app.engine.cache import TokenCache
+from app.engine.types import DraftParams, SamplingParams
 from app.hardware.devices import Device
-from app.llama.child import probe
-from app.settings.placement import KV_TYPES
-from tests.llama.stub_libraries import compile_library, needs_compiler
+from app.llama import devices, library
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.pair import NativePair
+from app.llama.params import ContextParams, ModelParams
+from app.settings.layers import DEFAULTS
+from app.settings.placement import CPU, KV_TYPES
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.llama.placement_runs import load, run, write_pair
 from tests.llama.test_remote import Server
-from tests.llama.tiny_heads import write_dense_mtp, write_target
+from tests.llama.test_state_files import assert_same_text
+from tests.llama.tiny_heads import Size, write_dense_mtp, write_target
+from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_granite_hybrid, write_lfm2, write_qwen35
 
-pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.timeout(900)]
-# Without it llama.cpp leaves software devices out, and it is read once in a process: so everything runs in children.
-_SHOW = "GGML_VK_VISIBLE_DEVICES"
-_SHADERS = Path.home() / ".cache" / "tandem-test-shaders"
-_ENVIRONMENT = {
-    _SHOW: "0,0",
-    "MESA_SHADER_CACHE_DIR": os.environ.get("MESA_SHADER_CACHE_DIR", str(_SHADERS)),
-}
-_TINY = {"GALLIVM_PERF": "nopt"}
-"""Setting of Mesa for tiny models: it compiles shaders in half the time and runs them more slowly."""
+pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), pytest.mark.timeout(900)]
+_LARGEST_DIFFERENCE = 2.0
+"""Limit for the difference of a logit of SmolLM2 from the CPU's; half-precision sums make it 1.1."""
 
-_TIE = 2.0
-"""Most that a logit of eight rows may differ; 1.1 was seen: half-precision sums, other orders of summation."""
-
-_DRAFTING = ("--draft-n-max", "3", "--draft-p-min", "0")
-"""Draft unlikely tokens too: otherwise five tokens may have no draft."""
 _SHARING = ("dflash", "dflash2", "dspark", "gemma4", "gemma4-window")
 """Kinds of drafts that must be on the devices of their target."""
-_OTHERS = ("model", "eagle3", "dspark-reduced", "mtp-alone", "mtp-hybrid", "mtp-dense", "chain-step35")
+_IN_TARGET = ("mtp-hybrid", "mtp-dense", "chain-step35")
+_OTHERS = ("eagle3", "dspark-reduced", "mtp-alone", *_IN_TARGET)
 _TWO = "Vulkan0,Vulkan1"
 _PLACEMENTS = {
     "beside": ("--device", "Vulkan0"),
@@ -67,222 +77,252 @@ _PLACEMENTS = {
     "apart": ("--device", "Vulkan1", "--draft-device", "Vulkan0"),
     "split, draft first": ("--device", _TWO, "--tensor-split", "3,1", "--draft-device", "Vulkan0"),
     "target in RAM": ("--device", "cpu", "--draft-device", "Vulkan0"),
-}
-"""Flags by what they do; the last five name a place for the draft."""
-_NAMED = ("draft in RAM", "no draft layers", "apart", "split, draft first", "target in RAM")
-_EXPERTS = {
     "all experts in RAM": ("--device", "Vulkan0", "--cpu-moe"),
     "some experts in RAM": ("--device", "Vulkan0", "--n-cpu-moe", "1"),
     "tensors in RAM": ("--device", "Vulkan0", "--override-tensor", "ffn_up=cpu"),
 }
-_SHIM = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-typedef struct { int type; const void *next; uint64_t size; uint32_t kind; } AllocateInfo;
-typedef void (*Function)(void);
-typedef Function (*Lookup)(void *, const char *);
-static int (*allocate)(void *, const AllocateInfo *, const void *, void *);
-static int (*submit)(void *, uint32_t, const void *, void *);
-static uint64_t taken, submitted;
-static uint64_t limit(const char *name) { char *value = getenv(name); return value ? strtoull(value, 0, 10) : ~0ull; }
-static int limited_allocate(void *device, const AllocateInfo *info, const void *callbacks, void *memory) {
-  if (taken + info->size > limit("TEST_VULKAN_BYTES")) return -2;  /* VK_ERROR_OUT_OF_DEVICE_MEMORY */
-  int result = allocate(device, info, callbacks, memory);
-  if (!result) taken += info->size;
-  return result;
-}
-static int limited_submit(void *queue, uint32_t n, const void *infos, void *fence) {
-  if (++submitted > limit("TEST_VULKAN_SUBMISSIONS")) return -4;  /* VK_ERROR_DEVICE_LOST */
-  return submit(queue, n, infos, fence);
-}
-static Function wrapped(const char *name, Function found) {
-  if (found && !strcmp(name, "vkAllocateMemory")) { *(Function *)&allocate = found; return (Function)limited_allocate; }
-  if (found && !strcmp(name, "vkQueueSubmit")) { *(Function *)&submit = found; return (Function)limited_submit; }
-  return found;
-}
-Function vkGetDeviceProcAddr(void *device, const char *name) {
-  return wrapped(name, ((Lookup)dlsym(RTLD_NEXT, "vkGetDeviceProcAddr"))(device, name));
-}
-Function vkGetInstanceProcAddr(void *instance, const char *name) {
-  if (!strcmp(name, "vkGetDeviceProcAddr")) return (Function)vkGetDeviceProcAddr;
-  return wrapped(name, ((Lookup)dlsym(RTLD_NEXT, "vkGetInstanceProcAddr"))(instance, name));
-}
-"""
-"""A library that fails like a GPU that is full, or gone."""
-
-Tandem = Callable[..., Any]
+_WITHOUT_EXPERTS = [*_PLACEMENTS][:-3]
+_NAMES_DRAFT_DEVICE = ("draft in RAM", "no draft layers", "apart", "split, draft first", "target in RAM")
+_CASES = [
+    *((kind, placement) for kind in ("model", "dflash") for placement in _WITHOUT_EXPERTS),
+    *((kind, placement) for kind in (*_SHARING[1:], *_OTHERS) for placement in ("both", "apart")),
+    *(("mtp-alone", placement) for placement in [*_PLACEMENTS][-3:]),
+]
+"""Every placement with a draft model and with layers that share tensors; every kind where devices may differ."""
+_BUFFER_SIZE = re.compile(r"(\S+) (?:model|KV|RS|compute) buffer size =\s*([\d.]+) MiB")
 
 
 @pytest.fixture(scope="module")
-def vulkan() -> Device:
-    """The first Vulkan device, as llama.cpp has it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(_SHOW, _ENVIRONMENT[_SHOW])
-        build, devices = probe()
-    if "Vulkan" not in build.backends:
-        pytest.skip("the installed llama.cpp is built without Vulkan; this module's docstring has the command")
-    found = [device for device in devices if device.backend == "Vulkan"]
-    if not found:
-        pytest.skip("Vulkan finds no device; install mesa-vulkan-drivers")
-    return found[0]
+def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """Return a function that writes the files of a kind once, and returns the flags that name them."""
+    written: dict[str, list[str]] = {}
+
+    def write(kind: str) -> list[str]:
+        if kind not in written:
+            written[kind] = write_pair(kind, tmp_path_factory.mktemp("pair"))
+        return written[kind]
+
+    return write
+
+
+Files = Callable[[str], list[str]]
+Tandem = Callable[..., Any]
 
 
 @pytest.fixture
-def device(vulkan: Device) -> str:
-    return vulkan.name
+def tandem(capsys: pytest.CaptureFixture[str]) -> Tandem:
+    """Return a function that runs a command in this process and returns its JSON."""
 
+    def run_command(*arguments: str) -> Any:
+        assert main([*arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
 
-@pytest.fixture
-def software(vulkan: Device) -> str:
-    """Return the name of a software renderer."""
-    if vulkan.kind != "software":
-        pytest.skip(f"{vulkan.description} is a card")
-    return vulkan.name
+    return run_command
 
 
 @pytest.fixture(scope="module")
 def endpoint(vulkan: Device) -> Iterator[str]:
     """Serve the CPU of this machine as a remote device."""
-    if "RPC" not in probe()[0].backends:
+    if "RPC" not in devices.build().backends:
         pytest.skip("the installed llama.cpp is built without RPC; this module's docstring has the command")
     server = Server()
     yield server.endpoint
     server.kill()
 
 
-def finished(*command: str, question: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process that sees two devices."""
-    everything = {**python_environment(), **_ENVIRONMENT, **environment}
-    return subprocess.run(
-        python_command(*command), env=everything, input=question, capture_output=True, text=True, timeout=800
+@pytest.mark.parametrize(("kind", "placement"), _CASES)
+def test_drafts_change_nothing_wherever_both_are(files: Files, kind: str, placement: str) -> None:
+    result = run(*files(kind), *_PLACEMENTS[placement])
+
+    assert result.is_equal
+    assert result.n_drafted > 0
+    can_part = kind not in (*_SHARING, *_IN_TARGET)
+    assert (", draft on " in result.device) is (
+        can_part and (placement in _NAMES_DRAFT_DEVICE or placement in ("both", "unplanned"))
     )
+    is_moved = kind in _SHARING and placement in _NAMES_DRAFT_DEVICE
+    assert any("shares tensors" in notice for notice in result.notices) is is_moved
 
 
-def run(*command: str, question: str = "", **environment: str) -> Any:
-    """Return the JSON of each line that a command prints in such a process."""
-    done = finished(*command, question=question, **environment)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+@pytest.mark.usefixtures("trial_loads")
+def test_the_trial_of_draft_layers_uses_the_devices_of_the_plan(files: Files) -> None:
+    assert run(*files("dflash"), *_PLACEMENTS["split, draft first"]).n_drafted > 0
 
 
-@pytest.fixture
-def tandem(vulkan: Device) -> Tandem:
-    """A function that runs a command in a process that sees the devices, and gives its JSON."""
-    return lambda *arguments: run("-m", "app", *arguments, "--json")[0]
+@pytest.mark.parametrize("kv_type", ["f16", "bf16", "q8_0"])
+def test_drafts_change_nothing_with_other_caches(tmp_path: Path, kv_type: str) -> None:
+    size = Size(n_heads=1, head=32)
+    paths = [write_target(tmp_path / f"{seed}.gguf", size, seed=seed) for seed in (0, 1)]
+    placed = ("--target", str(paths[0]), "--draft", str(paths[1]), "--device", "Vulkan0")
+    result = run(*placed, "--kv-type", kv_type, "--draft-kv-type", kv_type)
 
-
-def answer(tandem: Tandem, *flags: str) -> Any:
-    return tandem("run", "--temp", "0", "--max-tokens", "5", "--ctx", "512", *flags, "Name a color.")
-
-
-@pytest.mark.parametrize("layers", ["all", "10"])
-def test_all_layers_or_some(tandem: Tandem, device: str, layers: str) -> None:
-    said = answer(tandem, "--no-draft", "--device", device, "--gpu-layers", layers)
-
-    assert said["device"] == device
-    assert said["text"]
-    # The device computes on while llama.cpp returns: the prompt takes as long as its first token waits for it.
-    assert said["timings"]["prompt_ms"] > said["timings"]["first_token_ms"] / 2
-
-
-@pytest.mark.parametrize("flags", [(), ("--kv-type", "q8_0", "--isolate")])
-def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str, flags: tuple[str, ...]) -> None:
-    plain = answer(tandem, "--no-draft", "--device", device, *flags)
-    drafted = answer(tandem, *_DRAFTING, "--device", device, *flags)
-
-    assert drafted["device"] == device
-    assert drafted["text"] == plain["text"]
-    assert drafted["timings"]["draft_n"] > 0
-
-
-@pytest.mark.parametrize("kind", [*_SHARING, *_OTHERS])
-def test_drafts_change_nothing_wherever_both_are(device: str, kind: str, tmp_path: Path) -> None:
-    placements = _PLACEMENTS | (_EXPERTS if kind in ("mtp-dense", "mtp-alone") else {})
-    question = json.dumps([*placements.values()])
-    found = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=question, **_TINY)
-
-    has_file = not kind.startswith(("mtp-hybrid", "mtp-dense", "chain"))
-    for name, result in zip(placements, found, strict=True):
-        assert (name, result["is_equal"], result["is_restored"]) == (name, True, True)
-        assert result["n_drafted"] > 0, name
-        together = kind in _SHARING or not has_file
-        apart = name in _NAMED or name == "both" or name == "unplanned"
-        assert (", draft on " in result["device"]) is (apart and not together), name
-        assert any("shares tensors" in notice for notice in result["notices"]) is (name in _NAMED and kind in _SHARING)
+    assert (result.is_equal, result.device) == (True, "Vulkan0")
+    assert result.n_drafted > 0
 
 
 @pytest.mark.parametrize("kind", ["model", "eagle3", "dflash", "gemma4"])
-def test_drafts_change_nothing_on_a_remote_device(endpoint: str, kind: str, tmp_path: Path) -> None:
-    question = json.dumps([("--rpc", endpoint), ("--rpc", endpoint, "--device", "RPC0", "--draft-device", "RPC0")])
-    own, named = run("-m", "tests.llama.placement_runs", kind, str(tmp_path), question=question, **_TINY)
+def test_drafts_change_nothing_on_a_remote_device(endpoint: str, files: Files, kind: str) -> None:
+    own = run(*files(kind), "--rpc", endpoint)
+    named = run(*files(kind), "--rpc", endpoint, "--device", "RPC0", "--draft-device", "RPC0")
 
-    assert own["device"] == ("RPC0" if kind in _SHARING else "RPC0, draft on CPU")
-    assert named["device"] == "RPC0"
-    for result in (own, named):
-        assert (result["is_equal"], result["is_restored"], result["n_drafted"] > 0) == (True, True, True)
+    assert (own.is_equal, own.device) == (True, "RPC0" if kind in _SHARING else "RPC0, draft on CPU")
+    assert (named.is_equal, named.device) == (True, "RPC0")
+    assert min(own.n_drafted, named.n_drafted) > 0
 
 
-def test_each_device_takes_what_was_estimated(vulkan: Device, tmp_path: Path, demo_target: Path) -> None:
+@pytest.mark.parametrize("kind", ["model", "mtp-hybrid", "eagle3", "dflash", "gemma4"])
+def test_restored_conversations_continue_as_new_ones(files: Files, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(prompt_cache, "_STORED_S", 0.0)
+    prompts = {"first": "The sea is calm. " * 8, "second": "Red, green, blue. " * 8}
+
+    def answers(pair: NativePair, *conversations: str) -> list[tuple[int, str]]:
+        found = []
+        for name in conversations:
+            messages = (Message(Role.USER, prompts[name]),)
+            drafting = DraftParams(3, 0, 0.0)
+            request = AnswerRequest(messages, SamplingParams(temperature=0), drafting, 12, conversation=name)
+            *_, last = answer(pair, 1, request)
+            assert isinstance(last, Finished)
+            found.append((last.stats.prompt_n, last.text))
+        return found
+
+    pair = load(*files(kind), "--device", "Vulkan0")
+    fresh, *again = answers(pair, "first", "second", "first")
+    pair.close()
+    pair = load(*files(kind), "--device", "Vulkan0")
+    restarted = answers(pair, "first", "second")
+    pair.close()
+
+    assert fresh[0] > prompt_cache.FEWEST
+    assert [n for n, _ in (again[1], *restarted)] == [1, 1, 1]
+    assert [text for _, text in (again[1], *restarted)] == [fresh[1], fresh[1], again[0][1]]
+
+
+def context_of(model: Model, *, swa_full: bool = True) -> Context:
+    settings = DEFAULTS.over({"model.swa_full": "on" if swa_full else "off"})
+    return Context(model, ContextParams(256, 1, 1, n_outputs=1, kv_type="f32", settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("write", "swa_full"),
+    [
+        (write_gemma3, True),
+        (write_gemma3, False),
+        (write_qwen35, True),
+        (write_lfm2, True),
+        (write_granite_hybrid, True),
+    ],
+)
+def test_windows_and_recurrent_states_are_those_of_the_cpu(
+    tmp_path: Path, write: Callable[[Path], Path], swa_full: bool
+) -> None:
+    path = write(tmp_path / "model.gguf")
+    there, here = (Model(open_model_file(path), ModelParams(devices=(name,))) for name in ("Vulkan0", CPU))
+    cache, fresh = TokenCache(context_of(there, swa_full=swa_full)), partial(context_of, swa_full=swa_full)
+    prompt = [2 + 37 * i % 250 for i in range(3 * WINDOW)]
+    list(cache.read(prompt, lambda: False))
+    saved = cache.save()
+    assert saved is not None
+    cache.rollback(0)
+    list(cache.read(prompt[::-1], lambda: False))
+    cache.restore(saved)
+
+    assert_same_text(cache, TokenCache(fresh(there)), [*prompt, 7, 8, 9])
+    cache.rollback(0)
+    assert_same_text(cache, TokenCache(fresh(here)), prompt)
+    there.close()
+    here.close()
+
+
+def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(demo_target: Path) -> None:
+    rows = []
+    for name in ("Vulkan0", CPU):
+        model = Model(open_model_file(demo_target), ModelParams(devices=(name,)))
+        context = Context(model, ContextParams(n_ctx=128, n_threads=1, n_threads_batch=1, n_outputs=1))
+        context.decode(
+            model.tokenize("The capital of France is Paris, and the capital of Italy is", parse_special=False), 1
+        )
+        rows.append(context.logits(0).copy())
+        for token in model.tokenize(" Rome, which", parse_special=False):
+            context.decode([token], 1)
+            rows.append(context.logits(0).copy())
+        context.close()
+        model.close()
+    there, here = np.array(rows).reshape(2, -1)
+
+    # The CPU under another name would agree to the last bit.
+    assert 0 < np.abs(there - here).max() < _LARGEST_DIFFERENCE
+
+
+def needs_and_buffers(*flags: str) -> dict[str, tuple[int, int]]:
+    """Return the estimated and the allocated bytes of each device but RAM, where mapped files count in full."""
+    lines: list[bytes] = []
+    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
+    native.llama_log_set(callback, ctypes.c_void_p(0))
+    pair = load(*flags, "--no-draft", "--kv-type", "f16")
+    native.llama_log_set(library.log_callback, ctypes.c_void_p(0))
+    estimated = {each.device: each.n_bytes for each in pair.info.memory}
+    pair.close()
+    allocated: Counter[str] = Counter()
+    for name, size in _BUFFER_SIZE.findall(b"".join(lines).decode(errors="replace")):
+        allocated[name] += round(float(size) * (1 << 20))
+    return {name: (n_bytes, allocated[name]) for name, n_bytes in estimated.items() if name != CPU}
+
+
+def test_each_device_takes_what_was_estimated(tmp_path: Path, demo_target: Path) -> None:
     tied, untied = write_target(tmp_path / "tied.gguf"), write_dense_mtp(tmp_path / "untied.gguf")
-    part = ("--device", "Vulkan0", "--ctx", "512", "--gpu-layers")
-    whole, some, experts = (*part, "all"), (*part, "3"), (*part, "all", "--cpu-moe")
-    for path, placements in ((demo_target, [whole, some]), (tied, [whole, some]), (untied, [whole, some, experts])):
-        found = run("-m", "tests.llama.device_memory", str(path), question=json.dumps(placements))
-        assert len(found) == len(placements)
-        for by_device in found:
-            for estimated, allocated in by_device.values():
+    whole, some, both = (*_PLACEMENTS["beside"],), ("--device", "Vulkan0", "--gpu-layers", "3"), _PLACEMENTS["both"]
+    experts = _PLACEMENTS["all experts in RAM"]
+    for path, placements in (
+        (demo_target, (whole, some, both)),
+        (tied, (whole, some)),
+        (untied, (whole, some, experts)),
+    ):
+        for flags in placements:
+            found = needs_and_buffers("--target", str(path), *flags)
+            assert found.keys() == set(flags[1].split(","))
+            for estimated, allocated in found.values():
                 assert estimated == pytest.approx(allocated, rel=0.02)
 
 
-@pytest.fixture
-def shim(vulkan: Device, tmp_path: Path) -> str:
-    return f"{compile_library(tmp_path / 'libshim.so', _SHIM)} libvulkan.so.1"
-
-
-@needs_compiler
-def test_a_full_device_is_one_sentence_with_options(shim: str, device: str) -> None:
-    command = ("-m", "app", "run", "--no-draft", "--device", device, "--ctx", "8192", "Name a color.")
-    done = finished(*command, LD_PRELOAD=shim, TEST_VULKAN_BYTES=str(150 << 20))
-
-    assert done.returncode == 1
-    assert f"On {device} there is not enough memory" in done.stderr
-    assert "--gpu-layers" in done.stderr
-
-
-@needs_compiler
-def test_a_lost_device_ends_an_isolated_engine_alone(shim: str, device: str) -> None:
-    command = ("-m", "app", "run", "--isolate", "--no-draft", "--device", device, "--ctx", "512", "Name a color.")
-    done = finished(*command, LD_PRELOAD=shim, TEST_VULKAN_SUBMISSIONS="60")
-
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "The engine" in done.stderr
-
-
-def test_the_tokens_are_those_of_the_cpu_but_for_near_ties(vulkan: Device, demo_target: Path) -> None:
-    (said,) = run("-m", "tests.llama.near_tie", str(demo_target), vulkan.name, "8")
-
-    assert len(said["device"]) == 8
-    # Different choices are near ties of the CPU.
-    assert max(said["margins"]) < _TIE
-    assert said["largest"] < _TIE
-    # The CPU under another name would agree to the last bit.
-    assert said["largest"] > 0
-
-
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])
-def test_a_software_renderer_is_used_only_by_name(tandem: Tandem, software: str, flags: tuple[str, ...]) -> None:
-    assert answer(tandem, "--draft-n-max", "3", *flags)["device"] == "CPU"
+def test_a_software_renderer_is_used_only_by_name(
+    tandem: Tandem, vulkan: Device, files: Files, flags: tuple[str, ...]
+) -> None:
+    if vulkan.kind != "software":
+        pytest.skip(f"{vulkan.description} is a card")
+
+    assert tandem("run", "--max-tokens", "2", *files("model"), *flags, "Name a color.")["device"] == "CPU"
 
 
-def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, device: str, demo_target: Path) -> None:
-    said = tandem("doctor", "--target", str(demo_target), "--ctx", "2048", "--device", device)
+def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, demo_target: Path) -> None:
+    said = tandem("doctor", "--target", str(demo_target), "--ctx", "2048", "--device", "Vulkan0")
 
     (target,) = said["pair"]["models"]
-    assert (target["device"], target["layers_offloaded"], target["layers"]) == (device, 31, 31)
+    assert (target["device"], target["layers_offloaded"], target["layers"]) == ("Vulkan0", 31, 31)
     # 30 layers, 3 heads of 64 for keys and as many for values.
     assert target["kv"] == 2048 * 30 * 2 * 3 * 64 * KV_TYPES["f16"].n_bytes
-    assert {need["device"] for need in said["pair"]["needs"]} == {device, "cpu"}
+    assert {need["device"] for need in said["pair"]["needs"]} == {"Vulkan0", "cpu"}
+
+
+def test_the_prompt_takes_until_its_first_token(tandem: Tandem, files: Files) -> None:
+    timings = tandem("run", "--device", "Vulkan0", "--max-tokens", "2", *files("model"), "Name a color.")["timings"]
+
+    # The device computes on while llama.cpp returns.
+    assert timings["prompt_ms"] > timings["first_token_ms"] / 2
+
+
+def test_tensors_on_a_device_without_layers_are_refused(files: Files) -> None:
+    with pytest.raises(UsageError, match="Vulkan1"):
+        load(*files("mtp-dense"), "--device", "Vulkan0", "--override-tensor", "ffn_up=Vulkan1")
+
+
+def test_commands_that_measure_use_the_device(
+    tandem: Tandem, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(tune, "BUDGET_NS", 1_000_000_000)
+    placed = (*files("model"), *_PLACEMENTS["beside"])
+
+    assert tandem("tune", *placed)["device"] == "Vulkan0"
+    assert tandem("bench", "--quick", "--tokens", "4", *placed)["device"] == "Vulkan0"
