@@ -20,20 +20,8 @@ _PDF = ".pdf"
 _HTML = (".htm", ".html")
 _TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
 """Documents that are text as well, so that their source is included where Kreuzberg is not installed."""
-DOCUMENT_SUFFIXES = (
-    *_TEXTUAL,
-    ".doc",
-    ".docx",
-    ".epub",
-    ".odp",
-    ".ods",
-    ".odt",
-    _PDF,
-    ".ppt",
-    ".pptx",
-    ".xls",
-    ".xlsx",
-)
+_OFFICE = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
+DOCUMENT_SUFFIXES = (*_TEXTUAL, *_OFFICE, ".epub", _PDF)
 _PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE)
 _LAST_PAGE = 999_999
 _SCANNED = "(no text: this page is probably scanned)"

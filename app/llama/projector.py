@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,16 +37,6 @@ _MOST_LAYOUTS = 64
 """Sizes of pictures whose layout is kept."""
 
 
-class Target(Protocol):
-    """What a projector needs of its target: the native model and a name for errors."""
-
-    @property
-    def handle(self) -> Any: ...
-
-    @property
-    def name(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class ProjectorParams:
     """Parameters of a projector.
@@ -70,7 +60,8 @@ class Projector:
 
     Args:
         path: GGUF file that survived a trial in a child process: llama.cpp aborts on many faults.
-        model: The target, which stays loaded at least as long.
+        target: Native handle of the target, which stays loaded at least as long.
+        target_name: What errors call it.
         params: Device, threads and limits.
         cancelled: Asked while a picture is encoded; True stops it.
         on_progress: Called with the share loaded; False cancels.
@@ -83,17 +74,19 @@ class Projector:
     def __init__(
         self,
         path: Path,
-        model: Target,
+        target: Any,
+        target_name: str,
         params: ProjectorParams,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: Callable[[float], bool] = lambda share: True,
     ) -> None:
         self.path = path
-        self._model = model
+        self._target = target
+        self._target_name = target_name
         self._cancelled = cancelled
         self._params = params
         self._n_nodes = 0
-        self._width = int(native.llama_model_n_embd_inp(model.handle))
+        self._width = int(native.llama_model_n_embd_inp(target))
         self._layouts: dict[tuple[int, int], Layout] = {}
         self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, Slice]] = OrderedDict()
         """Slices of the pictures of the last prompts, by their first ids; the number counts the slices before."""
@@ -132,7 +125,7 @@ class Projector:
             raw.image_max_tokens = max_tokens
         mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
         library.clear_errors()
-        self._handle = mtmd.mtmd_init_from_file(os.fsencode(self.path), self._model.handle, raw)
+        self._handle = mtmd.mtmd_init_from_file(os.fsencode(self.path), self._target, raw)
         if not self._handle:
             if not self._on_progress(0.0, None):
                 raise Interrupted
@@ -143,7 +136,7 @@ class Projector:
 
     def _of_another_target(self, reason: str) -> ModelLoadError:
         return ModelLoadError(
-            f"{self.path.name} cannot read pictures for {self._model.name}: {reason}.",
+            f"{self.path.name} cannot read pictures for {self._target_name}: {reason}.",
             "Choose its projector (⟨model.mmproj⟩), or none (⟨model.mmproj=none⟩).",
         )
 
@@ -221,18 +214,19 @@ class Projector:
         if key not in self._asked:
             raise UsageError("A prompt has a picture whose bytes are not known.")
         data, n_before, part = self._asked[key]
-        rows = self._rows(data, n_before, part)
-        found = EncodedPicture(rows, part.positions, part.moves, part.n_positions, part.is_causal)
-        self._encoded[key] = found
+        return self._keep(key, part, self._rows(data, n_before, part))
+
+    def encode_as_zeros(self, ids: Sequence[int]) -> None:
+        """Give a picture that begins with these ids rows of zeros."""
+        key = tuple(ids[:IDENTITY_IDS])
+        _, _, part = self._asked[key]
+        self._keep(key, part, np.zeros((part.n_cells, self._width), np.float32))
+
+    def _keep(self, key: tuple[int, ...], part: Slice, rows: NDArray[np.float32]) -> EncodedPicture:
+        self._encoded[key] = found = EncodedPicture(rows, part.positions, part.moves, part.n_positions, part.is_causal)
         while len(self._encoded) > 1 and sum(kept.rows.nbytes for kept in self._encoded.values()) > _ROWS_BYTES:
             self._encoded.popitem(last=False)
         return found
-
-    def blank(self, ids: Sequence[int]) -> EncodedPicture:
-        """Return a picture that begins with these ids as rows of zeros."""
-        _, _, part = self._asked[tuple(ids[:IDENTITY_IDS])]
-        rows = np.zeros((part.n_cells, self._width), np.float32)
-        return EncodedPicture(rows, part.positions, part.moves, part.n_positions, part.is_causal)
 
     def _rows(self, data: PictureData, n_before: int, part: Slice) -> NDArray[np.float32]:
         """Encode a slice of a picture."""

@@ -6,12 +6,12 @@ import ctypes
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -19,7 +19,6 @@ from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadErro
 from app.core.pictures import read_picture
 from app.engine.pictures import part_end
 from app.llama import library
-from app.llama.batch import EncodedPicture
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.child import ChildError, SafeFiles, ask, not_survived
@@ -85,7 +84,7 @@ def load_projector(
         n_batch=context.n_batch,
     )
     try:
-        return Projector(params.projector, context.model, shape, cancel, on_progress)
+        return Projector(params.projector, context.model.handle, context.model.name, shape, cancel, on_progress)
     except ModelLoadError as error:
         _leave_out(params, error, notices)
         return None
@@ -138,27 +137,27 @@ def measure(path: Path, params: PairParams) -> int:
     handle = no_alloc(params.target, ModelParams(devices=(CPU,)))
     if not handle:
         raise ModelLoadError(f"{params.target.name} cannot be loaded, so its projector was not tried.", "Try again.")
-    target, end = _Target(handle, params.target.name), 0.0
+    end = 0.0
     # Without a warmup, nothing else would turn flash attention on.
     flash_attention = "off" if params.settings["model.flash_attn"] == "off" else "on"
     n_batch = min(_N_BATCH, params.n_ctx or _N_BATCH)
     shape = ProjectorParams(None, params.n_threads, flash_attention, n_batch, warmup=False)
-    projector = Projector(path, target, shape, lambda: time.monotonic() > end)
+    projector = Projector(path, handle, params.target.name, shape, lambda: time.monotonic() > end)
     lines: list[bytes] = []
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
     mtmd.mtmd_helper_log_set(callback, ctypes.c_void_p(0))
-    _encoded(projector, LARGEST_SIDE)
+    _encode(projector, LARGEST_SIDE)
     mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
     log = b"".join(lines).decode("utf-8", errors="replace")
     end = time.monotonic() + _TRIAL_S
-    ids, picture = _encoded(projector, _SMALL_SIDE)
+    ids = _encode(projector, _SMALL_SIDE)
     if params.target.stat().st_size <= _RAM_SHARE * psutil.virtual_memory().available:
-        _decode(params, ids, picture)
+        _decode(params, ids, projector)
     return round(max(map(float, _COMPUTE_BUFFER_LINE.findall(log)), default=0.0) * _MIB)
 
 
-def _encoded(projector: Projector, side: int) -> tuple[tuple[int, ...], EncodedPicture]:
-    """Encode the first slice of a black square; return its ids and rows, zeros if there was no time to compute them."""
+def _encode(projector: Projector, side: int) -> tuple[int, ...]:
+    """Encode the first slice of a black square, as zeros if there is no time to compute it; return its ids."""
     from PIL import Image
 
     Image.new("RGB", (side, side)).save(file := BytesIO(), "PNG")
@@ -166,34 +165,19 @@ def _encoded(projector: Projector, side: int) -> tuple[tuple[int, ...], EncodedP
     start = next(at for at, token in enumerate(tokens) if token < 0)
     ids = tokens[start : part_end(tokens, start, 1)]
     try:
-        return ids, projector.encoded(ids)
+        projector.encoded(ids)
     except Interrupted:
-        return ids, projector.blank(ids)
+        projector.encode_as_zeros(ids)
+    return ids
 
 
-def _decode(params: PairParams, ids: tuple[int, ...], picture: EncodedPicture) -> None:
+def _decode(params: PairParams, ids: tuple[int, ...], projector: Projector) -> None:
     flag = CancelFlag()
     target = Model(open_model_file(params.target), ModelParams(devices=(CPU,)))
     shape = ContextParams(max(_N_BATCH, len(ids)), params.n_threads, params.n_threads)
     context = Context(target, shape, flag)
-    context.pictures = _Known(picture)
+    context.pictures = projector
     threading.Timer(_TRIAL_S, flag.set).start()
     with suppress(Interrupted):
         for start in range(0, len(ids), context.n_batch):
             context.decode(ids[start : start + context.n_batch], 1)
-
-
-class _Target(NamedTuple):
-    """A target without its weights."""
-
-    handle: Any
-    name: str
-
-
-class _Known(NamedTuple):
-    """A picture that is encoded; implements `app.llama.batch.PictureEncoder`."""
-
-    picture: EncodedPicture
-
-    def encoded(self, ids: Sequence[int]) -> EncodedPicture:
-        return self.picture

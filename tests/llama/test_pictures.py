@@ -381,7 +381,9 @@ def test_sampled_text_after_a_picture_has_one_distribution_with_and_without_draf
 
 
 def load_projector(pair: NativePair, path: Path, n_batch: int = 512) -> projector.Projector:
-    return projector.Projector(path, pair.model, projector.ProjectorParams(None, 1, "auto", n_batch))
+    return projector.Projector(
+        path, pair.model.handle, pair.model.name, projector.ProjectorParams(None, 1, "auto", n_batch)
+    )
 
 
 def test_a_projector_of_another_target_is_refused(new_pair: NewPair, tmp_path: Path) -> None:
