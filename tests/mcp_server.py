@@ -148,6 +148,9 @@ def main(flag: str) -> None:
         case "wrong":
             for line in sys.stdin:
                 BadServer._send(json.loads(line).get("id"), result={})
+        case "refuses":
+            for line in sys.stdin:
+                BadServer._send(json.loads(line).get("id"), error={"code": -1, "message": "Licenses are sold out."})
         case "junk":
             sys.stdout.write("Usage: server FOLDER\n")
             sys.exit(1)

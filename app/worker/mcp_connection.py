@@ -216,12 +216,9 @@ def _text_of(result: Any) -> str:
     """Return a result as text; pictures and files are named only."""
     parts = []
     for one in result.content:
+        named = (one.type, *(getattr(one, key, None) for key in ("name", "uri", "mime_type")))
         text = getattr(getattr(one, "resource", one), "text", None)
-        parts.append(
-            text
-            if text is not None
-            else f"[{one.type}, {getattr(one, 'mime_type', None) or 'unknown type'}: not shown]"
-        )
+        parts.append(f"[{', '.join(map(str, filter(None, named)))}: not shown]" if text is None else text)
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     return printable("\n".join(parts)[:_MAX_CHARACTERS])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +24,23 @@ _STATUS_FIXES = {
     403: "Check the key in headers in mcp.json, and what it permits.",
     429: "Wait, and try again.",
 }
+_NETWORK_CAUSES = (
+    (
+        "SSLCertVerificationError",
+        "has a certificate that is not trusted",
+        "If you trust it, set the variable SSL_CERT_FILE to its file.",
+    ),
+    ("SSLError", "does not speak TLS", "Begin its url in mcp.json with http:// if it has no certificate."),
+    ("gaierror", "has an unknown host name", "Check its url in mcp.json, and the network."),
+    ("ConnectionRefusedError", "refuses connections", "Start it, or check the port of its url in mcp.json."),
+    ("TimeoutError", "cannot be reached in time", "Check its url in mcp.json, and the network."),
+    # Their texts may have secrets of the URL.
+    ("InvalidURL", "has a url that is not valid", "Correct it in mcp.json."),
+    ("UnsupportedProtocol", "has a url that is not valid", "Correct it in mcp.json."),
+)
+"""Exceptions of the SDK's libraries, what they mean, and the fix."""
+_CONNECTION_CLOSED = -32000
+"""The SDK's code for a server that is gone."""
 _PATH_FIX = "Check the path of its url in mcp.json, and its type: http or sse."
 
 
@@ -111,40 +126,25 @@ def _cause(
     look = "" if server.url else f"Its messages are in the log: {log_file()}"
     said = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
     said = f": {one_line(meter.line)}" if meter.line else said
+    known = next((one for one in errors if isinstance(one, UnusableServerError)), None)
     if meter.flood:
         return UnusableServerError(f"sent more than {meter.flood >> 20} MB at once and was ended"), False
-    for one in errors:
-        if isinstance(one, UnusableServerError):
-            return UnusableServerError(f"{one.what}{said if not one.fix else ''}", one.fix or look), False
+    if known is not None:
+        return known if known.fix else UnusableServerError(f"{known.what}{said}", look), False
     if meter.refusal is not None:
         return meter.refusal, "answered 5" in meter.refusal.what
     if server.url:
-        what, fix = next(filter(None, map(_network_cause, errors)), ("", ""))
-        what = what or f"cannot be reached: {reason(errors[0])}"
-        return UnusableServerError(what, fix or "Check its url in mcp.json."), not fix
-    if any(getattr(one, "code", None) is not None or isinstance(one, OSError) for one in errors):
+        for kind, what, fix in _NETWORK_CAUSES:
+            if any(kind in (each.__name__ for each in type(one).mro()) for one in errors):
+                return UnusableServerError(what, fix), False
+        return UnusableServerError(f"cannot be reached: {reason(errors[0])}", "Check its url in mcp.json."), True
+    codes = [one.code for one in errors if hasattr(one, "code")]
+    if _CONNECTION_CLOSED in codes:
         when = "during a call" if has_begun else "before it answered"
         return UnusableServerError(f"ended {when}{said}", look), has_begun
-    return UnusableServerError(f"does not keep to MCP: {reason(errors[0])}", look), False
-
-
-def _network_cause(error: BaseException) -> tuple[str, str] | None:
-    match error:
-        case ssl.SSLCertVerificationError():
-            fix = "If you trust it, set the variable SSL_CERT_FILE to its certificate."
-            return f"has a certificate that is not valid: {one_line(error.verify_message)}", fix
-        case ssl.SSLError():
-            return "does not speak TLS", "Begin its url in mcp.json with http:// if it has no certificate."
-        case socket.gaierror():
-            return "has an unknown host name", "Check its url in mcp.json, and the network."
-        case ConnectionRefusedError():
-            return "refuses connections", "Start it, or check the port of its url in mcp.json."
-        case TimeoutError():
-            return "cannot be reached in time", "Check its url in mcp.json, and the network."
-    if type(error).__name__ in ("InvalidURL", "UnsupportedProtocol"):
-        # Their text may have secrets of the URL.
-        return "has a url that is not valid", "Correct it in mcp.json."
-    return None
+    what = "answered with an error" if codes else "does not keep to MCP"
+    what = "cannot start" if isinstance(errors[0], OSError) and not has_begun else what
+    return UnusableServerError(f"{what}: {reason(errors[0])}", look), False
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:
@@ -162,4 +162,4 @@ def reason(error: BaseException) -> str:
     """Return an exception in words; those of pydantic list what was wrong."""
     for wrong in getattr(error, "errors", list)():
         return one_line(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
-    return one_line(str(error)) or type(error).__name__
+    return one_line(getattr(error, "strerror", None) or str(error)) or type(error).__name__

@@ -146,7 +146,7 @@ def test_a_certificate_that_nobody_has_signed_is_refused(log: Path, recorder: Re
     with recorder.server(certificate=self_signed(tmp_path)) as url, host() as http:
         sentence = http.why(McpServer("web", url=f"{url}/mcp", headers={"X-Key": "secret"}))
 
-        assert sentence.startswith(f"The MCP server web at {url}/mcp has a certificate that is not valid: self-signed")
+        assert sentence.startswith(f"The MCP server web at {url}/mcp has a certificate that is not trusted.")
         assert recorder.requests == []
 
 
@@ -183,6 +183,12 @@ def test_an_answer_that_is_not_mcp(
     [
         (server("quits"), "quits ended before it answered: LicenseError: no license for ***."),
         (server("junk"), "ended before it answered; it wrote text that is no message of MCP: Usage: server FOLDER."),
+        (server("refuses"), "refuses answered with an error: Licenses are sold out."),
+        pytest.param(
+            McpServer("a", sys.executable, ("x" * (3 << 20),)),
+            "cannot start: Argument list too long.",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="Windows has another limit."),
+        ),
         (server("wrong"), "wrong does not keep to MCP: capabilities: Field required."),
         (McpServer("a", "no-such-command"), 'cannot start: there is no command "no-such-command".'),
         (McpServer("a", sys.executable, cwd="/no/such"), "cannot start: there is no folder /no/such."),
@@ -193,7 +199,7 @@ def test_an_answer_that_is_not_mcp(
         (McpServer("a", url="http://me:secret@host.invalid/"), "a at http://host.invalid/ has an unknown host name."),
         (McpServer("a", url="http://me:secret@[::1/secret"), "has a url that is not valid."),
     ],
-    ids=["quits", "junk", "wrong", "command", "folder", "url", "host", "wrong url"],
+    ids=["quits", "junk", "refuses", "arguments", "wrong", "command", "folder", "url", "host", "wrong url"],
 )
 def test_a_server_that_cannot_start(bad: Host, log: Path, known: McpServer, why: str) -> None:
     sentence = bad.why(replace(known, env={"KEY": "secret"}))
