@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
 
@@ -14,7 +15,7 @@ from app.conversations.attached import Attachment
 from app.core.errors import AppError
 from app.core.pictures import Picture, PictureData, pixels
 from app.core.printable import printable
-from app.ui.reading.rows import Row
+from app.ui.reading.rows import Line, Row
 from app.ui.text import size
 from app.ui.transcript.parts import INDENT, Folding, MessagePart, Painter
 
@@ -22,6 +23,17 @@ _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"
 _SHARE_OF_WINDOW = 4
 """A preview takes a quarter of the window's height at most."""
+
+
+class _PictureRow(Row):
+    """A line of half cells, cut off in a narrow window."""
+
+    def height(self, width: int) -> int:
+        return 1
+
+    def lines(self, width: int) -> Iterator[Line]:
+        room = max(1, width - self.first.cell_length)
+        yield [(None, self.first), (None, self.content.truncate(room))]
 
 
 class PicturePreview(Folding):
@@ -41,7 +53,7 @@ class PicturePreview(Folding):
         """Show the preview of the picture, which `half_cells` has made, and its tokens if they are known."""
         tokens = f"  {n_tokens:,} tokens" if n_tokens is not None else ""
         self._title = f"{self._title}  {size(len(data.data))}{tokens}"
-        self.parts[1].put(0, [Row(line) for line in preview.split("\n")] if preview else [])
+        self.parts[1].put(0, [_PictureRow(line, source="") for line in preview.split("\n")] if preview else [])
         self._draw()
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -36,8 +35,7 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
         assert _asked(chat) == ([f"Is {MARK} like {MARK} ?"], ["cat.png", "my dog.gif"])
         await chat.shows("▾ cat.png  40 × 20  ")
         await chat.shows("▾ my dog.gif  40 × 30  ")
-        if find_spec("PIL") is not None:
-            await chat.shows("▀" * 24)
+        await chat.shows("▀" * 24)
         await chat.click("cat.png")
         await chat.shows("▸ cat.png")
 
@@ -107,3 +105,13 @@ def test_a_preview_has_two_pixels_in_a_cell() -> None:
     assert half_cells(small, 40, 12).plain == "▀▀"
     assert half_cells(replace(small, data=b"damaged"), 40, 12).plain == ""
     assert str(half_cells(wide, 10, 10).spans[0].style) == "rgb(128,128,128) on rgb(128,128,128)"
+
+
+async def test_a_preview_is_cut_off_in_a_narrow_window() -> None:
+    async with open_chat() as chat:
+        await chat.send("Is @cat.png large?")
+        await chat.shows("▀" * 24)
+        shown = [row.strip() for row in chat.rows if "▀" in row]
+        await chat.pilot.resize_terminal(20, 24)
+        await chat.until(lambda: max(map(len, chat.rows)) <= 20)
+        assert [row.strip(" ▀▇▆▅▄▃▂▁█") for row in chat.rows if "▀▀" in row] == [""] * len(shown)
