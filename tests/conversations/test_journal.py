@@ -67,6 +67,33 @@ def test_text_is_written_within_a_second(talk: Talk) -> None:
     assert talk.on_disk() == [("one two three", "")]
 
 
+def test_finish_stores_the_whole_answer(talk: Talk) -> None:
+    journal = talk.answer()
+    journal.add("Hm", reasoning=True)
+    journal.add(", well", reasoning=True)
+    journal.add("one")
+    journal.flush()
+    assert talk.on_disk() == [("one", "Hm, well")]
+    assert talk.last() == journal.node
+    journal.add(" two")
+    done = journal.finish(State.STOPPED, stats={"acceptance": 0.5})
+
+    assert (done.text, done.reasoning, done.state) == ("one two", "Hm, well", State.STOPPED)
+    assert (talk.last(), done.stats, journal.ended) == (done, {"acceptance": 0.5}, True)
+
+
+def test_a_stopped_answer_is_continued_with_its_reasoning(talk: Talk) -> None:
+    node = talk.answer().finish(State.STOPPED, text="one ", reasoning="Hm", stats={"n": 1})
+    more = talk.store.resume(node.id)
+    assert more.is_empty
+    more.add("two")
+    more.flush()
+    assert talk.on_disk() == [("one two", "Hm")]
+    done = more.finish(State.COMPLETE)
+    assert (done.text, done.reasoning, done.state, done.stats) == ("one two", "Hm", State.COMPLETE, {"n": 1})
+    assert (done.id, talk.last()) == (node.id, done)
+
+
 def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
     done = talk.answer().finish(State.CUT, text="one", stats={"n": 1})
     before = talk.store.load(talk.conversation).tree
