@@ -107,6 +107,15 @@ def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
     assert talk.last().stats == {"n": 1}
 
 
+def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> None:
+    journal = talk.answer()
+    talk.store.database.connection.execute("DELETE FROM conversations")
+    journal.finish(State.COMPLETE)
+    assert journal.error is not None
+    assert "no longer exists" in journal.error.message
+    assert journal.ended
+
+
 def test_a_running_answer_of_another_tandem_cannot_be_continued(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("one ")
