@@ -43,7 +43,7 @@ def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ..
     if is_typed("answer.thinking") and not support.switchable:
         notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
     if is_typed("answer.reasoning_effort") and now.enabled is False:
-        notices.append("Thinking is off: --reasoning-effort changes nothing.")
+        notices.append("Reasoning is off: --reasoning-effort changes nothing.")
     elif is_typed("answer.reasoning_effort") and (reason := support.no_effort(now.enabled)):
         notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
     return tuple(notices)

@@ -89,7 +89,7 @@ def start(rounds: Sequence[Round]) -> str:
     cached = min(run.stats.cache_n for run in rounds[0].values())
     if not cached:
         return "each side starts from empty caches and reads the whole prompt"
-    return f"prompt: {cached:,} tokens were cached on both sides"
+    return f"both sides reuse {cached:,} cached tokens"
 
 
 def seen(request: AnswerRequest) -> str:

@@ -103,7 +103,7 @@ def _message(node: Node, conversation: StoredConversation) -> str:
     lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **stats)]
     lines += [f"## {_ROLE_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
     if node.reasoning:
-        lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
+        lines += ["<details>", "<summary>Reasoning</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]
     calls = [_marker("calls"), *(f"    {printable(shown_call(call))}" for call in node.calls), ""] if node.calls else []
     known = conversation.pictures

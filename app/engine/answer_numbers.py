@@ -123,6 +123,12 @@ class AnswerNumbers:
         return self.tokens_per_second or self.predicted_per_second or None
 
     @property
+    def context_n(self) -> int | None:
+        """Tokens of the context at the end of the answer, if known."""
+        parts = [n for n in (self.cache_n, self.prompt_n, self.predicted_n) if n is not None]
+        return int(sum(parts)) if len(parts) == 3 else None
+
+    @property
     def undrafted_speed(self) -> float | None:
         """Tokens per second without drafts; None unless measured."""
         gain = self.speedup

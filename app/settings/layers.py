@@ -17,9 +17,9 @@ from app.settings.table import BY_NAME, SETTINGS, nearest
 _SAMPLING_NAMES = {setting.field: setting.name for setting in SETTINGS if setting.field}
 """Names of settings by their fields of `SamplingParams`."""
 _DRAFT_FIELDS = ("n_max", "n_min", "p_min")
-NO_SWITCH = "cannot turn thinking on or off"
+NO_SWITCH = "cannot turn reasoning on or off"
 _NO_EFFORT = "has no reasoning effort"
-_EFFORT_IF_ON = "has a reasoning effort only with thinking on"
+_EFFORT_IF_ON = "has a reasoning effort only with reasoning on"
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
 _DEFAULT_VALUES: Layer = {name: setting.default for name, setting in BY_NAME.items()}

@@ -465,6 +465,6 @@ def test_a_thinking_option_that_the_model_ignores_is_reported(
     pair.info = replace(pair.info, thinking_support=ThinkingSupport(switchable=False))
     assert tandem("compare", "hello", "--repeat", "1", "--json", "--thinking", "off") == 0
     shown = capsys.readouterr()
-    notice = "This model cannot turn thinking on or off: --thinking changes nothing."
+    notice = "This model cannot turn reasoning on or off: --thinking changes nothing."
     assert shown.err.count(notice) == 1
     assert json.loads(shown.out)["notices"] == [notice]

@@ -51,7 +51,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
         "  - identical output, 2 tokens",
         "- greedy, 256 tokens at most; 1 alternating round, each side alone",
         "- each side sees this prompt with the 2 messages before it",
-        "- prompt: 9 tokens were cached on both sides",
+        "- both sides reuse 9 cached tokens",
     ):
         assert part in shown
     assert shown.count(f"````text\n{text}\n````") == 2

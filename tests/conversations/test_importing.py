@@ -78,7 +78,7 @@ def test_reasoning_is_collapsed_in_markdown(tmp_path: Path) -> None:
     text = to_markdown([shown])
     answer = read(text).tree.path[-1]
 
-    assert "<details>\n<summary>Thinking</summary>" in text
+    assert "<details>\n<summary>Reasoning</summary>" in text
     assert (answer.reasoning, answer.text) == ("Hm\n<!-- tandem:text -->", "Because --> of\n\nlight")
 
 

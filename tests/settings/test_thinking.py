@@ -136,7 +136,7 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
         (
             ThinkingSupport(switchable=False),
             Thinking(enabled=True, effort="low"),
-            ["This model cannot turn thinking on or off: --thi"],
+            ["This model cannot turn reasoning on or off: --thi"],
         ),
         (
             ThinkingSupport(effort=False, effort_on=False),
@@ -147,13 +147,13 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
         (
             ThinkingSupport(effort=False),
             Thinking(effort="low"),
-            ["This model has a reasoning effort only with thinking on: "],
+            ["This model has a reasoning effort only with reasoning on: "],
         ),
         (ThinkingSupport(effort=False), Thinking(enabled=True, effort="low"), []),
         (
             ThinkingSupport(),
             Thinking(enabled=False, effort="low"),
-            ["Thinking is off: --reasoning-effort changes nothing."],
+            ["Reasoning is off: --reasoning-effort changes nothing."],
         ),
     ],
 )

@@ -12,6 +12,7 @@ from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
 from app.ui.terminal.frame import Frame
 from app.ui.text import MARK
+from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
 from tests.ui.transcript.test_text_views import ROUND, says
 
@@ -43,9 +44,16 @@ async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> No
 async def test_a_small_window_shows_the_beginning_of_the_welcome_text() -> None:
     async with open_chat(size=(40, 30)) as chat:
         await chat.shows(_WHO)
-        for rows, last in ((24, "f1   all keys"), (13, "and come sooner"), (8, "one pass")):
+        for rows, last in ((24, "f1   all keys"), (13, "faster."), (8, "one pass")):
             await chat.pilot.resize_terminal(40, rows)
             await chat.until(lambda: chat.said[0].startswith(_WHO) and chat.said[-1].startswith(last))  # noqa: B023
+
+
+async def test_the_welcome_text_is_about_the_loaded_pair() -> None:
+    async with open_chat() as chat:
+        await chat.shows(_WHO)
+        chat.engine.loaded(replace(PAIR, draft=None, draft_kind=None))
+        await chat.shows("N-grams (repeated text) propose the next tokens")
 
 
 async def test_the_welcome_text_names_the_users_own_keys() -> None:

@@ -77,7 +77,7 @@ class Renderer:
         if answer is None or not batch.events:
             return
         if batch.segments:
-            view.hint.unseen(not view.messages.following)
+            view.hint.unseen(not view.messages.shows_end)
             view.messages.add(batch.segments)
         view.inspector.add(batch.details)
 
@@ -192,17 +192,29 @@ class Renderer:
         view = self._view
         view.inspector.begin()
         view.hint.about("")
+<<<<<<< HEAD
         if not now.is_answering and now.pair is not None:
             view.status.ready(now.pair.n_ctx, is_empty=not now.messages)
+=======
+        if now.conversation.running is None and now.pair is not None:
+            view.status.ready(now.pair.n_ctx, self._n_used(now))
+>>>>>>> 61ea5651 (chat: welcome fits the pair; context after opening; idle actions last)
             self._name_answered(now)
         view.show_last_numbers(now.messages)
+
+    def _n_used(self, now: Session) -> int | None:
+        """Return the tokens of the context that the branch takes; None if the loaded model did not write its end."""
+        last = now.messages[-1] if now.messages else None
+        if last is None:
+            return 0
+        return last.numbers.context_n if last.model == now.models.get("target") else None
 
     def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
         view = self._view
         view.header.pair = view.panel.pair = pair
         view.inspector.drafter = (pair.draft_kind or Source.MODEL).label
         if is_new:
-            view.status.ready(pair.n_ctx, is_empty=not self._session.conversation.messages_before(None))
+            view.status.ready(pair.n_ctx, self._n_used(self._session))
         else:
             view.status.holds(pair.n_ctx)
 

@@ -70,7 +70,7 @@ class ChatScreen(BaseScreen[None]):
         self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), handler, self._call_if_running)
         view.header.active = self.session.active_settings
         self.session.library.say = lambda text: self.call_later(self._warn, text)
-        self.watch(view.messages, "scroll_y", self._on_scrolled, init=False)
+        self.watch(view.messages, "scroll_y", view.see_end, init=False)
         if self.session.phase is Phase.LOADING:
             view.status.reading_models()
         else:
@@ -264,10 +264,6 @@ class ChatScreen(BaseScreen[None]):
         self.view.messages.show_tokens(self.shows_tokens)
         if self.session.phase is not Phase.ANSWERING:
             self.view.mark_step()
-
-    def _on_scrolled(self) -> None:
-        if self.view.messages.following:
-            self.view.hint.unseen(False)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

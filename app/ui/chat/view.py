@@ -217,7 +217,7 @@ class ChatView(Vertical):
         if answer is None:
             return ""
         if not self.panel.display:
-            return str(answer.numbers)
+            return f"{'the last part: ' if answer.is_continued else ''}{answer.numbers}"
         self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
 
@@ -263,6 +263,12 @@ class ChatView(Vertical):
             widget.display = width > 0
             widget.styles.width = width
         self.set_class(self.panel.display, "-panel")
+        self.call_after_refresh(self.see_end)
+
+    def see_end(self) -> None:
+        """Remove the hint about new text below where that is visible."""
+        if self.messages.shows_end:
+            self.hint.unseen(False)
 
     def _apply_or_explain(self, name: str, columns: int) -> None:
         self.apply_widths()

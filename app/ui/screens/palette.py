@@ -149,6 +149,8 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
     for one in screen.active_bindings.values():
         active.setdefault(one.binding.id or "", one)
     known = (*CHAT, *PROMPT, *PROGRAM, *MESSAGE, *CONVERSATIONS) if isinstance(screen, ChatScreen) else PROGRAM
+    idle = {identity for identity, one in active.items() if not one.enabled}
+    known = tuple(sorted(known, key=lambda action: action.id in idle))
     ids = {action.id for action in known}
     for identity, one in active.items():
         if identity not in ids and one.binding.tooltip:

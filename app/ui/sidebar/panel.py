@@ -18,6 +18,7 @@ from app.engine.drafting_report import BRIEF, NO_DRAFT, PAUSED, acceptance, draf
 from app.engine.sources import Source
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
+from app.ui.actions import BY_ID
 from app.ui.key_names import key
 from app.ui.sidebar.readouts import Readouts, ReadoutView
 from app.ui.text import NONE, cell, cut, percent, tokens
@@ -88,7 +89,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
         _LAST_ANSWER if is_last else "this answer", shown.numbers or AnswerNumbers(), shown, width, detailed=detailed
     )
     if not detailed:
-        yield [Content.styled(f"{key('chat.panel', 'f5')} more, {key('app.keys', 'f1')} explains", "$quiet")]
+        yield [Content.styled(f"{key('chat.panel', 'f5')} more, {BY_ID['app.explain'].usage}", "$quiet")]
     elif pair is not None:
         yield list(_models(pair))
     # Last, so that nothing moves when it comes.
@@ -99,8 +100,10 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
 
 def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[Content]]:
     """Yield the stored numbers of an earlier answer and the models that gave it."""
-    numbers = answer.numbers
-    yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, Readouts(), width, detailed=True)
+    numbers, shown = answer.numbers, Readouts()
+    shown.used = numbers.context_n
+    whose = "last part of the answer" if answer.is_continued else _LAST_ANSWER if is_last else "earlier answer"
+    yield from _answer(whose, numbers, shown, width, detailed=True)
     if numbers == AnswerNumbers():
         yield [Content("No numbers were stored.")]
     models = ((answer.stats.get(role), f"${role}") for role in ("target", "draft"))

@@ -143,11 +143,11 @@ class Readouts:
         self._forget()
         self.rest("loading")
 
-    def ready(self, n_ctx: int, *, is_empty: bool = True) -> None:
-        """Show that a prompt can be sent, in a new conversation if `is_empty`."""
+    def ready(self, n_ctx: int, used: int | None = 0) -> None:
+        """Show that a prompt can be sent, and the used tokens of the context; None if they are unknown."""
         self.n_ctx = n_ctx
         self._forget()
-        self.used = 0 if is_empty else None
+        self.used = used
         self.rest("ready")
 
     def holds(self, n_ctx: int) -> None:

@@ -25,10 +25,11 @@ from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import QUIET, BriefRow, MessagePart, Painter, TokenPart
 from app.ui.transcript.preview import PicturePreview
 
-_HOW_IT_WORKS = Content.from_markup(
-    "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass. "
-    "The answers stay the same and come sooner."
+_BY_MODEL = "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass."
+_BY_NGRAM = (
+    "[$draft]N-grams[/] (repeated text) propose the next tokens; the [$target]target[/] verifies them in one pass."
 )
+_PROMISE = "The answers stay the same, and Tandem drafts only where that is faster."
 _MESSAGE_KEYS = (
     ("chat.compare", "compare with and without the draft"),
     ("chat.tokens", "color tokens by source"),
@@ -48,13 +49,14 @@ class Welcome(Item):
     def __init__(self, paint: Painter) -> None:
         super().__init__([MessagePart(paint, style=QUIET, n_below=1)])
 
-    def draw(self, keys: Mapping[str, str], width: int, height: int) -> None:
-        """Show the keys by the ids of their bindings, in at most so many lines of a window."""
+    def draw(self, keys: Mapping[str, str], width: int, height: int, *, has_draft: bool) -> None:
+        """Show how answers are drafted and the keys by the ids of their bindings, for a window of this height."""
+        about = Content.from_markup(f"{_BY_MODEL if has_draft else _BY_NGRAM} {_PROMISE}")
         named = [(keys[identity], does) for identity, does in _MESSAGE_KEYS if identity in keys]
         # Keys of the user's own may be longer.
         column = max([_KEY_CELLS, *(len(shown) + 2 for shown, _ in named)])
         steps = (Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named)
-        rows = [*map(Row, _HOW_IT_WORKS.wrap(max(1, width - 1))), Row(), *map(BriefRow, steps)]
+        rows = [*map(Row, about.wrap(max(1, width - 1))), Row(), *map(BriefRow, steps)]
         self.parts[0].put(0, rows[: max(_MIN_LINES, height - _N_LINES_AROUND)])
 
 
@@ -103,7 +105,9 @@ class MessageList(MessageNavigation):
         if is_empty:
             active = self.screen.active_bindings.values()
             keys = {one.binding.id: self.app.get_key_display(one.binding) for one in active if one.binding.id}
-            self._welcome.draw(keys, self._width, self.app.size.height)
+            pair = self._pair
+            has_draft = pair is None or pair.draft is not None or pair.draft_kind is not None
+            self._welcome.draw(keys, self._width, self.app.size.height, has_draft=has_draft)
             self.settle()
 
     # Messages
@@ -237,6 +241,7 @@ class MessageList(MessageNavigation):
         for message in self.messages:
             if message.is_laid_out:
                 self._mark(message)
+        self._draw_welcome()
         self.settle()
 
     def lay_out(self, item: Item) -> None:

@@ -229,9 +229,9 @@ class LineScroll(ScrollView, RowCanvas):
             self._anchor = (item, y - self._top_of(item))
 
     @property
-    def following(self) -> bool:
-        """Return True while the view follows the end."""
-        return self._anchor is None
+    def shows_end(self) -> bool:
+        """Return whether the newest line is visible."""
+        return self._anchor is None or self._n_lines <= round(self.scroll_y) + self._height
 
     def page(self, direction: int) -> None:
         """Scroll up (-1) or down (1) by the visible rows; at the end, follow again."""

@@ -157,6 +157,11 @@ async def test_the_view_follows_until_the_user_scrolls_up() -> None:
         chat.engine.says("\n\nline 40")
         await chat.shows("↓ new text below")
         assert chat.rows[3] == top
+        width, height = chat.pilot.app.size
+        await chat.pilot.resize_terminal(width, 120)
+        await chat.until(lambda: "line 40" in chat.text and "new text below" not in chat.text)
+        await chat.pilot.resize_terminal(width, height)
+        await chat.until(lambda: "line 40" not in chat.text)
         await chat.press("ctrl+end", shows="line 40")
         await chat.until(lambda: "new text below" not in chat.text)
         chat.engine.says("\n\nline 41")

@@ -240,7 +240,7 @@ async def test_settings_that_the_model_ignores_are_dimmed(file: Path) -> None:
         await panel.chat.until(lambda: panel.chat.screen.session.pair == deaf)
         await panel.open()
         assert idle_keys(panel) >= {"thinking", "reasoning_effort"}
-        await panel.find("answer.thinking", shows="The loaded model cannot turn thinking on or off.")
+        await panel.find("answer.thinking", shows="The loaded model cannot turn reasoning on or off.")
         await panel.find("answer.reasoning_effort", shows="The loaded model has no reasoning effort.")
 
 

@@ -162,7 +162,7 @@ def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     assert "     0 / 32k" in shown(readouts)
-    readouts.ready(PAIR.n_ctx, is_empty=False)
+    readouts.ready(PAIR.n_ctx, None)
     assert "     \N{EN DASH} / 32k" in shown(readouts)
     assert "0 / 32k" not in shown(readouts)
 
@@ -214,6 +214,14 @@ def test_names_in_model_files_send_no_control_sequences() -> None:
     )
     assert "a" in text
     assert not {"\x1b", "\x07", "\x9b"} & set(text)
+
+
+def test_a_stored_answer_shows_its_context_and_which_part_was_counted() -> None:
+    stats = {"cache_n": 10, "prompt_n": 20, "predicted_n": 30, "continued": True}
+    groups = stored_groups(Node(1, None, Role.ASSISTANT, "", stats=stats), 30, is_last=True)
+    lines = [line.plain for group in groups for line in group]
+    assert f"context         60 / {NONE}" in lines
+    assert lines[0] == "last part of the answer"
 
 
 @pytest.mark.parametrize("detailed", [False, True])

@@ -55,11 +55,11 @@ async def test_the_first_and_the_last_message_are_one_key_away() -> None:
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")
         assert chat.screen.view.messages.scroll_y == 0
-        assert not chat.screen.view.messages.following
+        assert not chat.screen.view.messages.shows_end
         assert laid_out(chat) < MOST_LAID_OUT
         await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
-        assert chat.screen.view.messages.following
+        assert chat.screen.view.messages.shows_end
 
 
 async def test_visible_text_stays_while_an_answer_grows() -> None:
@@ -136,7 +136,7 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
         await chat.pilot.press("enter")
         await chat.in_front()
         await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
-        assert not chat.screen.view.messages.following
+        assert not chat.screen.view.messages.shows_end
         assert chat.screen.view.messages.is_seeking
 
 

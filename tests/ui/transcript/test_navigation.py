@@ -220,7 +220,7 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
         await chat.shows("The very end.")
         assert typed[0] == ""
         assert typed[len(typed) // 2] == "x"
-        assert chat.screen.view.messages.following
+        assert chat.screen.view.messages.shows_end
 
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
