@@ -90,11 +90,6 @@ class Node:
         return AnswerNumbers.read(self.stats)
 
     @property
-    def is_continued(self) -> bool:
-        """Whether the numbers are those of the last part of an answer, which went on after a stop."""
-        return self.stats.get("continued") is True
-
-    @property
     def compaction(self) -> Compaction | None:
         """Part of the conversation that the model reads before this prompt, if the context was full."""
         return compaction_in(self.stats) if self.role is Role.USER else None

@@ -153,14 +153,8 @@ class Conversation(Branches):
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
-<<<<<<< HEAD
         numbers = event.numbers.after(self._running.start.numbers) if self._running is not None else event.numbers
         stats = {**ending.numbers, **numbers.document, **self._models()}
-=======
-        stats = {**ending.numbers, **event.numbers.document, **self._models()}
-        if self._running is not None and self._running.continues:
-            stats["continued"] = True
->>>>>>> 61ea5651 (chat: welcome fits the pair; context after opening; idle actions last)
         if event.calls and event.reason is FinishReason.STOP and self._running is not None:
             answer = self._running.start.id
             calls = [replace(call, id=f"call{answer}n{n}") for n, call in enumerate(event.calls)]

@@ -162,7 +162,6 @@ def test_another_answer_that_fails_leaves_the_branch_as_it_was(chat: ScriptedSes
 
 def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
     chat.exchange("a", "b", FinishReason.LENGTH)
-    assert not chat.other.load(1).tree.nodes[2].is_continued
     for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
         chat.session.resume(2)
         assert (chat.read, chat.engine.requests[-1].prefill) == (["a"], Prefill(so_far))
@@ -170,7 +169,6 @@ def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
         assert chat.finishes(so_far + more, reason).counts
     assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
     assert chat.other.load(1).tree.nodes[2].stats["reason"] == "stop"
-    assert chat.other.load(1).tree.nodes[2].is_continued
     with pytest.raises(AppError, match="cannot be continued"):
         chat.session.resume(2)
 

@@ -192,13 +192,8 @@ class Renderer:
         view = self._view
         view.inspector.begin()
         view.hint.about("")
-<<<<<<< HEAD
         if not now.is_answering and now.pair is not None:
-            view.status.ready(now.pair.n_ctx, is_empty=not now.messages)
-=======
-        if now.conversation.running is None and now.pair is not None:
             view.status.ready(now.pair.n_ctx, self._n_used(now))
->>>>>>> 61ea5651 (chat: welcome fits the pair; context after opening; idle actions last)
             self._name_answered(now)
         view.show_last_numbers(now.messages)
 

@@ -217,7 +217,7 @@ class ChatView(Vertical):
         if answer is None:
             return ""
         if not self.panel.display:
-            return f"{'the last part: ' if answer.is_continued else ''}{answer.numbers}"
+            return str(answer.numbers)
         self.panel.show_earlier(answer, is_last=message == tree.leaf)
         return ""
 

@@ -102,8 +102,7 @@ def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[C
     """Yield the stored numbers of an earlier answer and the models that gave it."""
     numbers, shown = answer.numbers, Readouts()
     shown.used = numbers.context_n
-    whose = "last part of the answer" if answer.is_continued else _LAST_ANSWER if is_last else "earlier answer"
-    yield from _answer(whose, numbers, shown, width, detailed=True)
+    yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, shown, width, detailed=True)
     if numbers == AnswerNumbers():
         yield [Content("No numbers were stored.")]
     models = ((answer.stats.get(role), f"${role}") for role in ("target", "draft"))

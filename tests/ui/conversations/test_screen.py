@@ -1,11 +1,5 @@
 """Keeping conversations and coming back to them, over a scripted engine and a real store."""
 
-<<<<<<< HEAD
-=======
-from __future__ import annotations
-
-from dataclasses import replace
->>>>>>> 61ea5651 (chat: welcome fits the pair; context after opening; idle actions last)
 from pathlib import Path
 
 import pytest
@@ -14,7 +8,6 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.core.errors import StoreError
 from app.ui.text import MARK
-from tests.fake_engine import PAIR
 from tests.ui.driver import fill, open_chat, texts
 
 
@@ -59,16 +52,14 @@ async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file
 
 
 async def test_a_conversation_shows_how_full_the_context_is_once_it_is_open(file: Path) -> None:
+    fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         status, used = chat.screen.view.status, chat.screen.view.status.used
         assert used
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: status.used == 0)
-        await chat.screen.controller.open_conversation(1)
-        assert status.used == used
-        chat.engine.loaded(replace(PAIR, target=replace(PAIR.target, name="Another model")))
-        await chat.until(lambda: status.used is None)
+        for conversation, shown in ((1, None), (2, used)):
+            await chat.screen.controller.open_conversation(conversation)
+            assert status.used == shown
 
 
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:

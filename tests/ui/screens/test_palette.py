@@ -41,13 +41,8 @@ async def test_every_action_is_listed_with_its_key() -> None:
             "match.above",
             "match.below",
         }
-<<<<<<< HEAD
         assert missing == {*rare, "app.commands"}
-        await chat.shows("ctrl+r")
-=======
-        assert missing == {*rare, "app.commands", "app.interrupt"}
         await chat.shows("ctrl+n")
->>>>>>> 61ea5651 (chat: welcome fits the pair; context after opening; idle actions last)
         assert all(entry.keys for entry in palette.listed.rows)
         names = [entry.name for entry in palette.listed.rows]
         assert names.index("new") < names.index("stop"), "what does nothing now comes last"
