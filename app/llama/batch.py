@@ -1,4 +1,4 @@
-"""Batches, and the parameters of a context, as structs of llama.cpp."""
+"""Batches, what differs between prompts and short batches, and the parameters of a context."""
 
 from __future__ import annotations
 
@@ -11,47 +11,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.interfaces import Rows
+from app.engine.types import MAX_DRAFT
+from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION, ContextParams
 from app.settings.placement import KV_TYPES
 
 SEQUENCE = 0
 """The only sequence of a context."""
+_MROPE_POSITIONS = 4
+"""Positions per token in models with M-RoPE."""
+_MAX_DRAFT_ROWS = MAX_DRAFT + 1
+"""Rows of the widest draft with the token before it; longer batches are prompts."""
 _MAX_TOKENS_WRITTEN_SINGLY = 16
 """Up to this many tokens are faster to write one by one than with NumPy."""
 
 
 class NativeBatch:
-    """Own a native batch of up to `size` tokens."""
+    """Own the arrays of a native batch of tokens, rows, or both.
 
-    def __init__(self, size: int) -> None:
-        self.native: Any = native.llama_batch_init(size, 0, 1)
-        self._tokens = np.ctypeslib.as_array(self.native.token, (size,))
-        self._positions = np.ctypeslib.as_array(self.native.pos, (size,))
-        self._flags = np.ctypeslib.as_array(self.native.logits, (size,))
-        for i in range(size):
-            self.native.n_seq_id[i] = 1
-            self.native.seq_id[i][0] = SEQUENCE
+    Args:
+        size: Most tokens of a batch.
+        width: Values per row.
 
-    def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
-        """Write tokens at the positions after `n_past`, the last `n_outputs` of them with an output."""
-        n, batch = len(tokens), self.native
+    Attributes:
+        rows: Rows of the next batch that has any.
+    """
+
+    def __init__(self, size: int, width: int = 0) -> None:
+        self.rows: Rows = np.zeros((size, width), np.float32)
+        self._tokens = np.zeros(size, np.int32)
+        self._positions = np.zeros(_MROPE_POSITIONS * size, np.int32)
+        self._flags = np.zeros(size, np.int8)
+        self._native = native.llama_batch()
+        self._native.pos = _pointer("pos", self._positions)
+        self._native.logits = _pointer("logits", self._flags)
+        self._token_pointer = _pointer("token", self._tokens)
+        self._row_pointer = _pointer("embd", self.rows)
+
+    def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = False) -> Any:
+        """Return a batch of `n` tokens from position `first` on, with outputs for the last `n_outputs`."""
+        batch, positions, flags = self._native, self._positions, self._flags
         batch.n_tokens = n
-        if n <= _MAX_TOKENS_WRITTEN_SINGLY:
-            ids, positions, flags = batch.token, batch.pos, batch.logits
+        batch.token = self._token_pointer if tokens else None
+        batch.embd = self._row_pointer if with_rows else None
+        if tokens and n <= _MAX_TOKENS_WRITTEN_SINGLY:
+            ids = self._tokens
             for i, token in enumerate(tokens):
-                ids[i], positions[i], flags[i] = token, n_past + i, i >= n - n_outputs
-            return
-        self._tokens[:n] = tokens
-        self._positions[:n] = np.arange(n_past, n_past + n)
-        self._flags[: n - n_outputs] = 0
-        self._flags[n - n_outputs : n] = 1
+                ids[i], positions[i], flags[i] = token, first + i, i >= n - n_outputs
+            return batch
+        self._tokens[: len(tokens)] = tokens
+        # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
+        for section in range(1 if tokens else _MROPE_POSITIONS - 1):
+            positions[section * n : (section + 1) * n] = np.arange(first, first + n)
+        positions[(_MROPE_POSITIONS - 1) * n : _MROPE_POSITIONS * n] = 0
+        flags[: n - n_outputs] = 0
+        flags[n - n_outputs : n] = 1
+        return batch
 
-    def close(self) -> None:
-        """Free it, once."""
-        # The views point into what is freed.
-        del self._tokens, self._positions, self._flags
-        native.llama_batch_free(self.native)
+
+def _pointer(field: str, array: NDArray[Any]) -> Any:
+    return ctypes.cast(array.ctypes.data, dict(native.llama_batch._fields_)[field])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +125,58 @@ class RowBatch:
         )
         self.native = native.llama_batch()
         self.native.n_tokens = n
-        fields = dict(self.native._fields_)
         for name, array in zip(("embd", "pos", "logits"), self._kept, strict=True):
-            setattr(self.native, name, ctypes.cast(array.ctypes.data, fields[name]))
+            setattr(self.native, name, _pointer(name, array))
+
+
+class BatchModes:
+    """Set the threads and the abort callback of a context for prompts, and for batches as short as a draft.
+
+    An interrupted batch costs a recurrent model all tokens since its last kept state, so only long prompts are
+    interrupted there.
+
+    Args:
+        handle: The native context.
+        params: CPU threads for short batches, and for prompts.
+        cancel: Flag that interrupts a batch on the CPU backend; None for none.
+        can_rollback: Whether short batches may be interrupted too.
+    """
+
+    def __init__(self, handle: Any, params: ContextParams, cancel: CancelFlag | None, *, can_rollback: bool) -> None:
+        self._handle = handle
+        self._threads = params.n_threads, params.n_threads_batch
+        self._cancel = cancel
+        self._can_rollback = can_rollback
+        self._is_prompt = False
+        self._callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
+        self._set_callback()
+
+    @property
+    def can_interrupt(self) -> bool:
+        return self._callback is not None
+
+    def use(self, n_tokens: int) -> None:
+        """Prepare for a batch."""
+        if (is_prompt := n_tokens > _MAX_DRAFT_ROWS) is not self._is_prompt:
+            self._is_prompt = is_prompt
+            self._set_threads()
+            self._set_callback()
+
+    def use_threads(self, generation: int, prompt: int) -> None:
+        """Change the threads."""
+        self._threads = generation, prompt
+        self._set_threads()
+
+    def _set_threads(self) -> None:
+        # llama.cpp takes its second number for every batch of two rows or more, also for a verify batch.
+        generation, prompt = self._threads
+        native.llama_set_n_threads(self._handle, generation, prompt if self._is_prompt else generation)
+
+    def _set_callback(self) -> None:
+        if self._cancel is not None and self._callback is not None:
+            listens = self._is_prompt or self._can_rollback
+            callback = self._callback if listens else native.ggml_abort_callback()
+            native.llama_set_abort_callback(self._handle, callback, self._cancel.address)
 
 
 def native_params(params: ContextParams) -> Any:
@@ -120,7 +189,7 @@ def native_params(params: ContextParams) -> Any:
     raw.n_seq_max = 1
     raw.n_rs_seq = params.n_snapshots
     raw.n_threads = params.n_threads
-    # Until the first prompt: see `Context._set_threads`.
+    # Until the first prompt: see `BatchModes`.
     raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type

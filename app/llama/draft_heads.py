@@ -18,7 +18,7 @@ from app.engine.interfaces import Logits, Rows
 from app.engine.probability import most_probable
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
-from app.llama.batch import SEQUENCE
+from app.llama.batch import SEQUENCE, NativeBatch
 from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
@@ -30,8 +30,6 @@ _HEAD_BATCH = LONGEST_BLOCK
 """Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
 _OUTPUT_ROWS_ONLY = frozenset({"mimo2", "qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
-_MROPE_POSITIONS = 4
-"""Positions per token in models with M-RoPE."""
 _POINTER = ctypes.c_void_p
 _FUNCTION_PROTOTYPES: dict[str, tuple[str, str, Any, list[Any]]] = {
     "set_nextn": (
@@ -139,8 +137,8 @@ class HeadContext(Context):
         self._width = width = int(native.llama_model_n_embd_out(model.handle))
         size = native.llama_model_n_embd_out if kind is Source.MTP else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
-        self._head_batch = _HeadBatch(self.n_batch, self._row_width if kind.is_block else width)
-        self._features = _HeadBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
+        self._head_batch = NativeBatch(self.n_batch, self._row_width if kind.is_block else width)
+        self._features = NativeBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
         for layer in self._layers:
             self._functions["set_layer_input"](target._open(), layer, True)
         masked = model.header.architecture in _OUTPUT_ROWS_ONLY if kind is Source.MTP else not self._n_candidates
@@ -204,7 +202,8 @@ class HeadContext(Context):
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")
-        ctypes.memmove(self._head_batch.row_address, address, self._head_batch.row_bytes)
+        row = self._head_batch.rows[0]
+        ctypes.memmove(row.ctypes.data, address, row.nbytes)
 
     def block(self, position: int, token: int, n: int) -> None:
         n += self._first
@@ -287,43 +286,3 @@ class HeadContext(Context):
     def _recount(self) -> None:
         # After a failed batch the drafter starts over.
         self.clear()
-
-
-class _HeadBatch:
-    """Own the arrays of a native batch of tokens, rows, or both.
-
-    Args:
-        size: Most tokens of a batch.
-        width: Values per row.
-    """
-
-    def __init__(self, size: int, width: int) -> None:
-        self.rows: Rows = np.zeros((size, width), np.float32)
-        self._tokens = np.zeros(size, np.int32)
-        self._positions = np.zeros(_MROPE_POSITIONS * size, np.int32)
-        self._flags = np.zeros(size, np.int8)
-        self._native = native.llama_batch()
-        self._native.pos = self._pointer("pos", self._positions)
-        self._native.logits = self._pointer("logits", self._flags)
-        self._token_pointer = self._pointer("token", self._tokens)
-        self._row_pointer = self._pointer("embd", self.rows)
-        self.row_address = self.rows.ctypes.data
-        self.row_bytes = self.rows[0].nbytes
-
-    def _pointer(self, field: str, array: Any) -> Any:
-        return ctypes.cast(array.ctypes.data, dict(self._native._fields_)[field])
-
-    def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool) -> Any:
-        """Return a batch of `n` tokens from position `first` on, with outputs for the last `n_outputs`."""
-        batch = self._native
-        batch.n_tokens = n
-        self._tokens[: len(tokens)] = tokens
-        # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
-        for section in range(1 if tokens else _MROPE_POSITIONS - 1):
-            self._positions[section * n : (section + 1) * n] = range(first, first + n)
-        self._positions[(_MROPE_POSITIONS - 1) * n : _MROPE_POSITIONS * n] = 0
-        self._flags[: n - n_outputs] = 0
-        self._flags[n - n_outputs : n] = 1
-        batch.token = self._token_pointer if tokens else None
-        batch.embd = self._row_pointer if with_rows else None
-        return batch

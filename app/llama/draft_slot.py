@@ -185,7 +185,6 @@ class DraftSlot:
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 
     def _attach(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> None:
-        """Create the context of draft layers and attach them to the target."""
         if facts is not None and facts.shares_memory:
             # llama.cpp empties the KV cache that such layers share with the target.
             self._target.rollback(0)

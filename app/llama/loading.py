@@ -1,11 +1,10 @@
-"""Load model weights with one progress figure; turn llama.cpp's log into errors."""
+"""Load model weights with one progress figure."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
-import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,11 +14,11 @@ from typing import Any
 import psutil
 
 from app.core import regular_file
-from app.core.errors import Interrupted, ModelLoadError, NoMemoryError, UsageError
-from app.core.printable import one_line
+from app.core.errors import Interrupted, UsageError
 from app.llama import library
 from app.llama.devices import description, graphics, memory_type
 from app.llama.library import native
+from app.llama.native_errors import load_error
 from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
 from app.models.model_names import parts_here
 from app.settings.placement import CPU, split_override
@@ -124,7 +123,6 @@ def kinds_of(params: ModelParams) -> tuple[str, ...]:
 
 
 _MMAP, _READ = 1, 0
-_MAX_LOG_LINES = 8
 _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 """Share of the progress for reading the file; the rest is for placing it in memory or on a device."""
 
@@ -170,13 +168,8 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
         return handle, (placement, callback)
     if not goes_on:
         raise Interrupted
-    if (device := scarce_device(library.last_errors(_MAX_LOG_LINES))) is not None:
-        raise no_memory(device, path.name)
-    reason = one_line(library.last_errors()) or "no reason was given"
-    raise ModelLoadError(
-        f"llama.cpp could not load {path}: {reason}.",
-        "The file may be cut short (download it again), or newer than this llama.cpp.",
-    )
+    fix = "The file may be cut short (download it again), or newer than this llama.cpp."
+    raise load_error(path.name, f"llama.cpp could not load {path}", fix)
 
 
 _LARGE_BYTES = 32 << 20
@@ -245,38 +238,6 @@ def _size(file: Path) -> int:
     except OSError:
         # The load reports a missing file, or a pipe.
         return 0
-
-
-_FAILURE_SIGNS = re.compile(
-    r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
-    re.IGNORECASE,
-)
-# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of RAM are others.
-_FAILED_BUFFER_LINE = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
-_NO_DEVICE = ("output", "compute", "host", "graph", "metal")
-_OF_DEVICE = re.compile("_(Split|Private|Mapped)$")
-_RAM_BUFFER_NAME = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
-
-
-def scarce_device(log: str) -> str | None:
-    """Return the device that ran out of memory: a name, `CPU`, or "" if unknown; None for another reason."""
-    if not _FAILURE_SIGNS.search(log):
-        return None
-    names = [name for name in _FAILED_BUFFER_LINE.findall(log) if name.lower() not in _NO_DEVICE]
-    if not names:
-        return ""
-    return CPU if _RAM_BUFFER_NAME.match(names[0]) else _OF_DEVICE.sub("", names[0])
-
-
-def no_memory(device: str, what: str) -> NoMemoryError:
-    """Return the error for a model or context that did not fit into a device of `scarce_device`."""
-    where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
-    kind = "RAM" if device == CPU else "memory"
-    return NoMemoryError(
-        f"{where} not enough {kind} for {what}; another program may have taken it meanwhile.",
-        "Close other programs, or use a shorter context (⟨model.ctx⟩) or another device (⟨model.device⟩).",
-        device,
-    )
 
 
 class PairProgress:

@@ -229,7 +229,6 @@ class Projector:
         return found
 
     def _rows(self, data: PictureData, n_before: int, part: Slice) -> NDArray[np.float32]:
-        """Encode a slice of a picture."""
         name = data.picture.name or "A picture"
         slices = self._chunks(data, name).slices
         if n_before >= len(slices) or mtmd.mtmd_input_chunk_get_n_tokens(slices[n_before]) != part.n_cells:

@@ -195,7 +195,6 @@ class PromptBuilder:
         return AnswerPart.ANSWER if marks.answer and behind.endswith(marks.answer) else AnswerPart.START
 
     def _append(self, prompt: RenderedPrompt, prefill: Prefill) -> RenderedPrompt:
-        """Return the prompt with the beginning of its answer."""
         if prefill.reasoning:
             if prompt.part is not AnswerPart.THINKING:
                 think = self._model.tokenize(self._written.think, parse_special=True)
@@ -240,7 +239,6 @@ class PromptBuilder:
         return out
 
     def _tokenize(self, text: str, *, begins: bool) -> list[int]:
-        """Tokenize a text without special tokens."""
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
         # SentencePiece would put a space in front of the text.

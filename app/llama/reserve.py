@@ -10,7 +10,7 @@ from app.core.errors import DecodeError, NoMemoryError
 from app.hardware.devices import Device
 from app.llama.context import Context
 from app.llama.devices import describe, graphics
-from app.llama.loading import no_memory
+from app.llama.native_errors import no_memory
 from app.llama.params import ModelParams
 from app.settings.placement import ALL_LAYERS
 
@@ -33,11 +33,18 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
         _check(context, params, _FIRST_BATCH_BYTES)
     if params.n_gpu_layers == ALL_LAYERS and not params.all_overrides:
         try:
-            context.warm_up()
+            _warm_up(context)
         except DecodeError as error:
             raise NoMemoryError(error.message, error.hint) from error
     if is_planned:
         _check(context, params, _LEFT_BYTES)
+
+
+def _warm_up(context: Context) -> None:
+    for n in (min(context.n_batch, context.n_ctx), 1):
+        context.decode([0] * n, min(n, context.n_outputs))
+        context.clear()
+    context.native_ns = 0
 
 
 def _gpus(params: ModelParams) -> list[Device]:

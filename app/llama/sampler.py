@@ -133,7 +133,6 @@ class SamplerChain:
                 self._accept(token)
 
     def sample(self, row: int) -> int:
-        """Choose from an output row; the choice counts as emitted."""
         # Read the logits first: Context.logits masks suppressed tokens, and the chain must see the mask.
         logits = self._context.logits(row)
         tokens = self._candidates(logits) if self._n_shortlisted else None

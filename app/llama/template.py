@@ -99,7 +99,6 @@ class ChatTemplate:
         self._find_manner(source)
 
     def _find_manner(self, source: str) -> None:
-        """Find out how the template takes content, tools and system messages."""
         asked = Message(Role.USER, _USER)
         self._has_system, self._tools_in, self._tools_need_system = True, "", False
         for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {}, _NO_FUNCTIONS)):
@@ -115,7 +114,6 @@ class ChatTemplate:
         self._in_parts, self._no_tools = False, _NO_TOOLS
 
     def _find_tools(self, source: str, asked: Message) -> None:
-        """Find out in which variable the template takes tools, if it shows them."""
         forms = ([asked], [Message(Role.SYSTEM, _SYSTEM), asked])
         for self._tools_in in _TOOL_VARIABLES if "tools" in source or "functions" in source else ():
             for form in forms:
@@ -205,7 +203,6 @@ class ChatTemplate:
             raise _failure(error) from error
 
     def _add_tools(self, values: dict[str, Any], tools: list[Mapping[str, Any]]) -> None:
-        """Add tools to the variables of the template, where it takes them."""
         messages = values["messages"]
         if self._tools_need_system and (not messages or messages[0]["role"] != Role.SYSTEM.value):
             messages.insert(0, {"role": Role.SYSTEM.value, "content": ""})

@@ -60,7 +60,6 @@ def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str,
 
 
 def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Give calls ids of letters and digits, numbered in their order."""
     ids: dict[str, str] = {}
     numbers = count()
 
@@ -80,7 +79,6 @@ def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
-    """Put each call into a turn of its own, followed by its result."""
     out: list[Message] = []
     moved: set[int] = set()
     for at, message in enumerate(messages):

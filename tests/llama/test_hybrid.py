@@ -141,13 +141,13 @@ def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewCont
     context.keep_state()
 
     state_bytes = facts_of(hybrid).state_bytes
-    (data,) = context._kept.values()
+    (data,) = context._states.kept.values()
     # Beside the values llama.cpp writes down what they are.
     assert state_bytes <= len(data) <= state_bytes + 100
     for n_past in range(51, 51 + 2 * n_saved_states(state_bytes)):
         context.decode(PROMPT[n_past - 1 : n_past], 0)
         context.keep_state()
-    assert len(context._kept) == n_saved_states(state_bytes)
+    assert len(context._states.kept) == n_saved_states(state_bytes)
     assert (
         estimate_memory(facts_of(hybrid), ContextShape(256, n_snapshots=N_SNAPSHOTS)).saved
         == n_saved_states(state_bytes) * state_bytes

@@ -16,8 +16,8 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
-from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
+from app.llama.native_errors import no_memory, scarce_device
 from app.llama.params import ModelParams
 from app.llama.reserve import reserve
 from app.worker import loading
@@ -190,10 +190,10 @@ def test_a_placement_by_the_user_may_fill_a_gpu(context: Context, free: list[int
 
 @pytest.mark.usefixtures("free")
 def test_a_failed_batch_is_a_lack_of_memory(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+    def fail(tokens: Sequence[int], n_outputs: int) -> None:
         raise DecodeError("Memory ran out while the model computed a batch.")
 
-    monkeypatch.setattr(context, "warm_up", fail)
+    monkeypatch.setattr(context, "decode", fail)
 
     with pytest.raises(NoMemoryError, match="Memory ran out"):
         reserve(context, ModelParams(), is_planned=True)
@@ -212,6 +212,6 @@ def test_a_failed_batch_is_a_lack_of_memory(context: Context, monkeypatch: pytes
 def test_a_model_with_layers_on_the_cpu_computes_nothing_ahead(
     context: Context, monkeypatch: pytest.MonkeyPatch, params: ModelParams
 ) -> None:
-    monkeypatch.setattr(context, "warm_up", lambda: pytest.fail("it computed a batch"))
+    monkeypatch.setattr(context, "decode", lambda *_: pytest.fail("it computed a batch"))
 
     reserve(context, params, is_planned=True)

@@ -272,7 +272,6 @@ class BatchTimer:
         return {size: line[size] for size in CONTEXT_BATCH_SIZES}
 
     def _shortest_single(self) -> float:
-        """Return the shortest of several single tokens, in nanoseconds."""
         return min(self.single() for _ in range(_CONTEXT_REPEATS))
 
     def _shortest(self, length: int, size: int) -> float:

@@ -186,7 +186,6 @@ class AutomaticDrafting:
         return attempt.n_drafted * costs.draft_ns(n_past) + attempt.used_model * costs.draft_start_ns(n_past)
 
     def lose_model(self) -> None:
-        """Go on with n-gram drafting alone."""
         self._drafter, self._has_failed = None, True
         self._attempt = Attempt(found=self._attempt.found, has_failed=True)
 
@@ -271,7 +270,6 @@ class AutomaticDrafting:
 
     @property
     def status(self) -> DraftingStatus:
-        """Return source and reason of the last step, and the speedup of this answer."""
         source, reason = self._reason or self._explain()
         speed = self._speed
         return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured, self._kind)
@@ -281,7 +279,6 @@ class AutomaticDrafting:
         return self._first_drafter.kind if self._first_drafter is not None else Source.MODEL
 
     def _explain(self) -> Reason:
-        """Return source and reason of the last step."""
         attempt, ledger = self._attempt, self.statistics.ledger
         has_model = self._first_drafter is not None
         if attempt.source is not None and (attempt.used_model or attempt.batch_size > 1):

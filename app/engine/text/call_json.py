@@ -146,7 +146,6 @@ class JsonReader:
 
     @property
     def _can_close(self) -> bool:
-        """Return whether only closing brackets are missing here."""
         return bool(self._closers) and self._place is _Place.NEXT
 
     def _close(self, letter: str = "") -> str:
