@@ -1,14 +1,42 @@
-"""Files that a user includes in a prompt: pictures, documents and text."""
+"""Files that a user includes in a prompt: pictures, text, and documents, which Kreuzberg reads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
 
-from app.core.documents import DOCUMENT_SUFFIXES, MAX_DOCUMENT_BYTES, document_suffix, read_document, split_pages
 from app.core.errors import AppError
+from app.core.fixes import fix
 from app.core.pictures import PictureData, PictureLimits, picture_format, read_picture
-from app.core.regular_file import MAX_TEXT_BYTES, file_errors, is_file, read_bytes, user_text
+from app.core.regular_file import (
+    MAX_TEXT_BYTES,
+    decoded_text,
+    file_errors,
+    is_file,
+    read_bytes,
+    user_text,
+    with_line_feeds,
+)
+from app.core.units import counted
 
+MAX_DOCUMENT_BYTES = 64 << 20
+_PDF = ".pdf"
+_HTML = (".htm", ".html")
+_TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
+"""Documents that are text as well, so that their source is included where Kreuzberg is not installed."""
+_OFFICE = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
+DOCUMENT_SUFFIXES = (*_TEXTUAL, *_OFFICE, ".epub", _PDF)
+_PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE)
+_LAST_PAGE = 999_999
+_SCANNED = "(no text: this page is probably scanned)"
+_MOST_SCANNED = 10
+"""Pages without text that are sent as pictures at once."""
+_SCAN_DPI = 100
 _PICTURE_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _SOUND_SUFFIXES = (".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav", ".wma")
 _VIDEO_SUFFIXES = (".avi", ".mkv", ".mov", ".mp4", ".webm")
@@ -16,6 +44,103 @@ SUFFIXES = _PICTURE_SUFFIXES + _SOUND_SUFFIXES + _VIDEO_SUFFIXES + DOCUMENT_SUFF
 """Endings of the names of pictures, sounds, videos and documents."""
 _HEAD_BYTES = 32
 """Bytes that tell what a file is."""
+
+
+def document_suffix(head: bytes, suffix: str) -> str | None:
+    """Return the suffix of the kind of document that a file is, by its first bytes, else its own; None for others."""
+    suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
+    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and _kreuzberg() is None):
+        return None
+    return suffix
+
+
+def split_pages(name: str) -> tuple[str, range | None]:
+    """Return the file and the pages of "file.pdf:3-7", "file.pdf:3" or "file.pdf:3-"; None for another name."""
+    found = _PAGES.fullmatch(name)
+    if found is None:
+        return name, None
+    first = int(found["first"])
+    last = int(found["last"]) if found["last"] else first if found["to"] is None else _LAST_PAGE
+    return found["file"], range(first, last + 1)
+
+
+def read_document(data: bytes, suffix: str, name: str, pages: range | None = None) -> str | dict[int, bytes]:
+    """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers.
+
+    Args:
+        data: The whole file.
+        suffix: As `document_suffix` returned it.
+        name: What errors call it.
+        pages: The chosen pages of a PDF; None for all.
+
+    Raises:
+        AppError: It cannot be read; with a fix.
+    """
+    kreuzberg = _kreuzberg()
+    if kreuzberg is None:
+        raise AppError(
+            f"{name} is a {suffix[1:].upper()} file, which needs the package kreuzberg.",
+            f"Install it: {fix('install', 'kreuzberg')}",
+        )
+    if suffix in _HTML:
+        # Kreuzberg takes every web page for UTF-8.
+        data = decoded_text(data).encode()
+    config = kreuzberg.ExtractionConfig(
+        use_cache=False,
+        disable_ocr=True,
+        output_format="plain" if suffix == _PDF else "markdown",
+        pages=kreuzberg.PageConfig(extract_pages=suffix == _PDF),
+    )
+    with TemporaryDirectory() as folder, _kreuzberg_errors(name):
+        file = Path(folder) / f"document{suffix}"
+        file.write_bytes(data)
+        found = kreuzberg.extract_file_sync(file, config=config)
+        if suffix != _PDF:
+            if not found.content.strip():
+                raise AppError(f"{name} has no text.", "Save it as text and include that file.")
+            return str(found.content).strip()
+        texts = _texts_of_pages(found.pages or [], name, pages)
+        if any(texts.values()):
+            n = len(found.pages)
+            return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
+        if len(texts) > _MOST_SCANNED:
+            raise AppError(
+                f"{name} has {len(texts)} pages without text; {_MOST_SCANNED} can be sent as pictures.",
+                f"Name some of them, such as :1-{_MOST_SCANNED}.",
+            )
+        return {number: kreuzberg.render_pdf_page(file, number - 1, dpi=_SCAN_DPI) for number in texts}
+
+
+def _texts_of_pages(found: Sequence[Mapping[str, Any]], name: str, pages: range | None) -> dict[int, str]:
+    """Return the text of the chosen pages by their numbers."""
+    chosen = [page for page in found if pages is None or page["page_number"] in pages]
+    if not chosen:
+        fix_ = f"Name some of them, such as :1-{len(found)}." if found else "Open it in another program."
+        raise AppError(f"{name}: the file has {counted(len(found), 'page')}.", fix_)
+    return {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
+
+
+@contextmanager
+def _kreuzberg_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (AppError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        # A panic of its Rust code is no Exception.
+        if "password" in str(error):
+            raise AppError(f"{name} is protected by a password.", "Save a copy without one.") from error
+        raise AppError(
+            f"{name} is damaged, or not a document of this kind.", "Open it in another program and save it again."
+        ) from error
+
+
+def _kreuzberg() -> ModuleType | None:
+    try:
+        import kreuzberg
+    except ImportError:
+        return None
+    return kreuzberg
 
 
 def is_named_picture(name: str) -> bool:

@@ -21,9 +21,9 @@ from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.ngram import NgramDrafter
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
+from app.engine.text.call_reader import CallSegments
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
-from app.engine.text.shown_calls import CallSegments
 from app.engine.text.stream import RepetitionDetector, TextStream
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason

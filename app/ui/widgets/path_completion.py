@@ -26,7 +26,7 @@ def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
 
     Names that begin as typed come before those that contain it. Hidden names need their dot.
 
-    Relative ones start from `base`. Files have the lower-case `ending`; "" offers all but media.
+    Relative ones start from `base`. Files have the lower-case `ending`; "" offers all that is read.
     """
     if typed == "~":
         return ("~/",)

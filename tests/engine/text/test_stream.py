@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.sources import Source
+from app.engine.text.call_reader import CallSegments
 from app.engine.text.reasoning import AnswerPart
 from app.engine.text.segments import Segment, cut, held_back, text_of
-from app.engine.text.shown_calls import CallSegments
 from app.engine.text.stream import TextStream
 from app.engine.text.tool_calls import ToolCall, shown_call
 

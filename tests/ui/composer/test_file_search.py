@@ -27,10 +27,10 @@ def test_files_in_all_folders_are_found_the_nearest_first(tmp_path: Path) -> Non
     assert index_files(tmp_path) == ("a.py", "proj/my notes.md", "src/b.py", "src/deep/c.py")
 
 
-def test_hidden_files_and_media_are_left_out(tmp_path: Path) -> None:
-    tree(tmp_path, ".env", ".venv/a.py", "photo.png", "a.py")
+def test_hidden_files_and_sounds_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path, ".env", ".venv/a.py", "song.mp3", "photo.png", "a.py")
 
-    assert index_files(tmp_path) == ("a.py",)
+    assert index_files(tmp_path) == ("a.py", "photo.png")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_link_to_its_own_folder_ends(tmp_path: Path) -> None:
     tree(tmp_path, "a.py")
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
 
-    assert index_files(tmp_path) == ("a.py",)
+    assert index_files(tmp_path) == ("a.py", "photo.png")
 
 
 def test_a_large_tree_is_cut_at_the_deepest_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
