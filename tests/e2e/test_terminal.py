@@ -148,7 +148,7 @@ def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[...
     told = " ".join(screen.split())
     assert "identical output" in told or "differs at token" in told
     assert "first token" in told
-    assert re.search(r"prompt: \d+ tokens were cached on both sides", told)
+    assert re.search(r"both sides reuse \d+ cached tokens", told)
 
     terminal.press("Escape")
     screen = terminal.until(lambda s: "ask anything" in s)
