@@ -87,7 +87,7 @@ def test_files_and_directories_are_offered(tree: Path) -> None:
     matching = partial(matching_paths, base=tree)
     assert matching("no") == ("north/", "Nonsense.txt", "notes.md")
     assert matching("") == ("north/", "binary", "Nonsense.txt", "notes.md", "other.md", "photo.png", 'quo"te.md')
-    assert matching("ot") == ("other.md", "notes.md")
+    assert matching("ot") == ("other.md", "notes.md", "photo.png")
     assert matching("north/") == ("north/in it.md",)
     assert matching(".hi") == (".hidden",)
     assert matching("none/x") == matching("\0") == ()
