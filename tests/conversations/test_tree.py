@@ -36,6 +36,15 @@ def test_siblings_are_the_branches_of_a_parent() -> None:
     assert [node.id for node in BRANCHES.siblings(3)] == [3]
 
 
+def test_switching_goes_to_the_end_of_the_other_branch() -> None:
+    other = BRANCHES.switched(4)
+
+    assert other.leaf == 4
+    assert other.switched(2).leaf == 3
+    assert BRANCHES.switched(2) is BRANCHES
+    assert BRANCHES.switched(5).switched(1).leaf == 4
+
+
 def test_a_model_reads_the_path_without_empty_messages() -> None:
     tree = Tree().with_node(Node(1, None, Role.USER, "Hi")).with_node(Node(2, 1, Role.ASSISTANT, "", "thinking"))
 
