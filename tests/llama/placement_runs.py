@@ -19,9 +19,10 @@ from tests.llama.tiny_heads import N_VOCAB, write_target
 
 _PROMPT = [2 + 37 * i % 250 for i in range(4)]
 _N_TOKENS = 16
+_FIXED = DraftParams(3, 0, 0.0)
 _WRONG = 0.3
 """Share of drafted tokens that are replaced by wrong ones."""
-_SETTINGS = ("--threads", "1", "--ctx", "512", "--kv-type", "f32", "--draft-kv-type", "f32", "--draft-n-max", "3")
+_SETTINGS = ("--threads", "1", "--ctx", "512", "--kv-type", "f32", "--draft-kv-type", "f32")
 
 
 class _Corrected(FixedDrafting):
@@ -29,7 +30,7 @@ class _Corrected(FixedDrafting):
 
     def __init__(self, pair: NativePair, known: Sequence[int]) -> None:
         assert pair.drafter is not None
-        super().__init__(pair.drafter, DraftParams(3, 0, 0.0))
+        super().__init__(pair.drafter, _FIXED)
         self._known = [*_PROMPT, *known]
         self._random = random.Random(7)
 
@@ -62,6 +63,11 @@ def load(*flags: str) -> NativePair:
     pair = loading.load(chosen, CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
     return pair
+
+
+def drafting(pair: NativePair) -> FixedDrafting:
+    assert pair.drafter is not None
+    return FixedDrafting(pair.drafter, _FIXED)
 
 
 def run(*flags: str) -> Run:
