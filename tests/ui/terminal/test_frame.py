@@ -156,4 +156,6 @@ _KEYS = ("a", "backspace", "pageup", "pagedown", "ctrl+end", "f1", "f4", "escape
 async def shows_the_same(chat: Chat, terminal: Emulator) -> None:
     await chat.pilot.pause()
     await chat.stands_still()
-    assert terminal.rows == chat.rows
+    # The rows of a dialog leave out the screen below it, which the terminal still shows.
+    if not chat.pilot.app.screen.is_modal:
+        assert terminal.rows == chat.rows
