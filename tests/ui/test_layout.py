@@ -194,6 +194,14 @@ async def test_the_header_leaves_out_what_does_not_fit_whole() -> None:
             await chat.until(lambda: " ".join(chat.rows[0].split()).endswith(end))  # noqa: B023
 
 
+async def test_a_draft_with_the_name_of_its_target_is_named_only_with_both_quantizations() -> None:
+    async with open_chat(loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=replace(PAIR.target, quantization="Q2_K")))
+        for columns, end in ((80, "Q4_K_M + Q2_K"), (44, "32B-Instruct")):
+            await chat.pilot.resize_terminal(columns, 24)
+            await chat.until(lambda: re.search(rf"{re.escape(end)}( CPU.*)?$", " ".join(chat.rows[0].split())))  # noqa: B023
+
+
 MEMORY: list[tuple[tuple[DeviceMemory, ...], str]] = [
     ((), "CPU · 20.4 GB"),
     ((DeviceMemory("cpu", 700 << 20),), "CPU · memory 0.7 GB"),

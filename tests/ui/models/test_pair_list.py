@@ -107,6 +107,17 @@ async def test_a_second_click_takes_a_pair() -> None:
         await window.until(lambda: window.pairs.arguments("set_up") == [["demo"]])
 
 
+async def test_a_long_name_is_shown_whole_from_80_columns() -> None:
+    name = "qwen2.5-coder-1.5b-instruct-bf16"
+    card = replace(CODER, pair=replace(CODER.pair, name=name))
+    async with open_setup(FakePairs(card, SMALL), size=(200, 50)) as window:
+        await window.until(lambda: sum(name in row for row in window.rows) == 1)
+        await window.chat.pilot.resize_terminal(80, 40)
+        await window.until(lambda: sum(name in row for row in window.rows) == 1)
+        await window.chat.pilot.resize_terminal(50, 40)
+        await window.shows("qwen2.5-coder-1.5b-in…")
+
+
 async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter")
