@@ -63,6 +63,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         super().__init__()
         self._service, self._session, self._words = pairs, session, words
         self._can_leave = session.has_asked_for_pair
+        self._takes_soon = False
+        """Whether enter was pressed while the pairs were not known."""
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
 
@@ -86,6 +88,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @on(Input.Changed)
     def _filter(self, event: Input.Changed) -> None:
+        self._takes_soon = False
         self.pairs.filter(event.value)
 
     @on(FilterInput.Pressed)
@@ -101,7 +104,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     def _take(self) -> None:
         card, setup = self.pairs.row, self._setup
         if card is None and not self.pairs.state.machine:
-            self.hint.say("Still checking this machine; more pairs follow in a moment.")
+            self._takes_soon = True
+            self.hint.say("Still checking this machine; the chosen pair is taken in a moment.")
         elif card is None:
             self.action_add()
         elif card.is_open:
@@ -230,6 +234,10 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self.pairs.show(state)
         self._show_machine()
         self._open_if_awaited()
+        if self._takes_soon and state.machine:
+            self._takes_soon = False
+            if self.pairs.row is not None:
+                self._take()
 
     def on_resize(self) -> None:
         self._show_machine()

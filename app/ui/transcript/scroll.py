@@ -80,7 +80,6 @@ class LineScroll(ScrollView, RowCanvas):
         self._ends += [top + end for end in accumulate(item.n_lines(self._width) for item in self.items[start:])]
 
     def _index(self, item: Item) -> int:
-        # Usually the last one grows.
         return len(self.items) - 1 if item is self.items[-1] else self.items.index(item)
 
     def _top_of(self, item: Item) -> int:
@@ -115,11 +114,10 @@ class LineScroll(ScrollView, RowCanvas):
             return
         self._move()
         top = self._top_of(item) + changed - y
-        is_same_height = self._ends[at] == end
         if self.scroll_offset.y != y:
             draw_soon(self, self._view)
         elif top < self._height:
-            bottom = min(self._height, end - y) if is_same_height else self._height
+            bottom = min(self._height, end - y) if self._ends[at] == end else self._height
             draw_soon(self, Region(0, max(0, top), self._columns, max(0, bottom - max(0, top))))
         self._read_soon()
 
@@ -177,26 +175,27 @@ class LineScroll(ScrollView, RowCanvas):
         self.set_scroll(None, y)
         self.set_reactive(Widget.scroll_target_y, y)
         self.set_reactive(Widget.virtual_size, size)
+        bar = self.vertical_scrollbar
+        bar.set_reactive(ScrollBar.position, y)
+        bar.set_reactive(ScrollBar.window_virtual_size, self._n_lines)
         if self.show_vertical_scrollbar != (self._n_lines > self._height):
-            self._scroll_update(size)
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
-            self.vertical_scrollbar.set_reactive(ScrollBar.window_virtual_size, self._n_lines)
-            draw_soon(self.vertical_scrollbar)
+            # The next layout shows or hides it; the text leaves it its place.
+            self.refresh(layout=True)
+        elif self.show_vertical_scrollbar:
+            draw_soon(bar)
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        # Textual's event comes after the frame was drawn, with lines of the old width: Textualize/textual#5103.
         self._is_settling = True
         resized = super()._size_updated(size, virtual_size, container_size, layout)
         self._is_settling = False
-        columns, height = self.scrollable_content_region.size
-        if (columns, height) != (self._columns, self._height):
-            self._columns, self._height = columns, height
+        if (now := tuple(self.scrollable_content_region.size)) != (self._columns, self._height):
+            self._columns, self._height = now
             self.redraw()
             self.settle()
         return resized
 
     def _reading(self) -> AnswerMessage | None:
-        """Return the first long text near the view that is not laid out whole."""
         near = self.items[slice(*self._near(_AHEAD))]
         return next((item for item in near if isinstance(item, AnswerMessage) and item.is_reading), None)
 
@@ -221,7 +220,6 @@ class LineScroll(ScrollView, RowCanvas):
             self._move()
 
     def _set_anchor(self) -> None:
-        """Hold the first visible item, or follow the end if it is visible."""
         y = round(self.scroll_y)
         self._anchor = None
         if y < self._n_lines - self._height:
@@ -315,7 +313,6 @@ class LineScroll(ScrollView, RowCanvas):
         return self._framed(item, part.prefix, self.segments(line, part.first_number + number, style))
 
     def _blank(self, item: Item | None, part: MessagePart) -> Strip:
-        """Draw a blank line below a part, which a selection may end in."""
         item = item if isinstance(item, AnswerMessage) else None
         return self._framed(item, NOTHING, self.segments([(0, NOTHING)], part.first_number + len(part.rows) - 1))
 

@@ -281,3 +281,24 @@ async def test_files_that_are_gone_are_an_error() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True, here=True))) as window:
         window.pairs.refuses = PairError("The files are gone.", "Bring them back.")
         await window.press("enter", shows="The files are gone. Bring them back.")
+
+
+async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_it() -> None:
+    async with open_setup(FakePairs(*CARDS, machine="")) as window:
+        window.type("coder", "enter")
+        await window.shows("Still checking this machine; the chosen pair is taken in a moment.")
+        window.pairs.now = replace(window.pairs.now, machine=MACHINE)
+        await window.shows("Download 20.5 GB? Enter yes, Esc no")
+        assert window.pairs.arguments("set_up") == []
+
+
+async def test_what_is_typed_after_enter_takes_nothing() -> None:
+    async with open_setup(FakePairs(*CARDS, machine="")) as window:
+        window.type("nothing", "enter")
+        await window.shows("Still checking this machine")
+        window.type("x")
+        await window.until(lambda: window.setup.filter_input.value == "nothingx")
+        window.pairs.now = replace(window.pairs.now, machine=MACHINE)
+        await window.shows(f"This machine: {MACHINE}")
+        assert window.setup.pairs.question == ""
+        assert not window.is_adding
