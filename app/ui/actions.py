@@ -128,7 +128,7 @@ CHAT = (
     _visible("chat.new", "ctrl+n", "restart", "new", "Start a new conversation", "chat clear reset restart"),
     _visible("chat.open", "ctrl+o", "conversations", "open", "Search, open, rename, pin or delete conversations",
              "search all messages history list past load", argument="[WORDS]"),
-    Action("chat.find", "ctrl+f", "find", "find", "Find words in this conversation; again, go on", "search next",
+    Action("chat.find", "ctrl+f", "find", "find", "Find words in this conversation", "search next",
            argument="[WORDS]", priority=True),
     _visible("chat.compare", "f2", "compare", "compare", "Compare with and without the draft",
              "benchmark race side speedup baseline", argument="[PROMPT]", priority=True),

@@ -90,7 +90,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         chosen, leaves = self.chosen, f"{key('message.leave', 'esc')} or typing returns here"
         if self._match is not None:
             above, below = key("match.above", "enter"), key("match.below", "down")
-            return f"{above} goes to the match above, {below} to the match below; {leaves}"
+            return f"{above}: match above, {below}: match below; {leaves}"
         marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
         return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}; {leaves}" if chosen else ""
 

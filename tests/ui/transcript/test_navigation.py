@@ -122,7 +122,7 @@ async def test_words_are_found_from_the_last_match_on() -> None:
     async with open_chat() as chat:
         await chat.exchange("An Owl or two owls?", "One **owl**.\n\n" + "line\n\n" * 40 + "An owl, at night.")
         await chat.exchange("And now?", "Nothing.")
-        await chat.enter("/find owl", "enter goes to the match above, down to the match below")
+        await chat.enter("/find owl", "enter: match above, down: match below; esc or typing returns here")
         lines = ["An owl, at night.", "One owl.", "An Owl or two owls?", "An Owl or two owls?"]
         for n, line in enumerate(lines):
             if n:
@@ -143,7 +143,7 @@ async def test_the_key_asks_for_words() -> None:
         await chat.exchange("one", "An owl.")
         await chat.type("unsent")
         await chat.press("ctrl+f", shows="Find words in this conversation")
-        await chat.enter("owl", "enter goes to the match above")
+        await chat.enter("owl", "enter: match above")
         assert underlined(chat) == ["owl"]
         await chat.press("escape")
         assert chat.prompt == "unsent"
