@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -87,27 +87,15 @@ class AnswerNumbers:
         )
 
     def after(self, before: AnswerNumbers) -> AnswerNumbers:
-        """Return the numbers of a whole answer that was continued; `before` holds those of its beginning.
-
-        The numbers of the prompt are those of the beginning. Without its token count, it is unknown and left out.
-        """
+        """Return the numbers of a whole answer that was continued, after a beginning whose tokens were counted."""
         if not before.predicted_n:
             return self
-        counts: dict[str, Any] = {
-            name: (getattr(before, name) or 0) + (getattr(self, name) or 0)
-            for name in ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
-        }
-        ratios: dict[str, Any] = {
-            name: _combined(getattr(before, name), of(before), getattr(self, name), of(self), by_rate=by_rate)
-            for name, of, by_rate in _RATIOS
-        }
-        first: dict[str, Any] = {
-            name: getattr(before, name) for name in ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
-        }
-        gains = [part.speedup.ratio if part.speedup is not None else None for part in (before, self)]
-        ratio = _combined(gains[0], before.predicted_ms, gains[1], self.predicted_ms)
-        speedup = Speedup(ratio, self.speedup.measured) if ratio is not None and self.speedup is not None else None
-        return replace(self, **counts, **ratios, **first, speedup=speedup)
+        parts = before, self
+        sums: dict[str, Any] = {name: sum(getattr(part, name) or 0 for part in parts) for name in _COUNTS}
+        means: dict[str, Any] = {name: _mean(parts, name, weight) for name, weight in _WEIGHTS.items()}
+        # The prompt was read before the beginning.
+        first: dict[str, Any] = {name: getattr(before, name) for name in _OF_PROMPT}
+        return replace(self, **sums, **means, **first)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -176,27 +164,24 @@ class AnswerNumbers:
         return ", ".join(filter(None, parts)) or "No numbers were stored."
 
 
-_RATIOS: tuple[tuple[str, Callable[[AnswerNumbers], float | None], bool], ...] = (
-    ("tokens_per_second", lambda part: part.predicted_n, True),
-    ("predicted_per_second", lambda part: part.predicted_n, True),
-    ("mean_accepted_length", lambda part: part.predicted_n, True),
-    ("draft_length", lambda part: part.draft_n, True),
-    ("acceptance", lambda part: part.draft_n, False),
-    ("model_share", lambda part: part.draft_n, False),
-)
-"""Ratios, what weights them, and whether that is their numerator: 10 tokens at 5 tok/s count for 2 s."""
+_COUNTS = ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
+_OF_PROMPT = ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
+_RATES = ("tokens_per_second", "predicted_per_second", "mean_accepted_length", "draft_length")
+_WEIGHTS = {
+    **dict.fromkeys(_RATES[:3], "predicted_n"),
+    **dict.fromkeys(("draft_length", "acceptance", "model_share"), "draft_n"),
+}
+"""The count of each ratio: for rates it is their numerator."""
 
 
-def _combined(
-    first: float | None, weight: float | None, second: float | None, other: float | None, *, by_rate: bool = False
-) -> float | None:
-    """Return the weighted mean of two ratios, harmonic for rates; one that is not known does not count."""
-    parts = ((first, weight), (second, other))
-    known = [(ratio, n) for ratio, n in parts if ratio is not None and n and (ratio or not by_rate)]
-    if not known:
-        return first if second is None else second
+def _mean(parts: Sequence[AnswerNumbers], name: str, weight: str) -> float | None:
+    """Return the mean of a ratio, weighted by a count; rates are averaged by their denominators."""
+    known = [(getattr(part, name), getattr(part, weight)) for part in parts]
+    known = [(ratio, n) for ratio, n in known if ratio is not None and n and (ratio or name not in _RATES)]
     total = sum(n for _, n in known)
-    return total / sum(n / ratio for ratio, n in known) if by_rate else sum(n * ratio for ratio, n in known) / total
+    if name in _RATES:
+        return total / sum(n / ratio for ratio, n in known) if known else None
+    return sum(ratio * n for ratio, n in known) / total if known else None
 
 
 _MEASURED = {field.name for field in fields(AnswerNumbers)} - {"drafter", "mode", "speedup"}

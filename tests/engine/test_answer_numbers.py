@@ -181,7 +181,7 @@ def test_a_continued_answer_is_counted_as_a_whole() -> None:
 
     assert (whole.predicted_n, whole.predicted_ms, whole.accepted) == (201, 6000.0, "36% accepted")
     assert whole.speed == pytest.approx(201 / (101 / 50 + 100 / (99 / 4)))
-    assert whole.speedup == Speedup(2.0, measured=True)
+    assert (whole.first_token_ms, whole.draft_length) == (210.0, 50 / (40 / 4 + 10 / 1))
 
 
 def test_a_beginning_without_numbers_leaves_those_of_the_rest() -> None:

@@ -379,7 +379,7 @@ async def test_the_prompt_is_what_the_editor_makes_of_it(
     ("command", "sentence"),
     [
         ("", "No editor is set."),
-        ("'", "which is no command."),
+        ("'", "' cannot be used: No closing quotation."),
         ("/nowhere/vim", "/nowhere/vim cannot be used: No such file or directory."),
         ("false", "false ended with exit code 1. The prompt is as it was."),
     ],

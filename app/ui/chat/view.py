@@ -6,7 +6,7 @@ from asyncio import wrap_future
 from collections.abc import Sequence
 from functools import partial
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.getters import query_one
@@ -16,6 +16,7 @@ from textual.widgets import Static
 from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
+from app.core.printable import printable
 from app.core.program import in_background
 from app.session.session import Session
 from app.ui.chat.inspector import FIRST_TOKEN, Inspector, step_spans
@@ -144,8 +145,17 @@ class ChatView(Vertical):
         if not self.messages.open_thoughts():
             self.hint.say("No answer here has reasoning.")
 
-    def action_editor(self) -> None:
-        self.prompt.open_editor()
+    @work(exclusive=True, group="editor")
+    async def action_editor(self) -> None:
+        """Edit the prompt in the user's own editor."""
+        from app.ui.composer.external_editor import edited
+
+        prompt = self.prompt
+        try:
+            prompt.type_over(printable(await edited(prompt.text, self.app)), 0, len(prompt.text))
+            prompt.focus()
+        except AppError as error:
+            self.hint.say(error.sentences)
 
     def action_round(self, by: int) -> None:
         self.inspector.step(by)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from textual import events, work
+from textual import events
 from textual.widgets.text_area import Document
 
 from app.conversations.attached import Attachment, compose, replace_references, split
-from app.core.errors import AppError
 from app.core.pictures import Picture
 from app.core.printable import printable
 from app.ui.text import size
-from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import TextEditor
 
 LONGEST = 4000
@@ -137,20 +135,7 @@ class PromptEditor(TextEditor):
         if awaited and event.key == "ctrl+e":
             event.stop()
             event.prevent_default()
-            self.open_editor()
-
-    @work(exclusive=True, group="editor")
-    async def open_editor(self) -> None:
-        """Edit the text in the user's own editor."""
-        from app.ui.composer.external_editor import edited
-
-        try:
-            text = printable(await edited(self.text, self.app))
-        except AppError as error:
-            self.post_message(Hint.Requested(error.sentences))
-        else:
-            self.focus()
-            self.type_over(text, 0, len(self.text))
+            await self.run_action("screen.do('editor')")
 
     def action_delete_left(self) -> None:
         """Delete the character, or the whole mark, before the cursor."""
