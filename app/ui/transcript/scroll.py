@@ -236,7 +236,8 @@ class LineScroll(ScrollView, RowCanvas):
         self._scroll_to_line(round(self.scroll_y) + direction * self._height)
 
     def _scroll_to_line(self, y: int) -> None:
-        self.scroll_to(y=y, animate=False, immediate=True)
+        # The scrollbar, without which Textual does not scroll, comes with the next layout.
+        self.scroll_to(y=y, animate=False, immediate=True, force=True)
         self._set_anchor()
 
     def go_to_beginning(self) -> None:
@@ -318,9 +319,8 @@ class LineScroll(ScrollView, RowCanvas):
 
     def _framed(self, item: Item | None, prefix: Content, segments: Sequence[Segment]) -> Strip:
         is_marked = isinstance(item, MessageItem) and (item is self.chosen or item.is_edited)
-        bar = Content.styled(CHOSEN_BAR if is_marked else " ", QUIET) + prefix
-        before = self.segments([(None, Content(" " * self.margin) + bar)], 0)
-        return self.finished([*before, *segments], self.outer_size.width)
+        before = Content(" " * self.margin) + Content.styled(CHOSEN_BAR if is_marked else " ", QUIET) + prefix
+        return self.finished([*self.segments([(None, before)], 0), *segments], self.outer_size.width)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text of what is laid out, with lines as they were written."""
