@@ -109,10 +109,23 @@ def test_every_key_of_the_readme_does_what_it_shows() -> None:
     rows = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
     keys = {key: text for row, text in rows.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
 
-    assert keys.keys() == {"ctrl+s", "ctrl+o", "ctrl+up", "ctrl+b", "ctrl+p", "f2", "f3", "f4", "f6", "ctrl+d"}
+    assert keys.keys() == {
+        "ctrl+s",
+        "ctrl+f",
+        "ctrl+o",
+        "ctrl+up",
+        "ctrl+b",
+        "ctrl+p",
+        "f2",
+        "f3",
+        "f4",
+        "f6",
+        "ctrl+d",
+    }
     for key, word in {
         "ctrl+p": "search",
         "ctrl+s": "search",
+        "ctrl+f": "this conversation",
         "ctrl+o": "conversation",
         "ctrl+up": "message",
         "ctrl+b": "code",
