@@ -14,10 +14,10 @@ device by hand:
 
     GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a color."
 
-Compiling the shaders takes most of the time: for one kind of draft, 35 s of CPU time with the LLVM 19 of Debian 13
-and minutes with the LLVM 15 of Debian 12. Every process loads them again, in a second from
-`~/.cache/tandem-test-shaders`. So most tests share a process, few shapes and short texts. An abort of llama.cpp ends a
-worker of `-n`, which is replaced.
+Compiling the shaders takes most of the time. On Debian 13 (Mesa 25.0, LLVM 19) the first run takes six minutes of CPU
+time, and later ones a minute and a half: 115 s with `-n 2` on two busy cores. LLVM 15 of Debian 12 compiles single
+shaders for minutes. Every process loads them from `~/.cache/tandem-test-shaders` again, so most tests share a process,
+few shapes and short texts. An abort of llama.cpp ends a worker of `-n`, which is replaced.
 """
 
 import ctypes
