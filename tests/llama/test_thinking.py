@@ -9,7 +9,7 @@ from app.engine.text.reasoning import AnswerPart
 from app.llama.prompt import PromptBuilder
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.test_continuing import text_of
+from tests.llama.test_plain_prompt import text_of
 from tests.llama.test_prompt import tiny
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 

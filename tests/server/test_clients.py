@@ -6,7 +6,7 @@ from app.engine.text.call_formats import HERMES
 from tests.clients.check_python import CHECKS, TYPED
 from tests.engine.text.reading import written
 from tests.server.conftest import Serve
-from tests.server.test_calls import WritingPair
+from tests.server.test_chat import WritingPair
 
 PLAIN = (
     "openai_streams_with_usage",

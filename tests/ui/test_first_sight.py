@@ -14,7 +14,7 @@ from app.ui.terminal.frame import Frame
 from app.ui.text import MARK
 from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
-from tests.ui.transcript.test_text_views import ROUND, says
+from tests.ui.transcript.test_parts import ROUND, says
 
 _WHO = "The draft model proposes"
 

@@ -18,7 +18,7 @@ from app.conversations.store import Store
 from tests.ui.compare.driver import Comparison, made
 from tests.ui.driver import Chat, open_chat
 from tests.ui.test_snapshots_states import MARKDOWN
-from tests.ui.transcript.test_text_views import ROUND, D, T, says
+from tests.ui.transcript.test_parts import ROUND, D, T, says
 
 _LEAST, _MOST = (20, 6), (250, 80)
 _TITLES = (

@@ -15,7 +15,7 @@ from tests.fake_engine import STATS
 from tests.ui.driver import NOW, Chat
 from tests.ui.models.test_fit_options import refuse
 from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, chat_picture, goes_faster
-from tests.ui.transcript.test_text_views import ROUND, D, N, T, says
+from tests.ui.transcript.test_parts import ROUND, D, N, T, says
 
 pytestmark = pytest.mark.usefixtures("even_clock")
 

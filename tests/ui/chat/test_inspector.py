@@ -10,7 +10,7 @@ from app.engine.sources import Source
 from app.ui.chat.inspector import Inspector, step_rows, step_spans
 from app.ui.text import MARK
 from tests.ui.driver import Chat, open_chat
-from tests.ui.transcript.test_text_views import BOTH, ROUND, D, T, says, tokens_shown
+from tests.ui.transcript.test_parts import BOTH, ROUND, D, T, says, tokens_shown
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:

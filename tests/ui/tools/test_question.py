@@ -17,7 +17,7 @@ from tests.fake_engine import FIXED
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call, tool_use
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, open_chat
-from tests.ui.transcript.test_text_views import ROUND, D, says
+from tests.ui.transcript.test_parts import ROUND, D, says
 
 READS = call("read_file", '{"path": "notes.md"}')
 QUESTION = "Run read_file of files? It says that it only reads."
