@@ -62,7 +62,9 @@ def announced(server: RunningServer) -> Iterator[None]:
         yield
     finally:
         if _read() == server:
-            file.unlink(missing_ok=True)
+            # Windows refuses while another command reads it.
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
 
 
 def _read() -> RunningServer | None:

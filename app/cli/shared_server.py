@@ -32,13 +32,15 @@ class SharedServer:
         self._pair = pair
         self._url = ""
         self._announced = ExitStack()
+        self._lock = threading.Lock()
+        """Held to announce the server, which the engine's thread does too, and to end that."""
         self._receive: Callable[[Event], None] | None = None
         self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
         """Pass an event of the engine on; runs on its thread."""
-        if isinstance(event, Loaded) and self._server is not None:
+        if isinstance(event, Loaded):
             self._announce()
         if (receive := self._receive) is not None:
             receive(event)
@@ -78,15 +80,17 @@ class SharedServer:
         """Let `tandem run` find the server by the open pair, instead of another pair before it."""
         from app.cli.running_server import RunningServer, announced, models_of
 
-        self._announced.close()
-        if (pair := self._pair()) is not None:
-            server = RunningServer(self._url, *models_of(pair), os.environ.get("TANDEM_API_KEY", ""))
-            self._announced.enter_context(announced(server))
+        with self._lock:
+            self._announced.close()
+            if self._server is not None and (pair := self._pair()) is not None:
+                server = RunningServer(self._url, *models_of(pair), os.environ.get("TANDEM_API_KEY", ""))
+                self._announced.enter_context(announced(server))
 
     def close(self) -> None:
         """Stop the server and its requests."""
-        self._announced.close()
-        server, thread, self._server = self._server, self._thread, None
+        with self._lock:
+            self._announced.close()
+            server, thread, self._server = self._server, self._thread, None
         if server is not None and thread is not None:
             server.stop()
             thread.join()
