@@ -44,12 +44,16 @@ def list_servers(*, as_json: bool = False) -> int:
 def revoke(names: Sequence[str]) -> int:
     """Let Tandem ask again before tools run, which are named alone, with their server, or all by their server."""
     permissions = _permissions()
-    gone = [
-        key for key in permissions.always for server, _, tool in [key.rpartition("/")] if {key, server, tool} & {*names}
-    ]
-    if not gone:
+    # The names of servers and tools may have slashes too.
+    named = {
+        name: {key for key in permissions.always if f"{key}/".startswith(f"{name}/") or key.endswith(f"/{name}")}
+        for name in names
+    }
+    unknown = next((name for name, keys in named.items() if not keys), None)
+    if unknown is not None:
         listed = ", ".join(map(printable, permissions.always)) or "none"
-        raise UsageError(f'No tool of "{printable(names[0])}" runs without a question.', f"Those that do: {listed}.")
+        raise UsageError(f'No tool of "{printable(unknown)}" runs without a question.', f"Those that do: {listed}.")
+    gone = [key for key in permissions.always if any(key in keys for keys in named.values())]
     permissions.revoke(gone)
     for key in gone:
         print(printable(f"Tandem asks again before {key} runs."))

@@ -46,14 +46,15 @@ def test_what_is_always_allowed_can_be_revoked(
 ) -> None:
     allowed = tmp_path / "tools.json"
     monkeypatch.setattr("app.cli.tools.allowed_tools_file", lambda: allowed)
-    allowed.write_text(json.dumps(dict.fromkeys(("good/one", "good/two", "gone/three", "web/three", "web/four"), "0")))
+    keys = ("good/one", "good/two/more", "gone/three", "web/three", "web/four")
+    allowed.write_text(json.dumps(dict.fromkeys(keys, "0")))
 
     assert "web/four runs without a question\n" in tandem("tools").out
     assert tandem("tools", "revoke", "good", "three").out.splitlines() == [
-        f"Tandem asks again before {key} runs." for key in ("good/one", "good/two", "gone/three", "web/three")
+        f"Tandem asks again before {key} runs." for key in ("good/one", "good/two/more", "gone/three", "web/three")
     ]
+    assert 'No tool of "five" runs without a question.' in tandem("tools", "revoke", "web", "five", code=2).err
     assert list(json.loads(allowed.read_text())) == ["web/four"]
-    assert 'No tool of "five" runs without a question.' in tandem("tools", "revoke", "five", code=2).err
 
 
 def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem) -> None:
