@@ -21,17 +21,20 @@ async def edited(text: str, app: App[Any]) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise AppError("No editor is set.", "Quit, and start Tandem with one: EDITOR=nano tandem")
-    with TemporaryDirectory(prefix="tandem-") as folder:
-        file = Path(folder, "prompt.md")
-        file.write_text(text, encoding="utf-8")
-        try:
-            command = [*shlex.split(editor, posix=os.name != "nt"), str(file)]
+    try:
+        with TemporaryDirectory(prefix="tandem-") as folder:
+            file = Path(folder, "prompt.md")
+            file.write_text(text, encoding="utf-8")
+            command = [*shlex.split(editor), str(file)]
             # Nothing may be drawn while the editor has the terminal.
             with app.batch_update(), app.suspend():
                 code = await wrap_future(in_background(lambda: subprocess.call(command), "editor"))
             if code:
                 raise AppError(f"{editor} ended with exit code {code}.", "The prompt is as it was.")
             return file.read_text(encoding="utf-8").removesuffix("\n")
-        except (OSError, ValueError, SuspendNotSupported) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise AppError(f"{editor} cannot be used: {reason}.", "Set EDITOR to another editor.") from error
+    except SuspendNotSupported as error:
+        fix = "Write the prompt into a file there, and include it (@FILE)."
+        raise AppError(f"{editor} cannot use the terminal of Tandem here.", fix) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AppError(f"{editor} cannot be used: {reason}.", "Set EDITOR to another editor.") from error
