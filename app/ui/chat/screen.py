@@ -98,8 +98,9 @@ class ChatScreen(BaseScreen[None]):
 
     def focus_for(self, event: events.Key | events.Paste) -> None:
         """Give the prompt the focus before text arrives that the focused widget has no use for."""
-        is_text = isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings)
-        if is_text and not isinstance(self.focused, Input | TextArea):
+        if isinstance(self.focused, Input | TextArea):
+            return
+        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
             self.set_focus(self.view.prompt, scroll_visible=False)
 
     def watch_focused(self) -> None:

@@ -182,7 +182,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         if words is None and self._match is not None and self.chosen in messages:
             words, number, _ = self._match
             at = messages.index(self.chosen)
-            if self._show_match(messages[at], words, number + direction):
+            if number + direction >= 0 and self._show_match(messages[at], words, number + direction):
                 return True
         others = messages[at + 1 :] if direction > 0 else messages[:at][::-1]
         return words is not None and any(
@@ -196,8 +196,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.show_at_top(message)
         part = message.part_with(words)
         self.settle()
-        is_chosen = message is self.chosen
-        number = part.n_matches(words) - 1 if number < 0 and not is_chosen else number
+        number = number if number >= 0 else part.n_matches(words) - 1
         if number < 0 or part.match(words, number) is None:
             return False
         self.choose(message)
