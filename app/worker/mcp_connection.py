@@ -123,7 +123,7 @@ async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
 
     def read() -> None:
         n_lines = 0
-        with os.fdopen(reading, errors="replace") as stream:
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as stream:
             while line := stream.readline(_MAX_LINE):
                 if line.isspace():
                     continue

@@ -154,7 +154,7 @@ class _Command:
         self.stop()
 
     def stop(self) -> None:
-        if self.limit is not None:
+        if self.limit is not None and not self.limit.expired():
             self.limit.reschedule(0.0)
 
     async def do(self, client: Client, meter: Meter) -> None:
