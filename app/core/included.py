@@ -91,7 +91,7 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
         output_format="plain" if suffix == _PDF else "markdown",
         pages=kreuzberg.PageConfig(extract_pages=suffix == _PDF),
     )
-    with TemporaryDirectory() as folder, _kreuzberg_errors(name):
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, _kreuzberg_errors(name):
         file = Path(folder) / f"document{suffix}"
         file.write_bytes(data)
         found = kreuzberg.extract_file_sync(file, config=config)
