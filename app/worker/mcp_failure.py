@@ -45,11 +45,17 @@ _PATH_FIX = "Check the path of its url in mcp.json, and its type: http or sse."
 
 
 class UnusableServerError(Exception):
-    """A server cannot be used, as a part of a sentence after its name, and a fix."""
+    """A server cannot be used.
 
-    def __init__(self, what: str, fix: str = "") -> None:
+    Attributes:
+        what: The reason, as the rest of a sentence that begins with the server's name.
+        fix: A sentence; empty if none is known.
+        may_pass: Whether another attempt may help.
+    """
+
+    def __init__(self, what: str, fix: str = "", *, may_pass: bool = False) -> None:
         super().__init__(what)
-        self.what, self.fix = what, fix
+        self.what, self.fix, self.may_pass = what, fix, may_pass
 
 
 class Meter:
@@ -107,7 +113,7 @@ def refusal(response: Any) -> UnusableServerError | None:
     if status >= 400:
         fix = "Its own log says why; start it again, or ask who runs it." if status >= 500 else _PATH_FIX
         reason = f"answered {status} {response.reason_phrase}".strip()
-        return UnusableServerError(reason, _STATUS_FIXES.get(status, fix))
+        return UnusableServerError(reason, _STATUS_FIXES.get(status, fix), may_pass=status >= 500)
     if status == 200 and kind not in ("application/json", "text/event-stream"):
         return UnusableServerError(f"answered with {one_line(kind) or 'nothing'}, which is not MCP", _PATH_FIX)
     return None
@@ -115,36 +121,36 @@ def refusal(response: Any) -> UnusableServerError | None:
 
 def failure(server: McpServer, error: BaseException, meter: Meter, *, has_begun: bool) -> tuple[AppError, bool]:
     """Return why a server cannot be used, and whether another attempt may help; `has_begun` if it was connected."""
-    cause, may_pass = _cause(server, list(_flat(error)), meter, has_begun=has_begun)
+    cause = _cause(server, list(_flat(error)), meter, has_begun=has_begun)
     name = f"The MCP server {server.name}{f' at {server.address}' if server.url else ''}"
-    return AppError(server.without_secrets(printable(f"{name} {cause.what}.")), cause.fix), may_pass
+    return AppError(server.without_secrets(printable(f"{name} {cause.what}.")), cause.fix), cause.may_pass
 
 
-def _cause(
-    server: McpServer, errors: list[BaseException], meter: Meter, *, has_begun: bool
-) -> tuple[UnusableServerError, bool]:
+def _cause(server: McpServer, errors: list[BaseException], meter: Meter, *, has_begun: bool) -> UnusableServerError:
     look = "" if server.url else f"Its messages are in the log: {log_file()}"
     said = f"; it wrote text that is no message of MCP: {meter.junk}" if meter.junk else ""
     said = f": {one_line(meter.line)}" if meter.line else said
     known = next((one for one in errors if isinstance(one, UnusableServerError)), None)
     if meter.flood:
-        return UnusableServerError(f"sent more than {meter.flood >> 20} MB at once and was ended"), False
+        return UnusableServerError(f"sent more than {meter.flood >> 20} MB at once and was ended")
     if known is not None:
-        return known if known.fix else UnusableServerError(f"{known.what}{said}", look), False
+        return known if known.fix else UnusableServerError(f"{known.what}{said}", look)
     if meter.refusal is not None:
-        return meter.refusal, "answered 5" in meter.refusal.what
+        return meter.refusal
     if server.url:
         for kind, what, fix in _NETWORK_CAUSES:
             if any(kind in (each.__name__ for each in type(one).mro()) for one in errors):
-                return UnusableServerError(what, fix), False
-        return UnusableServerError(f"cannot be reached: {reason(errors[0])}", "Check its url in mcp.json."), True
+                return UnusableServerError(what, fix)
+        return UnusableServerError(
+            f"cannot be reached: {reason(errors[0])}", "Check its url in mcp.json.", may_pass=True
+        )
     codes = [one.code for one in errors if hasattr(one, "code")]
     if _CONNECTION_CLOSED in codes:
         when = "during a call" if has_begun else "before it answered"
-        return UnusableServerError(f"ended {when}{said}", look), has_begun
-    what = "answered with an error" if codes else "does not keep to MCP"
+        return UnusableServerError(f"ended {when}{said}", look, may_pass=has_begun)
+    what = "answered with an error" if codes else "does not follow MCP"
     what = "cannot start" if isinstance(errors[0], OSError) and not has_begun else what
-    return UnusableServerError(f"{what}: {reason(errors[0])}", look), False
+    return UnusableServerError(f"{what}: {reason(errors[0])}", look)
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:

@@ -189,7 +189,7 @@ def test_an_answer_that_is_not_mcp(
             "cannot start: Argument list too long.",
             marks=pytest.mark.skipif(sys.platform == "win32", reason="Windows has another limit."),
         ),
-        (server("wrong"), "wrong does not keep to MCP: capabilities: Field required."),
+        (server("wrong"), "wrong does not follow MCP: capabilities: Field required."),
         (McpServer("a", "no-such-command"), 'cannot start: there is no command "no-such-command".'),
         (McpServer("a", sys.executable, cwd="/no/such"), "cannot start: there is no folder /no/such."),
         (
