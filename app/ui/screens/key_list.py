@@ -62,17 +62,17 @@ _EDIT_HELP = {
 
 
 _NUMBERS = (
-    ("speed", "Tokens per second; in the panel of the last moments"),
+    ("speed", "Tokens per second; in the panel, over the last 2 s"),
     ("average", "Tokens per second of the whole answer"),
     ("speedup", "Speed compared with no draft"),
     ("(estimate)", "The speed with no draft was not measured here"),
-    ("no draft", "The target wrote alone; as a number, its speed then"),
+    ("no draft", "Nothing was drafted; the number is the speed then"),
     ("paused", "Drafts would be slower now; Tandem tries again"),
     ("78% accepted, 2 of 3", "Drafted tokens that the target accepted"),
-    ("recent", "Acceptance of the last moments"),
+    ("recent", "Acceptance over the last 2 s"),
     ("step", "The target verifies all tokens of a draft at once"),
-    ("tokens/step", "Accepted tokens of a step and one of the target"),
-    ("step 30 of 30", "The explained step, and all after the first token"),
+    ("tokens/step", "Accepted tokens per step, plus one of the target"),
+    ("step 30 of 30", "Number of the explained step, and of all steps"),
     ("draft length", "Tokens of a draft"),
     ("drafted by", "The draft model, or n-gram (repeated earlier text)"),
     ("draft p, target p", "Probability that a model gave a token"),
@@ -80,7 +80,7 @@ _NUMBERS = (
     ("first token", "Time until the first token of an answer (TTFT)"),
     ("prefill", "Speed of reading the prompt"),
     ("context", "Tokens of the conversation, and how many fit"),
-    ("measuring", "Once for each pair, so that drafts never slow it"),
+    ("measuring", "Tandem measures each pair once, to know when to draft"),
 )
 """The names of numbers on the screen, and their meaning."""
 
