@@ -42,7 +42,7 @@ def list_servers(*, as_json: bool = False) -> int:
 
 
 def revoke(names: Sequence[str]) -> int:
-    """Let Tandem ask again before tools run, which are named alone, with their server, or all by their server."""
+    """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = _permissions()
     # The names of servers and tools may have slashes too.
     named = {

@@ -80,7 +80,7 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
     if kreuzberg is None:
         raise AppError(
             f"{name} is a {suffix[1:].upper()} file, which needs the package kreuzberg.",
-            f"Install it: {fix('install', 'kreuzberg')}",
+            f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
         )
     if suffix in _HTML:
         # Kreuzberg takes every web page for UTF-8.
@@ -115,8 +115,8 @@ def _texts_of_pages(found: Sequence[Mapping[str, Any]], name: str, pages: range 
     """Return the text of the chosen pages by their numbers."""
     chosen = [page for page in found if pages is None or page["page_number"] in pages]
     if not chosen:
-        fix_ = f"Name some of them, such as :1-{len(found)}." if found else "Open it in another program."
-        raise AppError(f"{name}: the file has {counted(len(found), 'page')}.", fix_)
+        hint = f"Name some of them, such as :1-{len(found)}." if found else "Open it in another program."
+        raise AppError(f"{name}: the file has {counted(len(found), 'page')}.", hint)
     return {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
 
 
@@ -182,7 +182,7 @@ def included(
         raise AppError(f"{name} is {what}.", "Save it again as PNG; if it is text, rename it.")
     if suffix in _SOUND_SUFFIXES + _VIDEO_SUFFIXES:
         what = "sound" if suffix in _SOUND_SUFFIXES else "video"
-        raise AppError(f"{name} is {what}, which Tandem cannot read.", "Include a text of what is said in it.")
+        raise AppError(f"{name} is {what}, which Tandem cannot read.", "Include a transcript instead.")
     if (kind := document_suffix(data, suffix)) is None:
         return user_text(data, name)
     if len(data) > MAX_DOCUMENT_BYTES:

@@ -91,10 +91,10 @@ class AnswerNumbers:
         if not before.predicted_n:
             return self
         parts = before, self
-        sums: dict[str, Any] = {name: sum(getattr(part, name) or 0 for part in parts) for name in _COUNTS}
+        sums: dict[str, Any] = {name: sum(getattr(part, name) or 0 for part in parts) for name in _COUNT_FIELDS}
         means: dict[str, Any] = {name: _mean(parts, name, weight) for name, weight in _WEIGHTS.items()}
         # The prompt was read before the beginning.
-        first: dict[str, Any] = {name: getattr(before, name) for name in _OF_PROMPT}
+        first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT_FIELDS}
         return replace(self, **sums, **means, **first)
 
     @property
@@ -164,14 +164,14 @@ class AnswerNumbers:
         return ", ".join(filter(None, parts)) or "No numbers were stored."
 
 
-_COUNTS = ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
-_OF_PROMPT = ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
+_COUNT_FIELDS = ("predicted_n", "predicted_ms", "draft_n", "draft_n_accepted")
+_PROMPT_FIELDS = ("prompt_n", "cache_n", "first_token_ms", "reading_per_second")
 _RATES = ("tokens_per_second", "predicted_per_second", "mean_accepted_length", "draft_length")
 _WEIGHTS = {
     **dict.fromkeys(_RATES[:3], "predicted_n"),
     **dict.fromkeys(("draft_length", "acceptance", "model_share"), "draft_n"),
 }
-"""The count of each ratio: for rates it is their numerator."""
+"""The count that weighs each ratio; that of a rate is its numerator."""
 
 
 def _mean(parts: Sequence[AnswerNumbers], name: str, weight: str) -> float | None:

@@ -25,7 +25,7 @@ Rooms = tuple[Device, ...]
 
 
 def main_memory_room(free_bytes: int, total_bytes: int = 0) -> Device:
-    """Return RAM with its free bytes, and all if known."""
+    """Return RAM as a device; `total_bytes` is 0 if unknown."""
     return Device(MAIN, "cpu", "CPU", free_bytes, total_bytes=total_bytes)
 
 

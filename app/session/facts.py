@@ -1,4 +1,4 @@
-"""What is true of a chat now, for its readers."""
+"""The loaded pair, and what is true of a chat now, for its readers."""
 
 from __future__ import annotations
 

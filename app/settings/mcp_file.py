@@ -277,7 +277,7 @@ class _Entry:
 
         text = str(_VARIABLE.sub(value, self.typed(str, "a text")))
         if "\0" in text or text != text.encode(errors="ignore").decode():
-            raise self.wrong("has a character that no text may have.")
+            raise self.wrong("has a NUL or half of a surrogate pair.")
         return text
 
     def variables(self) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Turn token bytes into segments of text, which characters and stop strings span, and detect repetition."""
+"""Turn token bytes into segments of text, and detect answers that repeat themselves.
+
+Characters, reasoning marks and stop strings may span several tokens.
+"""
 
 from __future__ import annotations
 

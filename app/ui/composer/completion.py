@@ -155,9 +155,9 @@ def completions(
     # A path to another place is not below.
     below = search_files(typed, files) if typed and not typed.startswith(("/", "~", ".")) else ()
     found = [Suggestion(path, completed(path), whole=False) for path in below if path not in listed]
-    notes = {True: picture_note, False: ""}
     return start, [
-        replace(each, note=notes[is_named_picture(each.label)]) for each in (*_suggested(listed, completed), *found)
+        replace(each, note=picture_note) if is_named_picture(each.label) else each
+        for each in (*_suggested(listed, completed), *found)
     ]
 
 

@@ -171,7 +171,7 @@ async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:
         tools.take_list(ToolsListed("files", (READ, WRITE)))
         await chat.shows("read_file allowed always")
         await chat.shows("write_file (may change something) allowed in a conversation")
-        await chat.press("ctrl+x", shows="Every tool of files asks again.")
+        await chat.press("ctrl+x", shows="Tandem asks again before a tool of files runs.")
 
         assert tools.permissions.of_server("files") == {}
         assert (tmp_path / "tools.json").read_text() == "{}"
