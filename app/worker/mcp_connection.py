@@ -45,9 +45,16 @@ if not os.fork():
     # The standard input hangs up when Tandem has ended, even by SIGKILL.
     for stream in 1, 2:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    poll = select.poll()
-    poll.register(0, 0)
-    poll.poll()
+    if hasattr(select, "kqueue"):
+        # On macOS, poll does not report it: https://github.com/NixOS/nix/pull/13901.
+        queue = select.kqueue()
+        change = [select.kevent(0, select.KQ_FILTER_READ, select.KQ_EV_ADD | select.KQ_EV_CLEAR)]
+        while not any(event.flags & select.KQ_EV_EOF for event in queue.control(change, 1)):
+            change = None
+    else:
+        poll = select.poll()
+        poll.register(0, 0)
+        poll.poll()
     time.sleep(float(sys.argv[1]))
     os.killpg(0, signal.SIGKILL)
 os.execvp(sys.argv[2], sys.argv[2:])
