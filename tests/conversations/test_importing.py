@@ -285,6 +285,18 @@ def test_a_damaged_comment_is_reported_by_its_line(tmp_path: Path, kind: str, gi
         read_file(file)
 
 
+def test_a_comment_with_fields_of_another_kind(tmp_path: Path) -> None:
+    file = tmp_path / "x.md"
+    file.write_text(
+        '<!-- tandem:conversation {"messages": 3} -->\n<!-- tandem:message {"role": "user"} -->\n## You\nHi\n',
+        encoding="utf-8",
+    )
+    assert [node.text for node in read_file(file)[0].tree.path] == ["Hi"]
+    file.write_text(file.read_text(encoding="utf-8").replace('"user"', '"user", "pictures": 5'), encoding="utf-8")
+    with pytest.raises(AppError, match="its pictures are not a list"):
+        read_file(file)
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -112,7 +112,7 @@ def read(text: str) -> list[Any]:
     return [found] if found["messages"] else []
 
 
-def chain(messages: Iterable[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+def chain(messages: Iterable[dict[str, Any]], /, **fields: Any) -> dict[str, Any]:
     """Return a conversation in the shape of Tandem's JSON, in which each message replies to the one before."""
     linked = [{**each, "id": n, "parent": n - 1 if n else None} for n, each in enumerate(messages)]
     return {**fields, "messages": linked}

@@ -73,7 +73,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
             # The first line of a text is the heading, or the end of the reasoning.
             message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
     for about, messages in found:
-        about["pictures"] = [one for each in messages for one in each.pop("pictures", ())]
+        about["pictures"] = [one for each in messages for one in checks.list_of(each.pop("pictures", []), "pictures")]
         if "system" in about:
             settings = checks.document(about.get("settings"), "settings")
             answer = checks.document(settings.get("answer"), "settings")
