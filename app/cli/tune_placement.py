@@ -13,6 +13,7 @@ from app.cli.setting_flags import flags_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
 from app.compare.measured_pairs import measured_of
+from app.core.child import ChildError, ask
 from app.core.columns import text_table
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
@@ -20,7 +21,6 @@ from app.engine.auto.curve import CostModel
 from app.engine.drafting_report import times
 from app.hardware.devices import fast_devices
 from app.llama.cancel import CancelFlag
-from app.llama.child import ChildError, ask
 from app.llama.fitting import tuned_placement
 from app.llama.fitting.fit_pair import Fitting, fitting_of
 from app.llama.fitting.machine_room import memory_rooms, with_remote
@@ -31,7 +31,7 @@ from app.worker.loading import asked_here, placed_here, query_servers
 from app.worker.pair_loader import PairLoader
 
 _BUDGET_NS, _PASSES = 10_000_000_000, 2
-_MEASURE, _LONGEST_S = "fitting.tuned_placement.measure", 1800.0
+_MEASURE, _LONGEST_S = "llama.fitting.tuned_placement.measure", 1800.0
 """Limit for loading and measuring one placement."""
 _USUAL_ACCEPTANCE = 0.75
 _NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
+from app.core.child import ChildError, ask
 from app.core.errors import AppError
 from app.core.fixes import fix
 from app.core.pictures import PictureData, PictureLimits, picture_format, read_picture
@@ -25,6 +28,9 @@ from app.core.regular_file import (
 from app.core.units import counted
 
 MAX_DOCUMENT_BYTES = 64 << 20
+_READ_S = 30.0
+_READ_MEMORY = 1 << 30
+"""Bytes that reading a document may take: a small file may unpack to gigabytes."""
 _PDF = ".pdf"
 _HTML = (".htm", ".html")
 _TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
@@ -49,7 +55,7 @@ _HEAD_BYTES = 32
 def document_suffix(head: bytes, suffix: str) -> str | None:
     """Return the suffix of the kind of document that a file is, by its first bytes, else its own; None for others."""
     suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
-    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and _kreuzberg() is None):
+    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and not _has_kreuzberg()):
         return None
     return suffix
 
@@ -76,26 +82,47 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
     Raises:
         AppError: It cannot be read; with a fix.
     """
-    kreuzberg = _kreuzberg()
-    if kreuzberg is None:
+    if not _has_kreuzberg():
         raise AppError(
             f"{name} is a {suffix[1:].upper()} file, which needs the package kreuzberg.",
-            f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
+            "There is none for a Mac with Intel; save the document as text."
+            if (platform.system(), platform.machine()) == ("Darwin", "x86_64")
+            else f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
         )
     if suffix in _HTML:
         # Kreuzberg takes every web page for UTF-8.
         data = decoded_text(data).encode()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / f"document{suffix}"
+        file.write_bytes(data)
+        try:
+            # Deeply nested elements overflow the stack of Kreuzberg, which ends its process.
+            found = ask("core.included.document_content", file, name, pages, seconds=_READ_S, memory=_READ_MEMORY)
+        except ChildError as error:
+            raise AppError(
+                f"{name} cannot be read: the process that reads it {error}.",
+                "Include a part of it, or open it in another program and save it again.",
+            ) from error
+    if isinstance(found, str) and len(found) > MAX_TEXT_BYTES:
+        raise AppError(f"{name} has more than {MAX_TEXT_BYTES >> 20} MB of text.", "Include a part of it.")
+    content: str | dict[int, bytes] = found
+    return content
+
+
+def document_content(file: Path, name: str, pages: range | None) -> str | dict[int, bytes]:
+    """Return what `read_document` does; the child's side of it."""
+    # Its hints of types lack options.
+    kreuzberg: Any = import_module("kreuzberg")
+    is_pdf = file.suffix == _PDF
     config = kreuzberg.ExtractionConfig(
         use_cache=False,
         disable_ocr=True,
-        output_format="plain" if suffix == _PDF else "markdown",
-        pages=kreuzberg.PageConfig(extract_pages=suffix == _PDF),
+        output_format="plain" if is_pdf else "markdown",
+        pages=kreuzberg.PageConfig(extract_pages=is_pdf),
     )
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, _kreuzberg_errors(name):
-        file = Path(folder) / f"document{suffix}"
-        file.write_bytes(data)
+    with _kreuzberg_errors(name):
         found = kreuzberg.extract_file_sync(file, config=config)
-        if suffix != _PDF:
+        if not is_pdf:
             if not found.content.strip():
                 raise AppError(f"{name} has no text.", "Save it as text and include that file.")
             return str(found.content).strip()
@@ -135,12 +162,8 @@ def _kreuzberg_errors(name: str) -> Iterator[None]:
         ) from error
 
 
-def _kreuzberg() -> ModuleType | None:
-    try:
-        import kreuzberg
-    except ImportError:
-        return None
-    return kreuzberg
+def _has_kreuzberg() -> bool:
+    return find_spec("kreuzberg") is not None
 
 
 def is_named_picture(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ask llama.cpp in a child process, which a model file or a driver may crash or hang.
+"""Try model files and devices in child processes, which llama.cpp or a driver may crash or hang.
 
 llama.cpp asserts on much of what a damaged or hostile file can say, and an assertion ends the process. Unknown model
 files are therefore loaded in a child first, without their memory. Drivers are asked for devices and speed there too.
@@ -6,19 +6,15 @@ files are therefore loaded in a child first, without their memory. Drivers are a
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
-import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.core import atomic, regular_file
-from app.core.errors import AppError, DamagedFileError, ModelLoadError
-from app.core.program import ExitStatus, limited_run, python_command, python_environment
+from app.core.child import ChildError, ask
+from app.core.errors import DamagedFileError, ModelLoadError
 from app.hardware.devices import BuildInfo, Device
 from app.llama.installed import build_identity
 from app.models.model_names import parts_here
@@ -36,66 +32,6 @@ FORMAT = 3
 _MAX_FILES = 500
 
 
-class ChildError(Exception):
-    """A child gave no answer; the text continues "The child ...".
-
-    Attributes:
-        status: How it ended; None if it did not end by itself.
-        crashed: Whether it crashed or hung, which what it was asked about may have caused; a system that runs out of
-            memory kills as well, and that says nothing.
-    """
-
-    def __init__(self, reason: str, *, crashed: bool = False, status: ExitStatus | None = None) -> None:
-        super().__init__(reason)
-        self.crashed = crashed
-        self.status = status
-
-
-def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callable[[], bool] = lambda: False) -> Any:
-    """Call a function of this package, such as "devices.report", in a child process; poll `cancelled` meanwhile.
-
-    Raises:
-        AppError: The function raised it.
-        ChildError: There is no answer.
-        Interrupted: `cancelled` returned True.
-    """
-    try:
-        command = python_command("-c", "from app.llama.child import answer; answer()")
-        question = pickle.dumps((function, arguments))
-        done = limited_run(command, seconds, python_environment(), question, cancelled)
-    except subprocess.TimeoutExpired:
-        raise ChildError(f"took longer than {seconds:g} seconds", crashed=True) from None
-    except OSError as error:
-        raise ChildError(f"could not be started: {error.strerror or error}") from error
-    if done.returncode != 0:
-        status = ExitStatus(done.returncode, done.stderr.decode("utf-8", errors="replace"))
-        raise ChildError(status.how, crashed=status.is_crash and not status.was_killed, status=status)
-    try:
-        reply = pickle.loads(done.stdout)
-    except Exception as error:
-        raise ChildError("gave an answer that cannot be read") from error
-    if isinstance(reply, AppError):
-        raise reply
-    return reply
-
-
-def answer() -> None:
-    """Answer `ask`, in the child."""
-    function, arguments = pickle.load(sys.stdin.buffer)
-    module, _, name = function.rpartition(".")
-    # Native libraries print where they like.
-    output = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        reply = getattr(importlib.import_module(f"app.llama.{module}"), name)(*arguments)
-    except AppError as error:
-        reply = error
-    with os.fdopen(output, "wb") as file:
-        pickle.dump(reply, file)
-    # A driver that crashes on exit has answered already.
-    os._exit(0)
-
-
 def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[BuildInfo, tuple[Device, ...]]:
     """Return `app.llama.devices.report` of a child process.
 
@@ -103,7 +39,7 @@ def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[Buil
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
     """
     try:
-        found: tuple[BuildInfo, tuple[Device, ...]] = ask("devices.report", ram_available, seconds=seconds)
+        found: tuple[BuildInfo, tuple[Device, ...]] = ask("llama.devices.report", ram_available, seconds=seconds)
     except ChildError as error:
         raise ModelLoadError(
             f"llama.cpp could not list its devices: the process that asked {error}.",
@@ -199,7 +135,7 @@ def try_file(
     """
     if safe.survived(path, pair):
         return
-    question = ("footprint.try_load", path) if pair is None else ("footprint.try_head", path, pair)
+    question = ("llama.footprint.try_load", path) if pair is None else ("llama.footprint.try_head", path, pair)
     try:
         is_loaded = ask(*question, cancelled=lambda: not go_on())
     except ChildError as error:

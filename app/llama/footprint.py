@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.core.child import ChildError, ask
 from app.core.errors import AppError
 from app.engine.sources import Source
 from app.llama import library
 from app.llama.batch import native_params
-from app.llama.child import ChildError, ask
 from app.llama.devices import add_servers
 from app.llama.draft_heads import other_context
 from app.llama.library import native
@@ -42,7 +42,7 @@ def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextP
     Takes a quarter of a second and reads no weights.
     """
     try:
-        found = corrected(need, ask("footprint.log_of_load", path, model, context))
+        found = corrected(need, ask("llama.footprint.log_of_load", path, model, context))
     except (AppError, ChildError):
         return need
     # The buffers of such a load have the copy.

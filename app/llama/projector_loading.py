@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from app.core.child import ChildError, ask
 from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadError
 from app.core.pictures import read_picture
 from app.engine.pictures import part_end
 from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
-from app.llama.child import ChildError, SafeFiles, ask, not_survived
+from app.llama.child import SafeFiles, not_survived
 from app.llama.context import Context
 from app.llama.footprint import no_alloc
 from app.llama.library import native
@@ -117,7 +118,9 @@ def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True
     if params.settings["model.mmproj"] == "auto" and (ending := safe.failure(path, params)) is not None:
         raise not_survived(path, ending)
     try:
-        compute = int(ask("projector_loading.measure", path, params, seconds=_CHILD_S, cancelled=lambda: not go_on()))
+        compute = int(
+            ask("llama.projector_loading.measure", path, params, seconds=_CHILD_S, cancelled=lambda: not go_on())
+        )
     except ChildError as error:
         if error.crashed:
             safe.add(path, params, str(error))

@@ -80,10 +80,10 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
 def _survives(cancelled: Callable[[], bool]) -> bool:
     """Return whether the child started llama.cpp; False if it proved nothing, as when the system killed it."""
     # Later starts do not need it.
-    from app.llama.child import ChildError, ask
+    from app.core.child import ChildError, ask
 
     try:
-        ask("throughput.try_cpu", seconds=_DEADLINE_S, cancelled=cancelled)
+        ask("llama.throughput.try_cpu", seconds=_DEADLINE_S, cancelled=cancelled)
     except ChildError as error:
         if error.crashed:
             raise child_failure(error.status, _DEADLINE_S) from error

@@ -23,14 +23,16 @@ class RequestPictures:
     """The pictures in the content of a request.
 
     Args:
-        limits: Those of a picture; None if the loaded models read text only.
+        limits: Those of a picture; None if pictures are refused.
+        reader: What reads text only, if pictures are refused.
 
     Attributes:
         known: All pictures by their digests.
     """
 
-    def __init__(self, limits: PictureLimits | None = None) -> None:
+    def __init__(self, limits: PictureLimits | None = None, reader: str = "the loaded models read") -> None:
         self.known: dict[str, PictureData] = {}
+        self.reader = reader
         self._limits = limits
         self._new: list[Picture] = []
 
@@ -120,7 +122,7 @@ def content_text(fields: Fields, name: str = "content") -> str:
     Raises:
         RequestError: A part is not text, such as an image.
     """
-    return "\n".join(part_text(part, RequestPictures()) for part in parts_of(fields, name))
+    return "\n".join(part_text(part, RequestPictures(reader=f"{name} takes")) for part in parts_of(fields, name))
 
 
 def result_text(fields: Fields, pictures: RequestPictures, name: str = "content") -> str:
@@ -136,7 +138,7 @@ def _result_part(part: Fields, pictures: RequestPictures) -> str:
     try:
         if (text := pictures.read(part)) is not None:
             return text
-        why = _why_unread(kind)
+        why = _why_unread(kind, pictures)
     except RequestError as error:
         why = error.message
     return f"[{kind} left out: {why.rstrip('.')}]"
@@ -149,10 +151,10 @@ def part_text(part: Fields, pictures: RequestPictures) -> str:
     where, kind = part.at("type"), part.text("type")
     way = "Pictures need a projector (tandem serve --mmproj), and the role of a user or a tool."
     way = way if kind in _PICTURE_PARTS + _FILE_PARTS else ""
-    raise RequestError(f'{where} is "{kind}"; {_why_unread(kind)}', way, param=where)
+    raise RequestError(f'{where} is "{kind}"; {_why_unread(kind, pictures)}', way, param=where)
 
 
-def _why_unread(kind: str) -> str:
+def _why_unread(kind: str, pictures: RequestPictures) -> str:
     if kind in _PICTURE_PARTS + _FILE_PARTS:
-        return "the loaded models read text only."
+        return f"{pictures.reader} text only."
     return "Tandem reads text, pictures and documents."

@@ -84,6 +84,7 @@ def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Messag
         refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
     reasoning = message.text("reasoning_content") or message.text("reasoning")
     texts, calls, has_results = [], [], False
+    readable = pictures if role == "user" else RequestPictures(reader=f"a message of the role {role} takes")
     shown: list[Picture] = []
     for part in parts_of(message):
         match part.text("type"):
@@ -98,7 +99,7 @@ def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Messag
                 has_results = True
                 yield _result(part, pictures, part.text("tool_use_id", "0"))
             case _:
-                texts.append(part_text(part, pictures if role == "user" else RequestPictures()))
+                texts.append(part_text(part, readable))
                 shown += pictures.take()
     calls += map(_read_call, message.objects("tool_calls"))
     if texts or reasoning or calls or not has_results:

@@ -11,12 +11,12 @@ from app.cli import main, tune_placement
 from app.cli.doctor_checks import check_pair
 from app.cli.options import read_pair
 from app.cli.setting_flags import flags_of
+from app.core.child import ChildError, ask
 from app.core.errors import Interrupted, ModelLoadError
 from app.core.paths import memory_dir
 from app.engine.auto.cost_profile import CostProfile
 from app.hardware.devices import Device
 from app.llama import library, stored_measurements
-from app.llama.child import ChildError, ask
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.fitting.tuned_placement import in_fixes

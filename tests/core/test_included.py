@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from app.core import included as core_included
 from app.core.errors import AppError
 from app.core.included import located, read_included
 from app.core.pictures import PictureData, PictureLimits
@@ -136,6 +137,44 @@ def test_a_damaged_office_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_bytes(b"PK\3\4 damaged")
     with pytest.raises(AppError, match=r"a\.xlsx is damaged, or not a document"):
         read(tmp_path / "a.xlsx", "a.xlsx")
+
+
+@pytest.mark.parametrize("element", ["text:section", "text:span"])
+def test_a_document_that_ends_its_reader_is_refused(tmp_path: Path, element: str) -> None:
+    pytest.importorskip("kreuzberg")
+    spaces = "".join(f' xmlns:{each}="urn:oasis:names:tc:opendocument:xmlns:{each}:1.0"' for each in ("office", "text"))
+    body = f"<{element}>" * 100_000 + f"</{element}>" * 100_000
+    content = f"<office:body><office:text>{body}</office:text></office:body>"
+    with ZipFile(tmp_path / "a.odt", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("content.xml", f"<office:document-content{spaces}>{content}</office:document-content>")
+    with pytest.raises(AppError, match=r"a\.odt cannot be read: the process that reads it crashed"):
+        read(tmp_path / "a.odt", "a.odt")
+
+
+def test_a_document_that_takes_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kreuzberg")
+    monkeypatch.setattr(core_included, "_READ_MEMORY", 1)
+    (tmp_path / "a.pdf").write_bytes(pdf("text"))
+    with pytest.raises(AppError, match=r"a\.pdf cannot be read: .* took more than 0 GB of memory"):
+        read(tmp_path / "a.pdf", "a.pdf")
+
+
+def test_more_text_than_a_text_file_may_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kreuzberg")
+    monkeypatch.setattr(core_included, "MAX_TEXT_BYTES", 3)
+    (tmp_path / "a.html").write_text("<p>text")
+    with pytest.raises(AppError, match=r"it has more than 0 MB of text"):
+        read(tmp_path / "a.html")
+
+
+def test_a_package_that_a_system_lacks_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kreuzberg", None)
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    (tmp_path / "a.pdf").write_bytes(pdf("text"))
+    with pytest.raises(AppError) as refused:
+        read(tmp_path / "a.pdf")
+    assert refused.value.hint == "There is none for a Mac with Intel; save the document as text."
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from app.core.child import ChildError, ask
 from app.core.errors import AppError, ModelLoadError
-from app.llama.child import ChildError, ask, probe
+from app.llama.child import probe
 from app.llama.devices import build, devices
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr("app.llama.child.python_command", lambda *_: (sys.executable, "-c", code))
+    monkeypatch.setattr("app.core.child.python_command", lambda *_: (sys.executable, "-c", code))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 def test_a_child_without_an_answer(monkeypatch: pytest.MonkeyPatch, code: str, message: str, crashed: bool) -> None:
     run_instead(monkeypatch, code)
     with pytest.raises(ChildError) as failed:
-        ask("devices.report", None, seconds=0.5 if "sleep" in code else 60)
+        ask("llama.devices.report", None, seconds=0.5 if "sleep" in code else 60)
     assert message in str(failed.value)
     assert failed.value.crashed is crashed
 
@@ -59,5 +60,5 @@ def test_the_probe_ignores_modules_in_the_working_folder(tmp_path: Path, monkeyp
 
 
 def test_throughput_is_measured() -> None:
-    assert 1e8 < ask("throughput.throughput", 1) < 1e13
-    assert 1e8 < ask("throughput.throughput", 1, True) < 1e13
+    assert 1e8 < ask("llama.throughput.throughput", 1) < 1e13
+    assert 1e8 < ask("llama.throughput.throughput", 1, True) < 1e13

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from app.conversations.message import Message, Role
+from app.core.child import ChildError
 from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError, ModelLoadError
 from app.core.pictures import MARK
 from app.hardware.fit import MAIN, main_memory_room
 from app.llama import draft_slot, projector_loading
 from app.llama.cancel import CancelFlag
-from app.llama.child import ChildError
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import needs
 from app.llama.pair import NativePair
@@ -109,7 +109,7 @@ def test_a_projector_is_tried_once_and_counts_in_the_plan(
     assert need.total == without.total + need.projector
     assert needs(asked)[0] == need
     load(asked).close()
-    assert questions == ["projector_loading.measure"]
+    assert questions == ["llama.projector_loading.measure"]
     asked.projector.write_bytes(asked.projector.read_bytes() + b"\0" * 32)
     needs(asked)
     assert len(questions) == 2

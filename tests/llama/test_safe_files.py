@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from app.core.child import ChildError
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
 from app.hardware.fit import main_memory_room
 from app.llama import child as llama_child
 from app.llama.cancel import CancelFlag
-from app.llama.child import ChildError, SafeFiles, try_file
+from app.llama.child import SafeFiles, try_file
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import fitted
 from app.llama.pair import NativePair
@@ -70,7 +71,7 @@ def test_a_refused_file_keeps_the_reason_of_llama_cpp(tmp_path: Path) -> None:
 
 def test_a_trial_load_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        llama_child, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)")
+        "app.core.child.python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)")
     )
 
     with pytest.raises(Interrupted):
@@ -104,7 +105,7 @@ def test_draft_layers_are_tried_on_the_devices_of_the_plan(tmp_path: Path, monke
     wanted = replace(params(target, tmp_path, draft), model=ModelParams(devices=("cpu",)))
     NativePair(wanted, CancelFlag(), lambda *_: True).close()
 
-    (tried,) = [pair for function, _, *rest in asked for pair in rest if function == "footprint.try_head"]
+    (tried,) = [pair for function, _, *rest in asked for pair in rest if function == "llama.footprint.try_head"]
     assert (tried.model.devices, tried.draft_model.devices) == (("cpu",), ("cpu",))
     safe = SafeFiles(tmp_path / KEPT)
     assert safe.survived(draft, tried)

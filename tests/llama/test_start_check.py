@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_written_costs_only_another_trial(
 
 def test_a_child_that_the_system_kills_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import os; os.kill(os.getpid(), 9)"
-    monkeypatch.setattr("app.llama.child.python_command", lambda *_: (sys.executable, "-c", code))
+    monkeypatch.setattr("app.core.child.python_command", lambda *_: (sys.executable, "-c", code))
 
     check_start()
     assert not (tmp_path / "cache").exists(), "the next start tries again"

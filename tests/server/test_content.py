@@ -144,7 +144,7 @@ def test_limits_are_those_of_the_settings() -> None:
 
 def test_only_users_and_tools_show_pictures() -> None:
     for role in ("system", "assistant"):
-        with pytest.raises(RequestError, match="read text only"):
+        with pytest.raises(RequestError, match=f"a message of the role {role} takes text only"):
             read_chat(Fields({"messages": [{"role": role, "content": [_chat_part(URL)]}]}), SETTINGS)
 
 

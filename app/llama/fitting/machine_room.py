@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from app.core import atomic
+from app.core.child import ChildError, ask
 from app.core.errors import AppError
 from app.core.paths import memory_dir
 from app.core.units import free_memory, memory_size
@@ -24,7 +25,7 @@ from app.hardware.devices import Device, fast_devices
 from app.hardware.fit import MAIN, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
 from app.hardware.recommend import Capacity
-from app.llama.child import ChildError, SafeFiles, ask, probe
+from app.llama.child import SafeFiles, probe
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory, with_tensors
 from app.models.model_facts import ModelFacts, read_facts
@@ -174,7 +175,7 @@ def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> f
         return stored[0]
     others = OthersUse()
     try:
-        found: float | None = ask("throughput.throughput", n_threads, of_ram, seconds=20.0)
+        found: float | None = ask("llama.throughput.throughput", n_threads, of_ram, seconds=20.0)
         if found is not None and others.is_much:
             return stored[0] if stored is not None and stored[0] > 0 else None
         if found is not None:

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.core.child import ChildError
 from app.core.errors import ModelLoadError
 from app.core.units import GB, memory_size
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
-from app.llama.child import ChildError
 from app.llama.fitting import machine_room as module
 from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_capacity
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
@@ -185,7 +185,7 @@ class Bandwidth:
         return bandwidth("An abacus", [BEADS])
 
     def _ask(self, function: str, n_threads: int, of_ram: bool, *, seconds: float) -> float | None:
-        assert (function, n_threads) == ("throughput.throughput", self.n_threads)
+        assert (function, n_threads) == ("llama.throughput.throughput", self.n_threads)
         self.measured += 1
         return 3e9 if of_ram else self.found
 
