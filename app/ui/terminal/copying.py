@@ -100,8 +100,8 @@ def clipboard_commands() -> Sequence[Sequence[str]]:
     return [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")] * bool(os.environ.get("DISPLAY"))
 
 
-_SECONDS = 10.0
-_MOST_BYTES = 256 << 20
+_PASTE_S = 10.0
+_MAX_PICTURE_BYTES = 256 << 20
 _WINDOWS_SCRIPT = (
     "Add-Type -AssemblyName System.Windows.Forms; $image = [Windows.Forms.Clipboard]::GetImage(); if ($image) { "
     "$file = New-Object IO.MemoryStream; $image.Save($file, 'Png'); [Convert]::ToBase64String($file.ToArray()) }"
@@ -117,26 +117,26 @@ _PACKAGES = {"wl-paste": "wl-clipboard"}
 
 def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> bytes:
     """Return the picture on the clipboard as a file. Raises AppError with a fix."""
-    name, *arguments = _command(environment, system)
+    name, *arguments = _paste_command(environment, system)
     program = find_program(name)
     if program is None:
         package = _PACKAGES.get(name, name)
         raise AppError(f"The clipboard cannot be read without {name}.", f"Install {package}, or name a file with @.")
     try:
-        output = limited_run([program, *arguments], _SECONDS, environment, most_bytes=_MOST_BYTES).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
+        output = limited_run([program, *arguments], _PASTE_S, environment, most_bytes=_MAX_PICTURE_BYTES).stdout
+        if name == "osascript":
+            found = _MACOS_DATA.search(output)
+            output = bytes.fromhex(found[1].decode()) if found is not None else b""
+        elif name.startswith("powershell"):
+            output = base64.b64decode(output.strip())
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise AppError(f"{name} could not read the clipboard.", "Name a file with @ instead.") from error
-    if name == "osascript":
-        found = _MACOS_DATA.search(output)
-        output = bytes.fromhex(found[1].decode()) if found is not None else b""
-    elif name.startswith("powershell"):
-        output = base64.b64decode(output.strip())
     if not output:
         raise AppError("There is no picture on the clipboard.", "Copy one, or name its file with @.")
     return output
 
 
-def _command(environment: Mapping[str, str], system: str) -> tuple[str, ...]:
+def _paste_command(environment: Mapping[str, str], system: str) -> tuple[str, ...]:
     if system == "win32":
         return ("powershell", *_WINDOWS_ARGUMENTS)
     if "WSL_DISTRO_NAME" in environment:

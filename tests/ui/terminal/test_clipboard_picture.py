@@ -58,3 +58,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "limited_run", lambda *given, **more: empty)
     with pytest.raises(AppError, match="no picture on the clipboard"):
         clipboard_picture({}, "darwin")
+    wrong = subprocess.CompletedProcess[bytes]([], 0, b"Error", b"")
+    monkeypatch.setattr(copying, "limited_run", lambda *given, **more: wrong)
+    with pytest.raises(AppError, match="powershell could not read the clipboard"):
+        clipboard_picture({}, "win32")
