@@ -239,7 +239,9 @@ class Context:
     def keep_state(self) -> None:
         self._open()
         if self.n_rollback != self.n_ctx and self.n_past not in self._states.kept:
+            started = time.perf_counter_ns()
             self._states.keep(self.n_past)
+            self.native_ns += time.perf_counter_ns() - started
 
     def restore_state(self, n_past: int) -> bool:
         self._open()
