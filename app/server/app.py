@@ -33,6 +33,10 @@ from app.server.responses import ResponseFormat, read_response
 from app.server.service import Handler, Service, answering, body_of, failure, page_error, result_of
 from app.worker.jobs import Query, prompt_text, text_of, token_count, tokens_of
 
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
+_SHUTDOWN_S = 2
+_KEEP_ALIVE_S = 60
+_ALL_ADDRESSES = ("0.0.0.0", "::")
 _LONGEST_PATH = 60
 """Characters of an unknown path in the log."""
 
@@ -262,10 +266,7 @@ def _error_response(error: RequestError, path: str) -> Response:
     return JSONResponse(error_body(error, path), error.status, headers)
 
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
-_SHUTDOWN_S = 2
-_KEEP_ALIVE_S = 60
-_ALL_ADDRESSES = ("0.0.0.0", "::")
+# The socket
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

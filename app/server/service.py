@@ -27,12 +27,18 @@ from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded
 from app.worker.request import AnswerRequest
 
+log = logging.getLogger("tandem.server")
+log.addHandler(logging.NullHandler())
+
 Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
+Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
+"""Reads the requested answers from the body of a request."""
 
 _LONGEST_BODY = 64 << 20
 """Largest body in bytes: two large pictures in base64, or more text than any context holds."""
 _LONG_BODY = 1 << 20
 """Bytes from which a body is read in a thread, so that other clients do not wait."""
+_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _PUBLIC_PATHS = ("/health", "/v1/health")
 """Paths that need no key."""
@@ -167,15 +173,6 @@ def watched(request: Request, queue: EngineQueue, ticket: Ticket) -> Iterator[No
     finally:
         task.cancel()
         queue.cancel(ticket)
-
-
-Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
-"""Reads the requested answers from the body of a request."""
-
-log = logging.getLogger("tandem.server")
-log.addHandler(logging.NullHandler())
-
-_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
