@@ -67,7 +67,9 @@ def run(
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)
     settings = chat_settings(loader.pair.title, loader.settings)
-    text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
+    # libtiff and others print what is wrong with a picture.
+    with guarded_stderr(log_file()):
+        text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
         with_pictures(answer_request(settings, text, ()), pictures),
         prefill=Prefill(prefill) if prefill.strip() else None,

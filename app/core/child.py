@@ -94,10 +94,10 @@ def answer() -> None:
 
 
 def _exit_above(memory: int) -> None:
-    """End this process once it takes more memory."""
+    """End this process once it takes more memory, or its parent is gone."""
     import psutil
 
-    process = psutil.Process()
-    while process.memory_info().rss <= memory:
+    process, parent = psutil.Process(), os.getppid()
+    while process.memory_info().rss <= memory and os.getppid() == parent:
         time.sleep(_MEMORY_POLL_S)
     os._exit(_TOO_MUCH_MEMORY)

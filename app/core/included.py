@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from app.core.child import ChildError, ask
@@ -31,6 +32,8 @@ MAX_DOCUMENT_BYTES = 64 << 20
 _READ_S = 30.0
 _READ_MEMORY = 1 << 30
 """Bytes that reading a document may take: a small file may unpack to gigabytes."""
+_one_reader = Lock()
+"""Held while a document is read, so that several requests do not take several times the memory."""
 _PDF = ".pdf"
 _HTML = (".htm", ".html")
 _TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
@@ -84,7 +87,7 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
     """
     if not _has_kreuzberg():
         raise AppError(
-            f"{name} is a {suffix[1:].upper()} file, which needs the package kreuzberg.",
+            f"{name} needs the package kreuzberg, which reads {suffix[1:].upper()} files.",
             "There is none for a Mac with Intel; save the document as text."
             if (platform.system(), platform.machine()) == ("Darwin", "x86_64")
             else f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
@@ -92,7 +95,7 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
     if suffix in _HTML:
         # Kreuzberg takes every web page for UTF-8.
         data = decoded_text(data).encode()
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with _one_reader, TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / f"document{suffix}"
         file.write_bytes(data)
         try:

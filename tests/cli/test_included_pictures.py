@@ -1,14 +1,20 @@
 """`tandem run --file picture.png`: the picture stands before the prompt, also where a running server answers."""
 
+import os
 from pathlib import Path
 
+import pytest
+
+from app.cli import main
 from app.cli.run import with_files, with_pictures
 from app.cli.running_server import RunningServer, ServerAnswer
+from app.core.errors import AppError
 from app.core.pictures import MARK, PictureLimits, read_picture
 from app.server.chat import read_chat
 from app.server.fields import Fields
 from app.session.chat_settings import ChatSettings, answer_request
 from tests.core.test_pictures import gif, png
+from tests.llama.tiny_model import write_model
 
 SETTINGS = ChatSettings("Fake", pictures=PictureLimits())
 
@@ -23,6 +29,19 @@ def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
     assert message.content == f"{MARK}{MARK}{tmp_path / 'c.txt'}:\n```txt\ntext\n```\n\nWhat?"
     assert [each.data for each in request.pictures] == [png(4, 3), gif(40, 30)]
     assert [each.name for each in message.pictures] == [str(tmp_path / "a.png"), str(tmp_path / "b.gif")]
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_a_decoder_prints_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        os.write(2, b"Fax4Decode: Bad code word")
+        raise AppError("It is damaged.")
+
+    monkeypatch.setattr("app.cli.run.with_files", damaged)
+    assert main(["run", "--target", str(write_model(tmp_path / "m.gguf")), "Hi"]) == 1
+    assert capfd.readouterr().err == "tandem: It is damaged.\n"
 
 
 def test_a_running_server_gets_the_pictures_in_their_places() -> None:

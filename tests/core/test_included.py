@@ -159,6 +159,13 @@ def test_a_document_that_takes_too_much_memory_is_refused(tmp_path: Path, monkey
         read(tmp_path / "a.pdf", "a.pdf")
 
 
+def test_documents_are_read_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_included, "_has_kreuzberg", lambda: True)
+    monkeypatch.setattr(core_included, "ask", lambda *_, **__: str(core_included._one_reader.locked()))
+    (tmp_path / "a.pdf").write_bytes(pdf("text"))
+    assert (read(tmp_path / "a.pdf"), core_included._one_reader.locked()) == ("True", False)
+
+
 def test_more_text_than_a_text_file_may_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("kreuzberg")
     monkeypatch.setattr(core_included, "MAX_TEXT_BYTES", 3)
@@ -181,7 +188,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "kreuzberg", None)
     for name, data in (("a.pdf", b"x"), ("a.docx", b"x"), ("b.pdf", b"%PDF-1.7")):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(AppError, match=f"{name} is a {name[2:].upper()} file, which needs the package kreuzberg"):
+        with pytest.raises(AppError, match=f"{name} needs the package kreuzberg, which reads {name[2:].upper()} files"):
             read(tmp_path / name, name)
     (tmp_path / "a.html").write_text("<p>source")
     assert read(tmp_path / "a.html") == "<p>source"
