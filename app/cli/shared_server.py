@@ -33,7 +33,7 @@ class SharedServer:
         self._url = ""
         self._announced = ExitStack()
         self._lock = threading.Lock()
-        """Held to announce the server, which the engine's thread does too, and to end that."""
+        """Guards the announcement, which the engine's thread renews."""
         self._receive: Callable[[Event], None] | None = None
         self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None

@@ -44,7 +44,7 @@ _PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<la
 _LAST_PAGE = 999_999
 _SCANNED = "(no text: this page is probably scanned)"
 _MOST_SCANNED = 10
-"""Pages without text that are sent as pictures at once."""
+"""Most pages without text that are sent as pictures."""
 _SCAN_DPI = 100
 _PICTURE_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _SOUND_SUFFIXES = (".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav", ".wma")

@@ -14,9 +14,9 @@ _MAX_BYTES, MAX_MESSAGE = 100 << 20, 16 << 20
 """Bytes that a server may send for one command, and in one message."""
 _MAX_JUNK = 80
 _SOURCES = {
-    **dict.fromkeys(("npx", "npm", "node"), "Install Node.js, which has it: https://nodejs.org"),
-    **dict.fromkeys(("uvx", "uv"), "Install uv, which has it: https://docs.astral.sh/uv"),
-    **dict.fromkeys(("docker",), "Install Docker, which has it: https://docs.docker.com"),
+    **dict.fromkeys(("npx", "npm", "node"), "Install Node.js, which includes it: https://nodejs.org"),
+    **dict.fromkeys(("uvx", "uv"), "Install uv, which includes it: https://docs.astral.sh/uv"),
+    **dict.fromkeys(("docker",), "Install Docker, which includes it: https://docs.docker.com"),
 }
 """Where commands of many servers come from."""
 _STATUS_FIXES = {

@@ -211,7 +211,7 @@ def test_a_server_that_cannot_start(bad: Host, log: Path, known: McpServer, why:
 @pytest.mark.parametrize(
     ("known", "hint"),
     [
-        (McpServer("a", "npx", env={"PATH": ""}), "Install Node.js, which has it: https://nodejs.org"),
+        (McpServer("a", "npx", env={"PATH": ""}), "Install Node.js, which includes it: https://nodejs.org"),
         (McpServer("a", "npx -y server"), "Put the arguments of its command into args in mcp.json."),
     ],
 )

@@ -115,7 +115,7 @@ class RepetitionDetector:
         self._recent = np.full(LONGEST_BLOCK, -1, dtype=np.int64)
         """The last tokens, newest first."""
         self._matches = np.zeros(LONGEST_BLOCK, dtype=np.int64)
-        """For each block length, how many tokens at the end equal the token one block before."""
+        """Tokens at the end that equal the token one block before, by the length of the block."""
 
     def push(self, token: int) -> int:
         """Add the next token; return the consecutive occurrences of the last block if they are a loop, else 0."""

@@ -200,7 +200,9 @@ class ConversationCommands:
         before = self._library.tags(number)
         if not words:
             enter, known = key("prompt.send", "enter"), " ".join(f"#{tag}" for tag in before) or "none"
-            self.begin_command("tag", hint=f"Tags: {known}. {enter.capitalize()} adds words; -word removes one, - all.")
+            self.begin_command(
+                "tag", hint=f"Tags: {known}. {enter.capitalize()} adds words; -word removes one, - removes all."
+            )
             return
         given = {word: tag_of(word.removeprefix(NONE)) for word in words.split() if word != NONE}
         if wrong := next((word for word, tag in given.items() if tag is None), None):

@@ -33,7 +33,7 @@ async def edited(text: str, app: App[Any]) -> str:
                 raise AppError(f"{editor} ended with exit code {code}.", "The prompt is as it was.")
             return file.read_text(encoding="utf-8").removesuffix("\n")
     except SuspendNotSupported as error:
-        fix = "Write the prompt into a file there, and include it (@FILE)."
+        fix = "Write the prompt into a file with it, and include that file with @."
         raise AppError(f"{editor} cannot use the terminal of Tandem here.", fix) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

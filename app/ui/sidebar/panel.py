@@ -35,11 +35,11 @@ _COLUMN_GAP = "   "
 _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
 """Cells of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
-"""Cells of the line from which on it shows bars."""
+"""Columns of the window from which the line shows bars."""
 _MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}
 _UNDRAFTED_SOURCES = (NO_DRAFT, f"drafting {PAUSED}")
-_CONTEXT_FROM, _MUCH = 90, 0.5
-"""Cells of the line from which on it shows the context, and the share in use from which on every line does."""
+_CONTEXT_FROM, _FULL_SHARE = 90, 0.5
+"""Columns from which the line shows the context, and the used share from which it does so in any window."""
 
 
 class ReadoutPanel(ReadoutView):
@@ -299,7 +299,7 @@ class StatusLine(ReadoutView):
         if source:
             drafts = source not in _UNDRAFTED_SOURCES and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")
-        if shown.n_ctx and (width >= _CONTEXT_FROM or (shown.used or 0) >= _MUCH * shown.n_ctx):
+        if shown.n_ctx and (width >= _CONTEXT_FROM or (shown.used or 0) >= _FULL_SHARE * shown.n_ctx):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
 
     def _source(self) -> str:

@@ -272,7 +272,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
 
 _MARKS = ("```", "~~~", "    ", "\t")
-"""One of them is in every text with a code block."""
+"""Every text with a code block contains one of these."""
 
 
 def code_blocks(markdown: str) -> tuple[str, ...]:
