@@ -16,6 +16,7 @@ from app.core.errors import AppError, UsageError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 from app.core.program import in_background
+from app.core.regular_file import exists
 from app.core.units import counted
 from app.models.source import home_expanded
 from app.session.permissions import Permission
@@ -136,7 +137,7 @@ class ConversationCommands:
         """Name a file in the prompt; without one that exists, its name is completed there."""
         self._view.prompt.focus()
         before = self._view.prompt.text
-        reference = completed(path) if path and home_expanded(path).exists() else f"@{path}"
+        reference = completed(path) if path and exists(home_expanded(path)) else f"@{path}"
         self._view.prompt.type_in(f" {reference}" if before and not before[-1].isspace() else reference)
 
     async def action_paste_picture(self) -> None:
