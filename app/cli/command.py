@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from app.core.errors import UsageError
 from app.core.fixes import quoted
+from app.core.printable import printable
 
 STDIN = Path("-")
 """Standard input, where an option takes a file or a pipe."""
@@ -50,6 +51,18 @@ class FilePath(click.ParamType[Path]):
 
 
 STREAM = FilePath(stream=True)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range, refused in the same words as a setting's number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.UsageError:
+            bounds = f"between {self.min:,} and {self.max:,}" if self.max is not None else f"of at least {self.min:,}"
+            flag = param.opts[-1] if param is not None else "It"
+            raise UsageError(f'{flag} is "{printable(value)}"; it must be a whole number {bounds}.') from None
 
 
 class Option(click.Option):
@@ -189,7 +202,15 @@ def parse(root: Command, argv: Sequence[str]) -> Call:
     except click.exceptions.Exit as end:
         raise SystemExit(end.exit_code) from None
     except click.UsageError as error:
-        raise UsageError(error.format_message(), _fix(error)) from None
+        raise UsageError(*_explained(error)) from None
+
+
+def _explained(error: click.UsageError) -> tuple[str, str]:
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        option, chat = error.option_name, error.ctx.find_root().command
+        if any(option in each.opts for each in chat.params):
+            return error.message, f"It is an option of {chat.name} without a command. {_fix(error)}"
+    return error.format_message(), _fix(error)
 
 
 def _fix(error: click.UsageError) -> str:

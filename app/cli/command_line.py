@@ -9,7 +9,7 @@ import click
 from click import Argument
 
 from app import __version__
-from app.cli.command import STREAM, Call, Command, FilePath, Group, Option, parse, switch
+from app.cli.command import STREAM, Call, Command, FilePath, Group, Option, WholeNumber, parse, switch
 from app.cli.library_commands import EXPORT, IMPORT, JSON, PAIRS, SETTINGS, SETUP, TOOLS
 from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
 
@@ -26,7 +26,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Call:
 
 
 def _count(flag: str, text: str) -> Option:
-    return Option(flag, type=click.IntRange(min=1), metavar="N", help=text)
+    return Option(flag, type=WholeNumber(min=1), metavar="N", help=text)
 
 
 def _model(*flags: str, alias: str, text: str) -> Option:
@@ -104,7 +104,7 @@ _SERVE = Command(
     "serve the pair to editors and agents, with the APIs of OpenAI and Anthropic",
     [
         Option("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1, this machine only)"),
-        Option("--port", type=click.IntRange(0, 65_535), metavar="N", help="port (default: 8087; 0 chooses one)"),
+        Option("--port", type=WholeNumber(0, 65_535), metavar="N", help="port (default: 8087; 0 chooses one)"),
         Option("--api-key", metavar="KEY", help="API key that clients must send (default: TANDEM_API_KEY)"),
         Option(
             "--cors", multiple=True, metavar="ORIGIN", help="origin of web pages that may call the server (repeatable)"

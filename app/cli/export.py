@@ -101,14 +101,15 @@ def _choose(known: Sequence[Summary], which: str | None) -> Summary:
     """Return the conversation of that number or title. Raises UsageError for none or several."""
     if which is None:
         return max(known, key=lambda summary: (summary.updated, summary.id))
-    found = [summary for summary in known if str(summary.id) == which]
+    found, how = [summary for summary in known if str(summary.id) == which], "are called"
     found = found or [summary for summary in known if summary.title == which]
-    found = found or [summary for summary in known if which.casefold() in summary.title.casefold()]
+    if not found:
+        found, how = [summary for summary in known if which.casefold() in summary.title.casefold()], "have a title with"
     if not found:
         raise UsageError(f'No conversation is called "{printable(which)}".', "To list them: tandem export --list")
     if len(found) > 1:
         numbers = ", ".join(str(summary.id) for summary in found[:10])
-        raise UsageError(f'{len(found)} conversations are called "{printable(which)}".', f"Give a number: {numbers}.")
+        raise UsageError(f'{len(found)} conversations {how} "{printable(which)}".', f"Give a number: {numbers}.")
     return found[0]
 
 
@@ -160,10 +161,13 @@ def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[
     inserted = iter(store.insert(new))
     for conversation, there in zip(conversations, known, strict=True):
         summary, n = conversation.summary, len(conversation.tree.nodes)
-        number = next(inserted) if there is None else there
+        number, title = next(inserted) if there is None else there, summary.title
         about = counted(n, "message")
         if there is not None:
             about += ", restored" if there in store.deleted() else ", already there"
             store.undelete(there)
-        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")
+            title = store.load(there).summary.title
+            if title != summary.title:
+                about += f'; its title was not changed to "{printable(summary.title)}"'
+        print(f"{number:>6}  {printable(title) or 'Untitled'}  ({about})")
     return len(known), len(new)

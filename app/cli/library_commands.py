@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click import Argument
 
-from app.cli.command import STREAM, Command, FilePath, Group, Option, switch
+from app.cli.command import STREAM, Command, FilePath, Group, Option, WholeNumber, switch
 from app.settings.table import MAX_CONTEXT
 
 _MODEL_FORMS = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
@@ -73,7 +73,7 @@ PAIRS = Group(
                 ),
                 Option(
                     *("-c", "--ctx"),
-                    type=click.IntRange(1, MAX_CONTEXT),
+                    type=WholeNumber(1, MAX_CONTEXT),
                     metavar="N",
                     help="context to estimate memory for (default: 8,192)",
                 ),

@@ -12,7 +12,7 @@ from app.core.errors import UsageError
 from app.core.fixes import quoted
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.hardware.recommend import Capacity, Standing, every_pair, in_order, propose, weigh
+from app.hardware.recommend import PLEASANT, Capacity, Standing, every_pair, in_order, propose, weigh
 from app.models.catalog import Pair
 from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
 from app.models.registry import Registered
@@ -45,7 +45,8 @@ def list_pairs(*, as_json: bool = False) -> int:
     rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
     sizes = [size_text(one.pair) for one in standings]
-    legend = ["", "* default  + on this machine"]
+    speed = f"slow: probably under {PLEASANT:.0f} tok/s without drafts"
+    legend = ["", "* default  + on this machine", f"fits: enough memory  tight: little of it to spare  {speed}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in sizes):
         legend.append(f"{UNKNOWN} {OVER} size unknown or a lower bound; to look it up: tandem pairs check NAME")
     print_result(rows, [*_table(rows, sizes), *legend], as_json=as_json)
@@ -84,7 +85,7 @@ def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, 
 
 
 def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
-    marks = ("*" if row["default"] else "+" if row["here"] else " " for row in rows)
+    marks = (f"{' *'[row['default']]}{' +'[row['here']]}" for row in rows)
     cells = [
         (f"{mark} {row['name']}", f"{size:>{_SIZE_COLUMNS}}", row["fit"], printable(row["title"]))
         for mark, row, size in zip(marks, rows, sizes, strict=True)

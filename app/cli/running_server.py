@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,9 +17,10 @@ from app.cli.report import as_json, summary
 from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
-from app.core.errors import INTERRUPTED, AppError
+from app.core.errors import INTERRUPTED, AppError, UsageError
 from app.core.paths import server_file
 from app.core.pictures import MARK, PictureData
+from app.core.units import counted
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
 from app.settings.table import SETTINGS
@@ -91,6 +93,7 @@ class ServerAnswer:
         self._as_json = as_json
         self._status = ProgressLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
+        self._n_tokens = 0
 
     def print(self, request: AnswerRequest) -> int | None:
         """Return the exit code; None if the server is gone.
@@ -104,24 +107,30 @@ class ServerAnswer:
             connection.connect()
         except OSError:
             return None
-        stopped = False
+        # The connection forgets it when the response closes it.
+        sock, stopped = connection.sock, False
 
         def stop() -> None:
             nonlocal stopped
             stopped = True
-            connection.close()
+            # The interrupted read still uses the connection, so nothing may be closed here.
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
         with cancel_on_interrupt(stop):
             try:
                 # A long prompt takes minutes; the server sends comments meanwhile.
-                connection.sock.settimeout(None)
+                sock.settimeout(None)
                 self._status.show("Waiting for the server")
                 headers = {"Authorization": f"Bearer {self._server.key}"} if self._server.key else {}
                 connection.request("POST", url.path, json.dumps(self._body(request)), headers)
                 return self._follow(connection.getresponse(), request)
-            except (OSError, HTTPException, ValueError, AttributeError) as error:
+            except (OSError, HTTPException, ValueError) as error:
                 self._status.clear()
                 if stopped:
+                    if not self._as_json:
+                        self._printer.end()
+                    self._status.say(f"{counted(self._n_tokens, 'token')}; stopped")
                     return INTERRUPTED
                 raise AppError(
                     f"The server ended before the answer did: {error}.", "Start it again: tandem serve"
@@ -143,16 +152,20 @@ class ServerAnswer:
             "grammar": guidance.grammar or None,
             "json_schema": guidance.schema,
         }
-        return {"messages": messages, **asdict(request.sampling), **more, "stream": True, "tandem": True}
+        shown = dict.fromkeys(("stream", "return_progress", "timings_per_token", "tandem"), True)
+        return {"messages": messages, **asdict(request.sampling), **more, **shown}
 
     def _follow(self, response: HTTPResponse, request: AnswerRequest) -> int:
         if response.status != 200:
-            error = json.loads(response.read())["error"]
-            raise AppError(str(error["message"]))
+            raise _error(json.loads(response.read())["error"])
+        waits = True
         if request.prefill is not None and not self._as_json:
             self._printer.print([Segment(request.prefill.text)])
         for line in response:
             name, _, data = line.decode().strip().partition(": ")
+            if waits and data == "keep-alive":
+                waits = False
+                self._status.say("Waiting for the server's current answer.")
             if name != "data":
                 continue
             if data == "[DONE]":
@@ -160,12 +173,14 @@ class ServerAnswer:
             chunk = json.loads(data)
             if "error" in chunk:
                 self._printer.break_line()
-                raise AppError(str(chunk["error"]["message"]))
+                raise _error(chunk["error"])
             self._status.clear()
+            waits = waits and "prompt_progress" not in chunk
             self._show(chunk)
         raise HTTPException("no end of the stream")
 
     def _show(self, chunk: dict[str, Any]) -> None:
+        self._n_tokens = chunk.get("timings", {}).get("predicted_n", self._n_tokens)
         for choice in chunk["choices"]:
             for key in ("reasoning_content", "content"):
                 text = choice["delta"].get(key)
@@ -183,6 +198,11 @@ def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:
     """Return what `tandem run` prints about an answer, for the server that gives it."""
     assert metrics.pair is not None
     return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
+
+
+def _error(error: dict[str, Any]) -> AppError:
+    is_usage = error["type"] == "invalid_request_error" and error["code"] is None
+    return (UsageError if is_usage else AppError)(str(error["message"]))
 
 
 def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:

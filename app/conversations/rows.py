@@ -123,21 +123,25 @@ def find_duplicates(database: Database, conversations: Sequence[StoredConversati
 
     Ids differ from store to store, so the texts are compared, each with all texts before it in its branch. Another one
     of the same file is not counted twice, since a fork has the messages of its original. The one that began at the same
-    time comes first, a deleted one last.
+    time comes first, a deleted one last. Without messages, that time, the title and the unsent text must be the same;
+    another system prompt makes another conversation.
     """
     messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
+    columns = "SELECT id, title, created, draft, settings FROM conversations ORDER BY deleted IS NOT NULL, id"
     stored = [
-        (number, created, _digests(database.rows(messages, (number,))))
-        for number, created in database.rows("SELECT id, created FROM conversations ORDER BY deleted IS NOT NULL, id")
+        (number, _digests(database.rows(messages, (number,))), (title, created, draft), _system(to_document(settings)))
+        for number, title, created, draft, settings in database.rows(columns)
     ]
     matches: list[tuple[bool, int, int, int]] = []
     for at, conversation in enumerate(conversations):
-        nodes = conversation.tree.nodes.values()
+        nodes, summary = conversation.tree.nodes.values(), conversation.summary
+        about = (summary.title, summary.created, conversation.unsent_text)
+        system = _system(conversation.settings)
         digests = _digests((node.id, node.parent, node.role.value, node.text) for node in nodes)
         matches += [
-            (created != conversation.summary.created, -len(digests), order, at)
-            for order, (_, created, known) in enumerate(stored)
-            if digests and digests <= known
+            (created != summary.created, -len(digests), order, at)
+            for order, (_, known, (title, created, draft), prompt) in enumerate(stored)
+            if digests <= known and (digests or (title, created, draft) == about) and system in (None, prompt)
         ]
     found: dict[int, int] = {}
     for _, _, order, at in sorted(matches):
@@ -145,6 +149,13 @@ def find_duplicates(database: Database, conversations: Sequence[StoredConversati
         if at not in found and number not in found.values():
             found[at] = number
     return tuple(map(found.get, range(len(conversations))))
+
+
+def _system(settings: Document) -> str | None:
+    """Return the system prompt, without the empty lines that Markdown does not keep around it."""
+    answer = settings.get("answer")
+    text = answer.get("system") if isinstance(answer, dict) else None
+    return printable(storable(text)).strip() if isinstance(text, str) else None
 
 
 def _digests(messages: Iterable[Sequence[Any]]) -> set[bytes]:

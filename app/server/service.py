@@ -180,7 +180,9 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
 
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
-        asked = await asyncio.to_thread(read, fields, service.reading)
+        # For `tandem run`, the engine refuses a picture in the words of the shell.
+        reading = service.settings if fields.flag("tandem") else service.reading
+        asked = await asyncio.to_thread(read, fields, reading)
         names = Names(prefix, service.model, service.report)
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):

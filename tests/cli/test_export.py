@@ -70,7 +70,7 @@ def test_conversation_is_chosen_by_number_or_title(
 
 
 @pytest.mark.parametrize(
-    ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
+    ("which", "reason"), [("trip", "2 conversations have a title with"), ("xyz", "No conversation"), ("9", "No conv")]
 )
 def test_unknown_or_ambiguous_title_is_an_error(filled: Path, which: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
@@ -187,6 +187,40 @@ def test_import_skips_existing_conversations(
     assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
     assert len(store.summaries()) == 3
     store.close()
+
+
+def test_an_edited_title_is_not_taken_and_an_edited_system_prompt_is(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(filled)
+    number = store.create({"answer": {"system": "Be brief."}})
+    store.add(number, Role.USER, "Hello", parent=None)
+    store.rename(number, "Nasty")
+    store.close()
+    out = tmp_path / "one.md"
+    run(str(number), "--output", str(out))
+    text = out.read_text()
+    out.write_text(text.replace("Nasty", "Renamed"))
+    import_([out])
+    about = '1 message, already there; its title was not changed to "Renamed"'
+    assert capsys.readouterr().out.splitlines()[0] == f"     4  Nasty  ({about})"
+    out.write_text(text.replace("Be brief.", "Be wordy."))
+    import_([out])
+    assert capsys.readouterr().out.splitlines() == ["     5  Nasty  (1 message)", "1 conversation, 1 new"]
+
+
+@pytest.mark.parametrize("name", ["all.json", "all.md"])
+def test_a_conversation_without_messages_is_imported_once(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    store = Store(filled)
+    store.rename(store.create(), "Empty")
+    store.close()
+    run("--all", "--output", str(tmp_path / name))
+    monkeypatch.setattr(export_command, "conversations_file", lambda: tmp_path / "other.db")
+    for n_new in (4, 0):
+        import_([tmp_path / name])
+        assert capsys.readouterr().out.splitlines()[-1] == f"4 conversations, {n_new} new"
 
 
 def test_several_files_and_folders_are_imported(

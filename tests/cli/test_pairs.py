@@ -36,7 +36,7 @@ def test_columns_align_with_wide_names(
     registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
 
     lines = tandem("pairs", "list").out.splitlines()
-    assert lines[0].startswith(f"* {name}")
+    assert lines[0].startswith(f"*+ {name}"), "the default has the mark of the pairs on this machine too"
     mine = next(line for line in lines if line.endswith("Title of mine"))
     other = next(line for line in lines if "Muse Glimmer 30B" in line)
     assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Muse Glimmer")])

@@ -13,6 +13,7 @@ import pytest
 
 from app.core.errors import ModelFileError
 from app.core.log import logged_to
+from app.core.pictures import PictureLimits, read_picture
 from app.engine.events import PromptProgress
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
@@ -25,6 +26,7 @@ from app.server.responses import ResponseFormat
 from app.server.service import Access
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
+from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
 from tests.server.conftest import Serve, Server, n_tickets
@@ -205,6 +207,15 @@ def test_images_are_refused_with_a_reason(serve: Serve) -> None:
         assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
         where = f'{name}[0].content[0].type is "{part["type"]}"'
         assert answer["error"]["message"].startswith(f"{where}; the loaded models read text only. Pictures need")
+
+
+def test_tandem_run_gets_the_refusal_of_a_picture_in_its_own_words(serve: Serve) -> None:
+    part = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
+    body = {"tandem": True, "messages": [{"role": "user", "content": [part]}]}
+    settings = ChatSettings("Fake", pictures=PictureLimits())
+    status, answer = serve(settings=settings).post("/v1/chat/completions", body)
+    assert (status, answer["error"]["type"], answer["error"]["code"]) == (400, "invalid_request_error", None)
+    assert "cannot read pictures here: it is loaded without a projector. Name" in answer["error"]["message"]
 
 
 def test_a_text_reaches_the_end_of_the_context(serve: Serve) -> None:

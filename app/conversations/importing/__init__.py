@@ -46,9 +46,10 @@ def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation,
         read = markdown.read if is_markdown else json_exports.read
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
-        whole = [checks.conversation(each, time.time() if now is None else now) for each in found]
-        if filled := tuple(one for one in whole if one.tree.nodes or one.unsent_text):
-            return filled
+        # Other programs export conversations that never had a message; Tandem's own have a field for unsent text.
+        filled = [each for each in found if each.get("messages") or "draft" in each]
+        if filled:
+            return tuple(checks.conversation(each, time.time() if now is None else now) for each in filled)
         reason = "there is no conversation in it"
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"

@@ -1,0 +1,68 @@
+"""`tandem run` that reads from a running server: signals and notices."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from app.cli.running_server import RunningServer, ServerAnswer
+from app.core.errors import INTERRUPTED
+from app.worker.request import AnswerRequest
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+TEXT = b'data: {"choices": [{"delta": {"content": "Hi"}}], "timings": {"predicted_n": 1}}\n\n'
+
+
+@contextmanager
+def sending(data: bytes, number: signal.Signals | None = None) -> Iterator[ServerAnswer]:
+    """Serve one response; a signal arrives instead of its end, while the client reads."""
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(data)
+            if number is not None:
+                os.kill(os.getpid(), number)
+                # Until the client ends the connection.
+                while connection.recv(1 << 16):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        port = listener.getsockname()[1]
+        yield ServerAnswer(RunningServer(f"http://127.0.0.1:{port}/v1", "t", ""), as_json=False)
+        thread.join()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends a process on Windows")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "0 tokens; stopped\n"),
+        (HEAD + TEXT + b"data: ", "1 token; stopped\n"),
+        (HEAD + b": keep-alive\n\n", "Waiting for the server's current answer.\n0 tokens; stopped\n"),
+    ],
+)
+def test_a_signal_stops_an_answer_of_a_server(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals, data: bytes, expected: str
+) -> None:
+    with sending(data, number) as answer:
+        assert answer.print(AnswerRequest(())) == INTERRUPTED
+    assert capsys.readouterr().err == expected
+
+
+def test_it_says_once_that_it_waits_for_another_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with sending(HEAD + b": keep-alive\n\n" * 2 + TEXT + b"data: [DONE]\n\n") as answer:
+        assert answer.print(AnswerRequest(())) == 0
+    assert capsys.readouterr() == ("Hi", "Waiting for the server's current answer.\n")
+    progress = b'data: {"choices": [], "prompt_progress": {}}\n\n'
+    with sending(HEAD + progress + b": keep-alive\n\n" + TEXT + b"data: [DONE]\n\n") as answer:
+        answer.print(AnswerRequest(()))
+    assert capsys.readouterr().err == "", "a long prompt is no wait"
