@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePath
@@ -58,7 +56,7 @@ _HEAD_BYTES = 32
 def document_suffix(head: bytes, suffix: str) -> str | None:
     """Return the suffix of the kind of document that a file is, by its first bytes, else its own; None for others."""
     suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
-    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and not _has_kreuzberg()):
+    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and find_spec("kreuzberg") is None):
         return None
     return suffix
 
@@ -73,19 +71,9 @@ def split_pages(name: str) -> tuple[str, range | None]:
     return found["file"], range(first, last + 1)
 
 
-def read_document(data: bytes, suffix: str, name: str, pages: range | None = None) -> str | dict[int, bytes]:
-    """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers.
-
-    Args:
-        data: The whole file.
-        suffix: As `document_suffix` returned it.
-        name: What errors call it.
-        pages: The chosen pages of a PDF; None for all.
-
-    Raises:
-        AppError: It cannot be read; with a fix.
-    """
-    if not _has_kreuzberg():
+def _read_document(data: bytes, suffix: str, name: str, pages: range | None) -> str | dict[int, bytes]:
+    """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers."""
+    if find_spec("kreuzberg") is None:
         raise AppError(
             f"{name} needs the package kreuzberg, which reads {suffix[1:].upper()} files.",
             "There is none for a Mac with Intel; save the document as text."
@@ -100,20 +88,23 @@ def read_document(data: bytes, suffix: str, name: str, pages: range | None = Non
         file.write_bytes(data)
         try:
             # Deeply nested elements overflow the stack of Kreuzberg, which ends its process.
-            found = ask("core.included.document_content", file, name, pages, seconds=_READ_S, memory=_READ_MEMORY)
+            question = ("core.included.document_content", file, name, pages)
+            found: str | dict[int, bytes] = ask(*question, seconds=_READ_S, memory=_READ_MEMORY)
         except ChildError as error:
-            raise AppError(
-                f"{name} cannot be read: the process that reads it {error}.",
-                "Include a part of it, or open it in another program and save it again.",
-            ) from error
+            why, hint = f"cannot be read: the process that reads it {error}", "Save a part of it with another program."
+            # An exception of Kreuzberg.
+            if error.status is not None and error.status.code == 1:
+                why, hint = "is damaged, or not a document of this kind", "Save it again with another program."
+                if "password" in error.status.output:
+                    why, hint = "is protected by a password", "Save a copy without one."
+            raise AppError(f"{name} {why}.", hint) from error
     if isinstance(found, str) and len(found) > MAX_TEXT_BYTES:
         raise AppError(f"{name} has more than {MAX_TEXT_BYTES >> 20} MB of text.", "Include a part of it.")
-    content: str | dict[int, bytes] = found
-    return content
+    return found
 
 
 def document_content(file: Path, name: str, pages: range | None) -> str | dict[int, bytes]:
-    """Return what `read_document` does; the child's side of it."""
+    """Return the content of a document: the child's side. Raises AppError with a fix."""
     # Its hints of types lack options.
     kreuzberg: Any = import_module("kreuzberg")
     is_pdf = file.suffix == _PDF
@@ -123,50 +114,25 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
         output_format="plain" if is_pdf else "markdown",
         pages=kreuzberg.PageConfig(extract_pages=is_pdf),
     )
-    with _kreuzberg_errors(name):
-        found = kreuzberg.extract_file_sync(file, config=config)
-        if not is_pdf:
-            if not found.content.strip():
-                raise AppError(f"{name} has no text.", "Save it as text and include that file.")
-            return str(found.content).strip()
-        texts = _texts_of_pages(found.pages or [], name, pages)
-        if any(texts.values()):
-            n = len(found.pages)
-            return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
-        if len(texts) > _MOST_SCANNED:
-            raise AppError(
-                f"{name} has {len(texts)} pages without text; {_MOST_SCANNED} can be sent as pictures.",
-                f"Name some of them, such as :1-{_MOST_SCANNED}.",
-            )
-        return {number: kreuzberg.render_pdf_page(file, number - 1, dpi=_SCAN_DPI) for number in texts}
-
-
-def _texts_of_pages(found: Sequence[Mapping[str, Any]], name: str, pages: range | None) -> dict[int, str]:
-    """Return the text of the chosen pages by their numbers."""
-    chosen = [page for page in found if pages is None or page["page_number"] in pages]
+    found = kreuzberg.extract_file_sync(file, config=config)
+    if not is_pdf:
+        if not found.content.strip():
+            raise AppError(f"{name} has no text.", "Save it as text and include that file.")
+        return str(found.content).strip()
+    n = len(found.pages or [])
+    chosen = [page for page in found.pages or [] if pages is None or page["page_number"] in pages]
     if not chosen:
-        hint = f"Name some of them, such as :1-{len(found)}." if found else "Open it in another program."
-        raise AppError(f"{name}: the file has {counted(len(found), 'page')}.", hint)
-    return {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
-
-
-@contextmanager
-def _kreuzberg_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (AppError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:
-        # A panic of its Rust code is no Exception.
-        if "password" in str(error):
-            raise AppError(f"{name} is protected by a password.", "Save a copy without one.") from error
+        hint = f"Name some of them, such as :1-{n}." if n else "Open it in another program."
+        raise AppError(f"{name}: the file has {counted(n, 'page')}.", hint)
+    texts = {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
+    if any(texts.values()):
+        return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
+    if len(texts) > _MOST_SCANNED:
         raise AppError(
-            f"{name} is damaged, or not a document of this kind.", "Open it in another program and save it again."
-        ) from error
-
-
-def _has_kreuzberg() -> bool:
-    return find_spec("kreuzberg") is not None
+            f"{name} has {len(texts)} pages without text; {_MOST_SCANNED} can be sent as pictures.",
+            f"Name some of them, such as :1-{_MOST_SCANNED}.",
+        )
+    return {number: kreuzberg.render_pdf_page(file, number - 1, dpi=_SCAN_DPI) for number in texts}
 
 
 def is_named_picture(name: str) -> bool:
@@ -213,7 +179,7 @@ def included(
         return user_text(data, name)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise AppError(f"{name} is larger than {MAX_DOCUMENT_BYTES >> 20} MB.", "Include a part of it.")
-    found = read_document(data, kind, name, pages)
+    found = _read_document(data, kind, name, pages)
     if isinstance(found, str):
         return found
     base, _ = split_pages(name)

@@ -160,7 +160,7 @@ def test_a_document_that_takes_too_much_memory_is_refused(tmp_path: Path, monkey
 
 
 def test_documents_are_read_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_included, "_has_kreuzberg", lambda: True)
+    pytest.importorskip("kreuzberg")
     monkeypatch.setattr(core_included, "ask", lambda *_, **__: str(core_included._one_reader.locked()))
     (tmp_path / "a.pdf").write_bytes(pdf("text"))
     assert (read(tmp_path / "a.pdf"), core_included._one_reader.locked()) == ("True", False)
