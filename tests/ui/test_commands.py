@@ -282,6 +282,8 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         for name in (".", "/"):
             with pytest.raises(UsageError, match="is a folder"):
                 await chat.screen.controller.action_run_line(f"/export {name}")
+        with pytest.raises(AppError, match="cannot be written"):
+            await chat.screen.controller.action_run_line(f"/export {'it' * 200}")
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +301,11 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.until(lambda: copied == [text])
         await chat.pilot.press("ctrl+b")
         await chat.until(lambda: copied[1:] == ["b"])
-        for line, sentence in (("/copy code 1", "Usage: /copy"), ("/copy 3", "2 code blocks, and no number 3")):
+        for line, sentence in (
+            ("/copy code 1", "Usage: /copy"),
+            (f"/copy {'9' * 5000}", "Usage: /copy"),
+            ("/copy 3", "2 code blocks, and no number 3"),
+        ):
             with pytest.raises(AppError, match=sentence):
                 await chat.screen.controller.action_run_line(line)
 

@@ -16,7 +16,7 @@ from app.core.errors import AppError, UsageError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 from app.core.program import in_background
-from app.core.regular_file import exists
+from app.core.regular_file import exists, is_folder
 from app.core.units import counted
 from app.models.source import home_expanded
 from app.session.permissions import Permission
@@ -36,6 +36,8 @@ _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 _FILE_NAME_WORD = re.compile(r"\w+")
 _MAX_STEM = 60
 """Longest name made from a title, in characters, without its suffix."""
+_MAX_DIGITS = 9
+"""Most digits of the number of a code block."""
 
 
 class ConversationCommands:
@@ -80,7 +82,7 @@ class ConversationCommands:
 
     def action_copy(self, what: str = "") -> None:
         """Copy the last answer, its last code, or the code block with a number in the visible answer."""
-        if what.isdecimal():
+        if what.isdecimal() and len(what) <= _MAX_DIGITS:
             texts = [answer.text for answer in self._view.messages.visible_answers]
             self._copy_code(next((text for text in texts if code_blocks(text)), ""), int(what))
         elif what in ("", "code"):
@@ -161,7 +163,7 @@ class ConversationCommands:
         if name == NONE:
             raise UsageError("The chat has no standard output.", "Name a file, or leave the name out.")
         file = home_expanded(name) if name else _new_file(conversation.summary.title)
-        if not file.name or file.is_dir():
+        if not file.name or is_folder(file):
             raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
         if not _FILE_SUFFIX.fullmatch(file.suffix):
             file = file.with_name(file.name + ".md")
