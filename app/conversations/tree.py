@@ -147,6 +147,14 @@ class Tree:
         return tuple(self._children.get(node_id, ()))
 
     @property
+    def open_calls(self) -> tuple[ToolCall, ...] | None:
+        """The calls without a result at the end of the active branch; None if that is no call or result."""
+        last = next((at for at, node in enumerate(reversed(self.path)) if node.role is not Role.TOOL), 0)
+        calls = self.path[-1 - last].calls if self.path else ()
+        done = {result_in(node.stats).call for node in self.path[len(self.path) - last :]}
+        return tuple(call for call in calls if call.id not in done) if calls or last else None
+
+    @property
     def first_prompt(self) -> str:
         """The first prompt of the active branch, which gives the title, or an empty text."""
         return next((node.text for node in self.path if node.role is Role.USER), "")

@@ -137,7 +137,15 @@ class ChatEvents(ChatFacts):
 
     def _begin_answer(self) -> None:
         self._answering.tools = self.tools.offered if self.tools is not None else ()
-        self._answering.start(self._active.answered, self._prefill)
+        conversation = self._active.answered
+        if conversation.running is not None:
+            self._answering.start(conversation, self._prefill)
+        elif self.tools is not None and self.pair is not None:
+            self.tools.begin(conversation.tree.open_calls or (), None, self.pair.n_ctx)
+            self._run_calls()
+        else:
+            conversation.go_on()
+            self._answering.start(conversation)
 
     def _run_calls(self, result: ToolReturned | None = None) -> None:
         """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""

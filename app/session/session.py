@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.conversations.attached import with_marks
-from app.conversations.message import Ending
+from app.conversations.message import Ending, Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.engine.types import FinishReason
@@ -72,11 +72,12 @@ class Session(ChatEvents):
         self._start(self.conversation)
 
     def resume(self, answer: int) -> None:
-        """Continue an answer that ended early."""
+        """Continue an answer that ended early, or a turn that ended at a call of a tool or at its result."""
         self.refuse_if_blocked()
         node = self._node(answer)
         self.conversation.switch(answer)
-        self._start(self.conversation, self.conversation.resume(node))
+        goes_on_with_calls = node.role is Role.TOOL or node.calls
+        self._start(self.conversation, None if goes_on_with_calls else self.conversation.resume(node))
 
     def _node(self, message: int) -> Node:
         node = self.conversation.tree.nodes.get(message)

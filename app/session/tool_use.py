@@ -150,10 +150,10 @@ class ToolUse:
 
     # The calls of an answer
 
-    def begin(self, calls: Sequence[ToolCall], used: GenerationStats, n_ctx: int) -> None:
-        """Take the calls of an answer; results may fill what its prompt and text have left of the context."""
+    def begin(self, calls: Sequence[ToolCall], used: GenerationStats | None, n_ctx: int) -> None:
+        """Take the calls of an answer; results may fill what its prompt and text have left of the context, if known."""
         self._calls = list(calls)
-        left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n
+        left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n if used is not None else 0
         self._room = max(_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN * max(left, n_ctx // 2) // 2)
 
     def next(self, conversation: Transcript, limit: int) -> bool:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.screen import Screen
+from textual.widget import MountError
 
 from app.core.columns import fit
 from app.core.errors import AppError
@@ -26,6 +28,7 @@ from app.session.session import Session
 from app.session.tool_use import ToolUse
 from app.ui import actions
 from app.ui.base_screen import BaseScreen, SubScreen
+from app.ui.chat.renderer import collect_young_objects_only
 from app.ui.chat.screen import ChatScreen
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
@@ -46,7 +49,6 @@ log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
-_NEVER_COLLECTED = 1_000_000
 _TITLE_COLUMNS = 30
 """Columns of a title in a notice."""
 _MAINTAIN_S = 5.0
@@ -104,6 +106,8 @@ class TandemApp(App[None], inherit_bindings=False):
             tools=tools(self._events) if tools is not None else None,
         )
         self._interrupted_at: float | None = None
+        self._early_input: list[events.Event] | None = []
+        """Keys, pastes and clicks that came before the widgets; None once these are there."""
         self.failure: str | None = None
         """The unforeseen error that ended the program, and what was saved."""
         # Animation takes CPU time from the models.
@@ -167,13 +171,14 @@ class TandemApp(App[None], inherit_bindings=False):
             written_by = self._tuning.written_by(library.last_models)
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
+        self._chat.call_later(self.call_later, self._replay_early_input)
         self._chat.call_later(self._fill)
         if written_by is not None:
             self.session.load(written_by.loader, written_by.title)
         elif not self._chooses_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
-            _collect_young_objects_only()
+            collect_young_objects_only()
         if requested := self._tuning.live.content.keys:
             # This imports every screen.
             from app.ui.screens.key_list import valid_keys
@@ -183,6 +188,11 @@ class TandemApp(App[None], inherit_bindings=False):
             self._notices += errors
         for sentence in self._notices:
             library.say(sentence)
+
+    async def _replay_early_input(self) -> None:
+        early, self._early_input = self._early_input or [], None
+        for event in early:
+            await self.on_event(event)
 
     async def _fill(self) -> None:
         await self._chat.view.sidebar.fill()
@@ -275,10 +285,15 @@ class TandemApp(App[None], inherit_bindings=False):
             hint.say(f"{stops} stops; {again}" if stops else again, confirms=True)
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+        if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
+            if self._early_input is not None:
+                self._early_input.append(event)
+                return
+            if self._events.closed:
+                return
             if isinstance(event, events.Key) and self._interrupted_at is not None:
                 self._disarm(event.key)
-            if self.screen is self._chat:
+            if isinstance(event, events.Key | events.Paste) and self.screen is self._chat:
                 self._chat.focus_for(event)
         await super().on_event(event)
 
@@ -304,7 +319,8 @@ class TandemApp(App[None], inherit_bindings=False):
         """Quit after an unforeseen error: log it, and save the answer and the unsent text."""
         # Textual would print hundreds of lines with all local variables.
         log.error("the screen failed", exc_info=error)
-        if self._exception is None:
+        # Widgets go while the program ends.
+        if self._exception is None and not (self._events.closed and isinstance(error, MountError | NoMatches)):
             self._exception = error
             self._exception_event.set()
             self.failure = f"The screen failed ({type(error).__name__}: {error})."
@@ -314,13 +330,6 @@ class TandemApp(App[None], inherit_bindings=False):
             except Exception:
                 log.exception("saving failed")
         self._close_messages_no_wait()
-
-
-def _collect_young_objects_only() -> None:
-    """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
-    gc.freeze()
-    young, middle, _ = gc.get_threshold()
-    gc.set_threshold(young, middle, _NEVER_COLLECTED)
 
 
 def _preload_markdown() -> None:

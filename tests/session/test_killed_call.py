@@ -9,6 +9,7 @@ import psutil
 
 from app.conversations.message import Role
 from app.conversations.tree import NOT_RUN, State
+from app.engine.types import FinishReason
 from app.session.permissions import Permission
 from app.worker.events import ToolReturned, ToolsListed
 from tests import mcp_server
@@ -80,3 +81,45 @@ def test_a_kill_during_a_call(tmp_path: Path) -> None:
     assert host.calls == [(1, "blocks", {})]
     chat.session.handle(ToolReturned(1, "done"))
     assert chat.read == ["a", "", "done"]
+
+
+def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
+    def opened(*, has_tools: bool = True) -> ScriptedSession:
+        chat = ScriptedSession(tmp_path / "conversations.db", tools=tool_use()[0] if has_tools else None)
+        chat.session.open_conversation(1)
+        return chat
+
+    def goes_on(chat: ScriptedSession) -> None:
+        chat.session.resume(chat.conversation.tree.path[-1].id)
+        chat.session.handle(ToolsListed("files", (READ,)))
+
+    chat = opened()
+    chat.session.send("a")
+    chat.session.handle(ToolsListed("files", (READ,)))
+    chat.session.handle(replace(finished(1, ""), calls=(call(READ.name), call(READ.name))))
+    chat.session.permit(Permission.ONCE)
+    chat.session.handle(ToolReturned(1, "one"))
+    chat.session.close()
+
+    # The first call has its result; the second one asks again.
+    chat = opened()
+    assert chat.conversation.tree.open_calls == chat.conversation.tree.path[1].calls[1:]
+    goes_on(chat)
+    assert chat.session.question is not None
+    chat.session.close()
+
+    # Without tools the model is told.
+    chat = opened(has_tools=False)
+    goes_on(chat)
+    assert chat.read == ["a", "", "one", NOT_RUN]
+    chat.session.stop()
+    chat.finishes("", FinishReason.CANCELLED)
+    chat.session.close()
+
+    # A stopped call has a result, to which the model answers.
+    chat = opened()
+    goes_on(chat)
+    chat.session.stop()
+    goes_on(chat)
+    assert chat.read == ["a", "", "one", "The user stopped this call."]
+    assert chat.session.question is None

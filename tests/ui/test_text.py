@@ -20,8 +20,8 @@ from app.engine.sources import Source
 from app.engine.text.segments import Segment
 from app.models.model_names import known_as
 from app.models.pair_info import ModelInfo
-from app.ui.app import _collect_young_objects_only
 from app.ui.chat import renderer
+from app.ui.chat.renderer import collect_young_objects_only
 from app.ui.event_queue import EventBatch, EventQueue, IdleCore, delay_after, next_due
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import draft_name, draft_text, sparkline, tokens
@@ -210,7 +210,7 @@ def collector() -> Iterator[None]:
 @pytest.mark.usefixtures("collector")
 def test_only_young_objects_are_collected_during_an_answer() -> None:
     young, middle, _ = gc.get_threshold()
-    _collect_young_objects_only()
+    collect_young_objects_only()
 
     assert gc.get_freeze_count()
     assert gc.get_threshold()[:2] == (young, middle)

@@ -241,8 +241,8 @@ class ChatController:
         self._leave_line()
 
     def action_go_on(self) -> None:
-        messages = self.view.messages.messages
-        self._resume(messages[-1] if messages else None)
+        leaf = self.session.conversation.tree.leaf
+        self._resume(self.view.messages.find(leaf) if leaf is not None else None)
 
     def _resume(self, message: MessageItem | None) -> None:
         if message is None or not message.can_go_on:

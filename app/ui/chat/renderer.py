@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COLLECT_DELAY_S = 1.0
 """Time between the end of an answer and the full garbage collection, which takes a tenth of a second."""
+_NEVER_COLLECTED = 1_000_000
 _TITLE_COLUMNS = 30
 LONG_S = 20.0
 """The end of a longer answer rings the bell if another window has the focus."""
@@ -130,7 +131,8 @@ class Renderer:
             pictures = f", {n_shown:,} of them for pictures" if n_shown else ""
             view.hint.about(f"With this prompt: {now.typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")
         self._show_status(what, now)
-        view.messages.mark(now.conversation.tree, now.pair, self._session.models.get("target", ""))
+        model = self._session.models.get("target", "")
+        view.messages.mark(now.conversation.tree, now.pair, model, is_answering=now.is_answering)
         follows = bool(what & (Change.ASKED | Change.WAITING | Change.OPENED))
         view.messages.show(now.messages, now.conversation.running, replace=Change.OPENED in what, follow=follows)
         if what & (Change.ASKED | Change.WAITING | Change.OPENED | Change.BRANCH):
@@ -298,6 +300,13 @@ class Renderer:
     def _can_focus_options(self) -> bool:
         """Return whether the user types nothing, so that the options may take the keys."""
         return not self._view.prompt.text and self._view.screen.focused in (None, self._view.prompt)
+
+
+def collect_young_objects_only() -> None:
+    """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
+    gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER_COLLECTED)
 
 
 def _collect() -> None:

@@ -16,6 +16,7 @@ from app.core.printable import one_line, printable
 from app.engine.text.tool_calls import shown_call
 from app.session.permissions import Permission
 from app.session.tool_use import Question
+from app.ui.widgets.hint import Hint
 
 
 class ToolQuestion(VerticalGroup, can_focus=True):
@@ -80,19 +81,18 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         return "a digit answers the question above; typing returns here"
 
     def action_answer(self, digit: str) -> None:
-        self.post_message(self.Answered(self._by_key[digit]))
+        if digit in self._by_key:
+            self.post_message(self.Answered(self._by_key[digit]))
+        else:
+            last = len(self._by_key) - 1
+            self.post_message(Hint.Requested(f"Press {f'1 to {last}' if last > 1 else '1'} or 0."))
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the digits without an answer to the prompt, and the arrows where nothing is to scroll."""
-        match action:
-            case "answer":
-                return parameters[0] in self._by_key
-            case "scroll":
-                return self.query_one(VerticalScroll).max_scroll_y > 0
-        return True
+        """Leave the arrows to the prompt where nothing is to scroll."""
+        return action != "scroll" or self.query_one(VerticalScroll).max_scroll_y > 0
 
     def on_click(self) -> None:
         self.focus()

@@ -39,7 +39,7 @@ class AnswerMessage(MessageItem):
         # Leading spaces would make the first line a code block.
         self._text, self._thought = (node.text.lstrip(), node.reasoning) if is_answer else ("", "")
         self._call_text = "\n".join(map(shown_call, node.calls))
-        self.token_runs = None if self._text or self._thought else TokenRuns()
+        self.token_runs = None if self._text or self._thought or self._call_text else TokenRuns()
         self.tokens: TokenPart | None = None
         self.marked_code = 0
         self.has_grown = False
@@ -160,9 +160,11 @@ class AnswerMessage(MessageItem):
 
     def _draw_remark(self) -> None:
         is_final = self.node.ending.reason is FinishReason.CONTEXT
-        more = f"{key('chat.go_on', 'ctrl+g')} continues" if self.can_go_on and not is_final else ""
+        calls = "this call was not run" if self.can_go_on and self.node.calls else ""
+        more = f"{key('chat.go_on', 'ctrl+g')} {'asks again' if calls else 'continues'}"
+        more = more if self.can_go_on and not is_final else ""
         ending = "" if self._is_running or self._activity else remark_on(self.node)
-        remark = "; ".join(filter(None, (self._activity, ending, more)))
+        remark = "; ".join(filter(None, (self._activity, ending, calls, more)))
         self._remark.put(0, list(typed_rows(printable(remark))))
 
     def resume(self) -> None:

@@ -86,7 +86,7 @@ class MessageList(MessageNavigation):
         self._unread: set[int] = set()
         """Messages that the model no longer reads."""
         self._model = ""
-        self._is_running = False
+        self._is_running = self._is_answering = False
         self._shows_tokens = self._shows_reasoning = False
 
     def on_mount(self) -> None:
@@ -231,11 +231,11 @@ class MessageList(MessageNavigation):
 
     # Branches and models
 
-    def mark(self, tree: Tree, pair: PairInfo | None, model: str) -> None:
+    def mark(self, tree: Tree, pair: PairInfo | None, model: str, *, is_answering: bool) -> None:
         """Update the branch numbers and the model names of all messages; `model` is the one in use."""
-        if tree is self._tree and pair is self._pair:
+        if tree is self._tree and pair is self._pair and is_answering == self._is_answering:
             return
-        self._tree, self._pair, self._model = tree, pair, model
+        self._tree, self._pair, self._model, self._is_answering = tree, pair, model, is_answering
         _, read = readable(tree.path)
         self._unread = {node.id for node in tree.path} - {node.id for node in read}
         for message in self.messages:
@@ -260,7 +260,9 @@ class MessageList(MessageNavigation):
             message.place(1, 1, can_go_on=False, model="")
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
-        ended_early = node.state.can_continue and not self._tree.replies(node.id)
+        is_open = node.id == self._tree.leaf and self._tree.open_calls is not None and not self._is_answering
+        ended_early = is_open or (node.role is not Role.TOOL and node.state.can_continue)
+        ended_early = ended_early and not self._tree.replies(node.id)
         model = node.model if self._is_other_model(node) else ""
         message.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early, model=model)
         if message.is_unread != (node.id in self._unread):

@@ -253,7 +253,16 @@ class ToolMessage(MessageItem):
 
     def lay_out(self) -> None:
         self._folding = folded_result(self._paint, result_in(self.node.stats), self.text)
-        self.parts = [*self._folding.parts, MessagePart(self._paint, [Row()])]
+        self.parts = [*self._folding.parts, self._remark]
+
+    @cached_property
+    def _remark(self) -> MessagePart:
+        return MessagePart(self._paint, [Row()], style=QUIET)
+
+    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
+        super().place(at, of, can_go_on=can_go_on, model=model)
+        more = [*typed_rows(f"{key('chat.go_on', 'ctrl+g')} continues"), Row()] if can_go_on else [Row()]
+        self._remark.put(0, more)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
         assert self._folding is not None

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from app.conversations.message import Role, calls_as_numbers
 from app.conversations.store import Store
 from app.core.errors import AppError
 from app.session.permissions import Permission, Permissions
@@ -237,3 +238,32 @@ async def test_the_steps_of_a_turn_stay_and_count_on_after_a_call() -> None:
         await it.returns("Milk.")
         says(chat, ("two ", D), details=replace(ROUND, number=1))
         await chat.until(lambda: [step.number for step in inspector.steps] == [1, 2])
+
+
+async def test_a_digit_that_is_no_answer_names_those_that_are() -> None:
+    async with tool_chat() as it:
+        await it.asks()
+        await it.chat.shows(QUESTION)
+        await it.chat.press("5", shows="Press 1 to 4 or 0.")
+        assert it.chat.prompt == ""
+
+
+async def test_a_question_that_was_left_is_asked_again(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.db"
+    store = Store(file)
+    number = store.create()
+    asked = store.add(number, Role.USER, "What is in notes.md?", parent=None)
+    store.add(number, Role.ASSISTANT, "", parent=asked.id, stats=calls_as_numbers([replace(READS, id="one")]))
+    store.close()
+    async with open_chat(tools=tool_use()[0], store=lambda: Store(file), continues=True) as chat:
+        await chat.shows("this call was not run; ctrl+g asks again")
+        # The tokens are unknown, so the call stays.
+        await chat.press("f3")
+        assert 'read_file(path="notes.md")' in chat.said
+        await chat.press("ctrl+g", shows="starting tools")
+        chat.engine.emit(ToolsListed("files", (READ, WRITE)))
+        await chat.shows(QUESTION)
+        assert "was not run" not in chat.text
+        await chat.press("0")
+        await chat.answer("No notes.")
+        assert "continues" not in chat.text

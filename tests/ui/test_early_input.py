@@ -1,0 +1,28 @@
+"""Input before the first frame, such as keys typed while Tandem starts again, is kept and typed."""
+
+from textual import events
+from textual.geometry import Size
+
+from tests.ui.driver import Chat
+from tests.ui.fakes import fake_app
+
+
+async def test_input_before_the_widgets_is_typed_into_the_prompt() -> None:
+    app, engine = fake_app()
+    size = Size(60, 20)
+    early = [
+        *(events.Key(letter, letter) for letter in "Hi"),
+        events.Resize(size, size),
+        events.MouseDown(None, 1, 1, 0, 0, 1, False, False, False),
+        events.Paste(" there"),
+        events.Key("!", "!"),
+    ]
+
+    def put(message: object) -> None:
+        # The application has begun, and none of its widgets is there.
+        while isinstance(message, events.Load) and early:
+            app.post_message(early.pop(0))
+
+    async with app.run_test(message_hook=put) as pilot:
+        chat = Chat(pilot, app._chat, engine)
+        await chat.until(lambda: chat.prompt == "Hi there!")
