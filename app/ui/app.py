@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import sys
-import threading
 import time
 from collections.abc import Callable
 from inspect import isawaitable
@@ -172,7 +171,7 @@ class TandemApp(App[None], inherit_bindings=False):
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self.call_later, self._replay_early_input)
-        self._chat.call_later(self._fill)
+        self._chat.call_later(self._chat.view.fill)
         if written_by is not None:
             self.session.load(written_by.loader, written_by.title)
         elif not self._chooses_pair:
@@ -193,11 +192,6 @@ class TandemApp(App[None], inherit_bindings=False):
         early, self._early_input = self._early_input or [], None
         for event in early:
             await self.on_event(event)
-
-    async def _fill(self) -> None:
-        await self._chat.view.sidebar.fill()
-        # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
-        threading.Thread(target=_preload_markdown, daemon=True).start()
 
     def action_explain(self) -> None:
         """Show what the numbers mean, above the keys."""
@@ -330,9 +324,3 @@ class TandemApp(App[None], inherit_bindings=False):
             except Exception:
                 log.exception("saving failed")
         self._close_messages_no_wait()
-
-
-def _preload_markdown() -> None:
-    from app.ui.reading.document import preload
-
-    preload()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from asyncio import wrap_future
 from collections.abc import Sequence
 from functools import partial
@@ -119,6 +120,12 @@ class ChatView(Vertical):
             prompt.past.waiting = lambda: self.session.queued
             prompt.picture_note = self._why_no_pictures
             yield prompt
+
+    async def fill(self) -> None:
+        """List the conversations, then import what the first answer needs."""
+        await self.sidebar.fill()
+        # Not earlier, as a key pressed now would wait for both imports.
+        threading.Thread(target=_preload_markdown, daemon=True).start()
 
     def _why_no_pictures(self) -> str:
         pair = self.session.pair
@@ -284,3 +291,9 @@ class ChatView(Vertical):
         self.apply_widths()
         if self.app.size.width < columns:
             self.hint.say(f"The {name} need a window of {columns} columns.")
+
+
+def _preload_markdown() -> None:
+    from app.ui.reading.document import preload
+
+    preload()

@@ -236,8 +236,7 @@ class MessageList(MessageNavigation):
         if tree is self._tree and pair is self._pair and is_answering == self._is_answering:
             return
         self._tree, self._pair, self._model, self._is_answering = tree, pair, model, is_answering
-        _, read = readable(tree.path)
-        self._unread = {node.id for node in tree.path} - {node.id for node in read}
+        self._unread = {node.id for node in tree.path} - {node.id for node in readable(tree.path)[1]}
         for message in self.messages:
             if message.is_laid_out:
                 self._mark(message)
@@ -261,10 +260,9 @@ class MessageList(MessageNavigation):
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         is_open = node.id == self._tree.leaf and self._tree.open_calls is not None and not self._is_answering
-        ended_early = is_open or (node.role is not Role.TOOL and node.state.can_continue)
-        ended_early = ended_early and not self._tree.replies(node.id)
+        ended_early = node.state.can_continue and node.role is not Role.TOOL and not self._tree.replies(node.id)
         model = node.model if self._is_other_model(node) else ""
-        message.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early, model=model)
+        message.place(siblings.index(node.id) + 1, len(siblings), can_go_on=is_open or ended_early, model=model)
         if message.is_unread != (node.id in self._unread):
             message.is_unread = not message.is_unread
             for part in message.parts:
