@@ -16,7 +16,7 @@ from app.core.errors import AppError, UsageError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 from app.core.program import in_background
-from app.core.regular_file import exists, is_folder
+from app.core.regular_file import is_folder
 from app.core.units import counted
 from app.models.source import home_expanded
 from app.session.permissions import Permission
@@ -24,7 +24,7 @@ from app.ui.actions import NONE
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
-from app.ui.composer.included_files import completed
+from app.ui.composer.included_files import chosen_file
 from app.ui.key_names import key
 from app.ui.terminal.copying import clipboard_picture, copy_text
 from app.ui.transcript.answer import AnswerMessage
@@ -136,10 +136,10 @@ class ConversationCommands:
     # Conversations and files
 
     def action_include_file(self, path: str = "") -> None:
-        """Name a file in the prompt; without one that exists, its name is completed there."""
+        """Name a file in the prompt, or begin to name one. Raises AppError if the file cannot be read."""
+        reference = chosen_file(path) if path else "@"
         self._view.prompt.focus()
         before = self._view.prompt.text
-        reference = completed(path) if path and exists(home_expanded(path)) else f"@{path}"
         self._view.prompt.type_in(f" {reference}" if before and not before[-1].isspace() else reference)
 
     async def action_paste_picture(self) -> None:

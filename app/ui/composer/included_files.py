@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.core.included import SUFFIXES, located, read_included
 from app.core.pictures import PictureData, PictureLimits
 from app.core.program import in_background
-from app.core.regular_file import FolderNamed, MissingFile, is_file, is_folder, text_size
+from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder, text_size
 from app.models.source import home_expanded
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ _OPEN_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")
 _SENTENCE_PUNCTUATION = ".,;:!?)]}'"
 """Ends a sentence around a path rather than the path."""
 _DROPPED_FILE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})[\"']?$", re.IGNORECASE)
-_CERTAIN_PATH = re.compile(
-    r"[/\\~]|\.pdf:[0-9]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|svg"
+_FILE_ENDING = re.compile(
+    r"\.pdf:[0-9]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|svg"
     rf"|tex|toml|ts|tsx|txt|xml|ya?ml)$|{_DROPPED_FILE.pattern}",
     re.IGNORECASE,
 )
-"""What can only be a path: a separator, or the ending of a file."""
+_SEPARATOR = re.compile(r"[/\\~]")
 _LONGEST_DROP = 4000
 """Characters of dropped paths."""
 _AS_TEXT = "To send it as text, put a space after the @."
@@ -61,7 +61,11 @@ class Reference:
     @property
     def must_exist(self) -> bool:
         """Return whether it can only mean a file; `@property` may be just text."""
-        return self.quoted or bool(_CERTAIN_PATH.search(self.readings[-1]))
+        return self.quoted or self.has_file_ending or bool(_SEPARATOR.search(self.path))
+
+    @property
+    def has_file_ending(self) -> bool:
+        return bool(_FILE_ENDING.search(self.readings[-1]))
 
 
 async def message_of(text: str, session: Session, *, counts: bool = False) -> str:
@@ -139,6 +143,15 @@ def completed(path: str) -> str:
     return written.rstrip('"') if path.endswith("/") else written + " "
 
 
+def chosen_file(path: str) -> str:
+    """Return a file as `completed` inserts it. Raises AppError if it cannot be read."""
+    try:
+        text_size(located(_placed(path, Path()))[0], path)
+    except FolderNamed:
+        return completed(f"{path.rstrip('/')}/")
+    return completed(path)
+
+
 def _path(found: re.Match[str]) -> str:
     bare: str | None = found["bare"]
     return str(found["quoted"]).replace('""', '"') if bare is None else bare
@@ -201,7 +214,8 @@ def _refuse_missing(longer: Sequence[str], base: Path) -> None:
             raise MissingFile(f"There is no such file in {folder}.", _AS_TEXT)
     two_words = Reference(longer[0])
     first, _, second = two_words.path.partition(" ")
-    if not first.endswith(tuple(_SENTENCE_PUNCTUATION)) and "/" not in second and two_words.must_exist:
+    is_one_path = first.endswith(tuple(_SENTENCE_PUNCTUATION)) or Reference(first).has_file_ending
+    if not is_one_path and "/" not in second and two_words.has_file_ending:
         raise MissingFile(f"There is no file {two_words.readings[-1]}.", _AS_TEXT)
 
 
@@ -226,7 +240,7 @@ def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
         except MissingFile:
             continue
         except AppError as error:
-            if reference.must_exist or isinstance(error, FolderNamed):
+            if reference.must_exist or exists(located(path)[0]):
                 raise AppError(error.message, f"{error.hint} {_AS_TEXT}".lstrip()) from error
             return None
         return name, path

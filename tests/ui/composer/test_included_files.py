@@ -154,6 +154,11 @@ def test_words_behind_an_at_sign_stay_text(question: str, tree: Path) -> None:
 def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:
     for question, sentence in [
         ("@nots.md", "There is no file nots.md."),
+        ("@nots.md sum it up", "There is no file nots.md."),
+        ("@/none/nots.md sum", "There is no file /none/nots.md."),
+        ("@./nots sum", "There is no file ./nots."),
+        ("@north sum", "north is a folder."),
+        *([("@nopipe, sum", "nopipe is a device or a pipe, not a file.")] if hasattr(os, "mkfifo") else []),
         ("@north/", "north/ is a folder."),
         ('@"binary"', "binary is not text."),
     ]:
