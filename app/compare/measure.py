@@ -116,7 +116,7 @@ class SideFigures:
             runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
         match self.outcome:
             case "same":
-                return f"{NO_SPEEDUP}: nothing was drafted ({runs})"
+                return f"{NO_SPEEDUP}: nothing was drafted, any difference is chance ({runs})"
             case "tie":
                 return f"{NO_SPEEDUP} ({runs})"
             case "unclear":

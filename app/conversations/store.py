@@ -34,11 +34,10 @@ from app.conversations.rows import (
 )
 from app.conversations.search import Hit, search
 from app.conversations.stored_pictures import StoredPictures, insert_pictures, remove_unused
-from app.conversations.titles import one_line, title_of
+from app.conversations.titles import fork_title, one_line, title_of
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
 
-_FORK_SUFFIX = " (fork)"
 UNDO_S = 24 * 3600.0
 """Seconds for which a deleted conversation can be restored."""
 
@@ -298,7 +297,7 @@ class Store:
     def fork(self, conversation: int, path: Sequence[Node], unsent_text: str = "") -> int:
         """Copy the messages of a path into a new conversation with the same settings; returns its id."""
         old, now = self.load(conversation), self._now()
-        title = old.summary.title if old.summary.title.endswith(_FORK_SUFFIX) else f"{old.summary.title}{_FORK_SUFFIX}"
+        title = fork_title(old.summary.title, {title for (title,) in self._rows("SELECT title FROM conversations")})
         summary = Summary(0, title, named=True, created=now, updated=now, tags=old.summary.tags)
         tree = Tree({node.id: node for node in path}, path[-1].id if path else None)
         return self.insert([StoredConversation(summary, tree, old.settings, unsent_text)])[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
+from itertools import count
 
 from app.conversations.attached import question_of
 from app.core.columns import fit
@@ -14,6 +16,7 @@ _LONGEST_PROMPT = 4000
 """Characters that a title is made from."""
 _MAX_CHOSEN_CHARACTERS = 200
 """Characters of a title that the user chose."""
+_FORK_SUFFIX = re.compile(r" \(fork(?: \d+)?\)\Z")
 _CODE_FENCE = re.compile(r"^\s*(```|~~~)")
 _BLOCK_PREFIX = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
 _MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -42,6 +45,13 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
             return fit(line, columns)
     # An emoji or "???" is better than no title.
     return fit(_one_line(" ".join(lines)), columns)
+
+
+def fork_title(title: str, taken: Container[str]) -> str:
+    """Return the first numbered title for a fork that no other conversation has."""
+    original = _FORK_SUFFIX.sub("", title)
+    titles = (f"{original} (fork{f' {n}' if n > 1 else ''})" for n in count(1))
+    return next(each for each in titles if each not in taken)
 
 
 def one_line(text: str) -> str:

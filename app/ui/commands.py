@@ -59,6 +59,8 @@ class Commands:
         name, argument = parts
         if name in self._of_vim and question.startswith(":"):
             ours = self._of_vim[name]
+            if ours.name == "quit" and not argument:
+                return ours, ""
             how = f" ({ours.key})" if ours.key else ""
             raise UsageError(f"There is no command :{name}; did you mean /{ours.name}{how}?", _AS_TEXT)
         command = self.known.get(name.lower())

@@ -21,7 +21,7 @@ from app.worker.jobs import AnswerJob, ReloadJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
-_RELOADING = "The models are being loaded again."
+_RELOADING = "The models had to be loaded again."
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())

@@ -388,6 +388,7 @@ def test_a_fork_holds_the_branch_up_to_a_message(chat: ScriptedSession) -> None:
     chat.exchange("e", "f")
     assert (chat.texts(copy), chat.texts(first)) == (["a", "b", "e", "f"], ["a", "b", "c", "d"])
     assert (chat.library.title(copy), chat.session.settings.system) == ("a (fork)", "Be brief.")
+    assert chat.library.title(chat.session.fork(chat.node("b"))) == "a (fork 2)"
 
 
 @pytest.mark.parametrize(("prompt", "texts"), [("a", []), ("c", ["a", "b"])])

@@ -1,6 +1,7 @@
 """Slash commands: read, offered, done."""
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -17,6 +18,7 @@ from app.conversations.store import Store
 from app.core.errors import AppError, UsageError
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
+from app.ui.composer.external_editor import edited
 from app.ui.transcript.navigation import code_blocks
 from app.ui.widgets.inputs import FilterInput
 from tests.settings.in_memory import in_memory
@@ -33,7 +35,7 @@ def test_a_command_is_a_line_that_begins_with_its_name(text: str, command: bool)
 
 @pytest.mark.parametrize(
     ("line", "ours"),
-    [(":q", "/quit (ctrl+q)"), (":wq!", "/quit (ctrl+q)"), (":set nu", "/settings (f4)"), (":w a.md", "/export")],
+    [(":q a", "/quit (ctrl+q)"), (":set nu", "/settings (f4)"), (":w a.md", "/export")],
 )
 def test_a_command_of_vim_names_ours(line: str, ours: str) -> None:
     assert COMMANDS.is_command(line)
@@ -41,6 +43,12 @@ def test_a_command_of_vim_names_ours(line: str, ours: str) -> None:
         COMMANDS.read(line)
     assert f"did you mean {ours}?" in refused.value.message
     assert COMMANDS.as_typed(line) == f" {line}"
+
+
+@pytest.mark.parametrize("line", [":q", ":q!", ":wq", ":x", ":qa! "])
+def test_a_command_of_vim_that_quits_quits(line: str) -> None:
+    command, argument = COMMANDS.read(line)
+    assert (command.name, argument) == ("quit", "")
 
 
 @pytest.mark.parametrize("text", [":)", ":smile:", "::q", ":q is how I leave vim", ":quip", " :q", ":q\n:wq", "a :q"])
@@ -350,11 +358,12 @@ async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch
         await chat.press("enter")
         await chat.until(lambda: chat.prompt == '@"my notes.md" ')
         await chat.press("ctrl+u")
-        # The name is longer than a file system allows.
-        gone = "gone" * 80
-        await chat.type(f"/file {gone}")
-        await chat.press("enter")
-        await chat.until(lambda: chat.prompt == f"@{gone}")
+        # The second name is longer than a file system allows.
+        for gone, refused in (("gone", "There is no file gone."), ("gone" * 80, "cannot be read: File name too long.")):
+            await chat.type(f"/file {gone}")
+            await chat.press("enter", shows=refused)
+            assert chat.prompt == f"/file {gone}"
+            await chat.press("ctrl+u")
 
 
 @pytest.fixture
@@ -381,6 +390,17 @@ async def test_the_prompt_is_what_the_editor_makes_of_it(
         await chat.until(lambda: chat.prompt == f"{typed}two\nthree")
         await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: chat.prompt == typed)
+
+
+@pytest.mark.parametrize(("found", "advice"), [("vi", "EDITOR=vi tandem"), ("", "Set EDITOR to an editor.")])
+async def test_an_editor_that_is_installed_is_advised(
+    editor: Callable[[str], None], found: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor("")
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == found else None)
+    with pytest.raises(AppError) as refused:
+        await edited("", App())
+    assert advice in refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,19 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
         await chat.shows("107 tok/s")
 
 
+@pytest.mark.parametrize("size", [WIDE, (80, 24)])
+async def test_the_numbers_of_an_answer_that_is_being_written_are_not_called_missing(
+    file: Path, size: tuple[int, int]
+) -> None:
+    async with open_chat(size=size, store=lambda: Store(file)) as chat:
+        await chat.send("one")
+        chat.engine.says("some words")
+        await chat.shows("some words")
+        await chat.press("ctrl+up", shows="keys act on the chosen message")
+        await chat.stands_still()
+        assert "No numbers" not in chat.text
+
+
 async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "an answer")

@@ -107,7 +107,7 @@ class TestDeath:
         assert [type(event) for event in shown if not isinstance(event, PromptProgress)] == [Step] * 3
         assert "The engine process crashed: ggml-x.cpp" in failed(last).error.message
         assert failed(last).request == number
-        assert notice == Notice("The models are being loaded again.")
+        assert notice == Notice("The models had to be loaded again.")
         assert isinstance(progress, LoadProgress)
         assert finished(harness.until(Finished, Failed)[-1]).request == again
 
@@ -121,7 +121,7 @@ class TestDeath:
 
         assert [failed(event).request for event in heard if isinstance(event, Failed)] == [second, third]
         # The first crash loaded the pair again: the message of the second one comes without that.
-        assert heard.count(Notice("The models are being loaded again.")) == 1
+        assert heard.count(Notice("The models had to be loaded again.")) == 1
 
     def test_a_crash_while_idle_loads_the_pair_again(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader())

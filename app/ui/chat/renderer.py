@@ -11,6 +11,7 @@ from app.core.columns import fit
 from app.core.errors import AppError, DoesNotFitError
 from app.core.printable import printable
 from app.engine.sources import Source
+from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.session.session import Session
 from app.session.state import Change, Changes, Idle, Outcome, Phase
@@ -283,8 +284,12 @@ class Renderer:
             self._focus_options()
 
     def _report(self, ended: Outcome) -> None:
+        if self._session.library.has_deleted(ended.conversation):
+            return
         view, title = self._view, self._title(ended.conversation)
         outcome = "is answered" if ended.ending.failure is None else "was not answered"
+        if ended.ending.reason is FinishReason.CANCELLED:
+            outcome = "was stopped"
         view.hint.say(f'"{title}" {outcome}; {key("chat.open", "ctrl+o")} opens it.')
         if not view.app.app_focus:
             view.app.bell()

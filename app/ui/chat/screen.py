@@ -100,7 +100,9 @@ class ChatScreen(BaseScreen[None]):
         """Give the prompt the focus before text arrives that the focused widget has no use for."""
         if isinstance(self.focused, Input | TextArea):
             return
-        if isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings):
+        if isinstance(event, events.Paste) or (
+            (event.is_printable or event.key == "backspace") and event.key not in self.active_bindings
+        ):
             self.set_focus(self.view.prompt, scroll_visible=False)
 
     def watch_focused(self) -> None:

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.conversations.message import Role
-from app.conversations.tree import Node
+from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.program import in_background
@@ -228,10 +228,10 @@ class ChatView(Vertical):
         self.query_one("#mark", Static).update(CHOSEN_BAR if use else MARK)
 
     def _show_numbers(self, message: int) -> str:
-        """Show an answer's numbers in the panel; return them as a line where there is no panel."""
+        """Show the numbers of an answer that has ended in the panel; return them as a line where there is no panel."""
         tree = self.session.conversation.tree
         answer = tree.nodes.get(message)
-        if answer is None:
+        if answer is None or answer.state is State.WRITING:
             return ""
         if not self.panel.display:
             return str(answer.numbers)

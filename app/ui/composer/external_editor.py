@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 from asyncio import wrap_future
 from pathlib import Path
@@ -20,7 +21,9 @@ async def edited(text: str, app: App[Any]) -> str:
     """Return what the user makes of a text; answers go on meanwhile. Raises AppError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise AppError("No editor is set.", "Quit, and start Tandem with one: EDITOR=nano tandem")
+        found = next(filter(shutil.which, ("nano", "vim", "vi")), None)
+        fix = f"Quit, and start Tandem with one: EDITOR={found} tandem" if found else "Set EDITOR to an editor."
+        raise AppError("No editor is set.", fix)
     try:
         with TemporaryDirectory(prefix="tandem-") as folder:
             file = Path(folder, "prompt.md")

@@ -29,7 +29,7 @@ from app.ui.widgets.inputs import FilterInput
 _NAME, _NARROWEST_HELP = 16, 12
 """Cells of a name, and the narrowest description, in cells."""
 _COLUMN_GAP = "  "
-_OTHER_ROWS = 8
+_OTHER_ROWS, _OTHER_ROWS_IF_LOW = 8, 1
 """Rows of the screen around the list."""
 
 
@@ -111,7 +111,9 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
             yield self.listed
 
     def on_resize(self) -> None:
-        self.listed.styles.max_height = max(1, self.size.height - _OTHER_ROWS)
+        # The class follows after this event.
+        is_low = self.size.height < self.VERTICAL_BREAKPOINTS[1][0]
+        self.listed.styles.max_height = max(1, self.size.height - (_OTHER_ROWS_IF_LOW if is_low else _OTHER_ROWS))
 
     def on_mount(self) -> None:
         # The list has no size before it is laid out.

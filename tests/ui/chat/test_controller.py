@@ -89,6 +89,8 @@ async def test_the_prompt_line_says_what_keys_act_on(file: Path) -> None:
         await chat.until(lambda: prompt_line() == "┃ keys act on code block 1; esc or typing returns here")
         await chat.pilot.press("escape")
         await chat.until(lambda: prompt_line() == f"{MARK} unsent")
+        await chat.pilot.press("ctrl+up", "backspace")
+        await chat.until(lambda: prompt_line() == f"{MARK} unsen")
 
 
 async def test_a_key_lets_keys_act_on_a_clicked_message(file: Path) -> None:

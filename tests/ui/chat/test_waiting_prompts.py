@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.conversations.store import Store
+from app.engine.types import FinishReason
 from app.session.state import Phase
 from app.ui.models.state import LoadRequest
 from app.worker.events import JobEnded
@@ -84,6 +85,23 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         chat.engine.says(" words")
         await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh words"])
         assert chat.engine.cancelled == 0
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_an_answer_stopped_from_another_conversation_is_not_called_answered(deleted: bool) -> None:
+    async with open_chat(store=Store) as chat:
+        await chat.send("old")
+        chat.engine.says("old words")
+        await chat.shows("old words")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.status.startswith('answering "old"'))
+        if deleted:
+            chat.screen.session.library.delete(1)
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.screen.session.phase is Phase.READY)
+        await chat.until(lambda: not chat.status.startswith("answering"))
+        assert ('"old" was stopped; ctrl+o opens it.' in chat.text) is not deleted
+        assert "is answered" not in chat.text
 
 
 async def test_a_key_that_does_nothing_says_why() -> None:

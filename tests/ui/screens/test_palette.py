@@ -11,6 +11,7 @@ from app.ui.actions import ACTIONS
 from app.ui.conversations.picker import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.palette import Palette
+from app.ui.text import MARK
 from tests.ui.driver import Chat, open_chat
 from tests.ui.settings.driver import open_panel
 
@@ -162,3 +163,10 @@ async def test_the_keys_are_shown_once_however_they_are_asked_for() -> None:
         await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.pilot.app.screen is chat.screen)
+
+
+async def test_a_palette_has_room_for_entries_in_the_smallest_window() -> None:
+    async with open_chat(size=(20, 6)) as chat:
+        chat.screen.view.prompt.text = "a\nb\nc"
+        await open_palette(chat)
+        await chat.shows(f"{MARK} draft")
