@@ -12,7 +12,7 @@ from app.conversations.attached import Attachment, compose, question_of, split
 from app.core.errors import AppError
 from app.core.regular_file import MissingFile
 from app.ui.composer.completion import completions
-from app.ui.composer.included_files import completed, include_files, reference_at, references
+from app.ui.composer.included_files import chosen_file, completed, include_files, reference_at, references
 from app.ui.widgets.path_completion import MOST, matching_paths
 from tests.core.test_included import pdf
 
@@ -164,6 +164,16 @@ def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
             include_files(question, (), tree)
+
+
+def test_a_chosen_file_that_cannot_be_read_is_refused_and_a_folder_stays_open(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    assert (chosen_file("notes.md"), chosen_file("north")) == ("@notes.md ", "@north/")
+    for path in ("gone", "gone" * 80, "nopipe" if hasattr(os, "mkfifo") else "\0"):
+        with pytest.raises(AppError, match=r"There is no file|cannot be read|is a device or a pipe"):
+            chosen_file(path)
 
 
 def test_a_scanned_document_is_sent_as_pictures_of_its_pages(tmp_path: Path) -> None:
