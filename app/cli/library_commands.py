@@ -166,6 +166,7 @@ SETTINGS = Group(
         Command(
             "path",
             "print the path of the settings file",
+            [JSON],
             function="settings:print_path",
             examples="tandem settings path",
         ),
@@ -201,11 +202,13 @@ TOOLS = Group(
         Command(
             "revoke",
             "ask again before a tool runs that is always allowed",
-            [Argument(["names"], metavar="TOOL|SERVER...", nargs=-1, required=True)],
+            [Argument(["names"], metavar="TOOL|SERVER...", nargs=-1, required=True), JSON],
             function="tools:revoke",
             examples="tandem tools revoke write_file",
         ),
-        Command("path", "print the path of mcp.json", function="tools:print_path", examples="tandem tools path"),
+        Command(
+            "path", "print the path of mcp.json", [JSON], function="tools:print_path", examples="tandem tools path"
+        ),
     ],
     notes="mcp.json has the shape of Claude Desktop, LM Studio and VS Code, so entries can be copied.",
     examples="""

@@ -20,7 +20,7 @@ from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
-from app.core.errors import INTERRUPTED, StoppedError, UsageError
+from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.core.included import located, read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
@@ -129,7 +129,7 @@ class Listener:
         self._status.show(LOADING)
         while True:
             event = received(events)
-            if self.tools is not None and self.tools.take(event):
+            if self.tools is not None and self._take_call(self.tools, event):
                 continue
             match event:
                 case LoadProgress(share=share):
@@ -160,6 +160,20 @@ class Listener:
                     self._printer.break_line()
                     raise error
 
+    def _take_call(self, tools: RunTools, event: Event) -> bool:
+        try:
+            return tools.take(event)
+        except AppError as error:
+            if tools.finished is not None and self._as_json:
+                self._print_json(tools.finished, error.message)
+            raise
+
+    def _print_json(self, event: Finished, error: str | None = None) -> None:
+        assert self._pair is not None
+        calls = self.tools.calls if self.tools is not None else ()
+        answer = as_json(event, self._pair, self._notices, calls)
+        print(json_for(sys.stdout, answer if error is None else {**answer, "error": error}), flush=True)
+
     def _show(self, text: str) -> None:
         """Show progress, unless the answer is in that line."""
         if not self._printer.holds_line:
@@ -180,8 +194,7 @@ class Listener:
         self._status.clear()
         assert self._pair is not None
         if self._as_json:
-            calls = self.tools.calls if self.tools is not None else ()
-            print(json_for(sys.stdout, as_json(event, self._pair, self._notices, calls)))
+            self._print_json(event)
         else:
             self._printer.end()
         self._status.say(summary(event, self._pair))

@@ -11,10 +11,11 @@ from app.conversations.tree import State, as_message
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
-from app.engine.text.tool_calls import shown_call
+from app.engine.text.tool_calls import ToolCall, shown_call
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse, read_arguments
 from app.settings.mcp_file import read_servers
+from app.settings.table import nearest
 from app.worker.events import Event, Finished, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
 from app.worker.tool_servers import ToolServers
@@ -32,7 +33,8 @@ class RunTools:
         say: Shows a line.
 
     Attributes:
-        calls: The calls so far, for JSON.
+        calls: The calls so far, for JSON; the last one may have been refused.
+        finished: The answer whose calls run, if any do.
     """
 
     number = None
@@ -52,6 +54,7 @@ class RunTools:
         self._use = ToolUse(self._host, lambda: read_servers(mcp_file()), Permissions())
         self._n_ctx = 0
         self.calls: list[dict[str, Any]] = []
+        self.finished: Finished | None = None
         self.close = self._host.close
 
     def start(self, names: Sequence[str] | None) -> None:
@@ -74,6 +77,7 @@ class RunTools:
                 self._use.take_result(event, self)
                 self._go_on()
             case Finished(calls=calls) if calls:
+                self.finished = event
                 named = tuple(replace(call, id=f"call{len(self.calls) + n}") for n, call in enumerate(calls))
                 self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=named))
                 self._use.begin(named, event.stats, self._n_ctx)
@@ -88,7 +92,8 @@ class RunTools:
             found = [tool for tool in tools if name in (tool.name, tool.key)]
             if not found:
                 known = ", ".join(sorted(tool.name for tool in tools)) or "none"
-                raise UsageError(f'There is no tool "{printable(name)}".', f"Known: {printable(known)}.")
+                near = nearest(name, [*(tool.name for tool in tools), *(tool.key for tool in tools)])
+                raise UsageError(f'There is no tool "{printable(name)}".{near}', f"Known: {printable(known)}.")
             self._use.permissions.allow(Permission.CONVERSATION, found, self.number)
         self._request = replace(self._request, tools=self._use.offered, separates_calls=True)
         self._answer(self._request)
@@ -100,16 +105,22 @@ class RunTools:
             if question.call is None or question.tool is None:
                 raise AppError(f"The model called tools {self._limit} times in a row.", "Raise ⟨answer.tool_rounds⟩.")
             what = f"The model calls {shown_call(question.call)}, which is not allowed."
+            self._record(question.call, 0, what)
             raise AppError(what, f"To allow it: --allow {question.tool.name}")
 
     def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
         """Add the result of a call to the request."""
         call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
         self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
-        read, error = read_arguments(call), text if result.failed else None
-        arguments = call.arguments if read is None else read
-        self.calls.append({"name": call.name, "arguments": arguments, "result_characters": len(text), "error": error})
+        self._record(call, len(text), text if result.failed else None)
         self._add(replace(as_message(Role.TOOL, text), tool_call_id=result.call))
+
+    def _record(self, call: ToolCall, n_characters: int, error: str | None) -> None:
+        read = read_arguments(call)
+        arguments = call.arguments if read is None else read
+        self.calls.append(
+            {"name": call.name, "arguments": arguments, "result_characters": n_characters, "error": error}
+        )
 
     def _add(self, message: Message) -> None:
         self._request = replace(self._request, messages=(*self._request.messages, message))

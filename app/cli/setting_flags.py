@@ -29,7 +29,7 @@ PAIR_TABLES = ("model", "draft")
 ANSWER_TABLES = ("sampling", "answer", "")
 _TOOL_SETTINGS = ("answer.tools", "answer.tool_rounds")
 """Settings of tools, which only the chat and `tandem run` call."""
-_COMMON_SETTINGS = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "sampling.temp")
+_COMMON_SETTINGS = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "answer.tools", "sampling.temp")
 """Settings whose flags are in the short help."""
 _FLAG_ALIASES = {
     "answer.max_tokens": ("-n", "--predict", "--n-predict"),

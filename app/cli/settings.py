@@ -80,9 +80,9 @@ def unset_setting(name: str) -> int:
     return _changed(file, preset, setting)
 
 
-def print_path() -> int:
+def print_path(*, as_json: bool = False) -> int:
     """Print the path of the settings file."""
-    print(str(settings_file()))
+    print_result({"file": str(settings_file())}, [str(settings_file())], as_json=as_json)
     return 0
 
 

@@ -15,6 +15,7 @@ from app.core.printable import one_line, printable
 from app.core.units import counted
 from app.session.permissions import Permissions
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
+from app.settings.table import nearest
 from app.worker.events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 
@@ -28,20 +29,27 @@ def list_servers(*, as_json: bool = False) -> int:
     servers, always = _servers(), _permissions().always
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
-        how = server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
+        how = server.fault or server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
         more = [*(["disabled"] if server.is_disabled else []), *(f"ignores {key}" for key in server.ignored)]
         lines.append(f"{server.name:<{width}}  {', '.join([how, *more])}")
     lines += [f"{key} runs without a question" for key in sorted(always)]
     listed = [
-        {"name": s.name, "disabled": s.is_disabled, "command": s.command, "url": s.address, "ignored": s.ignored}
-        for s in servers
+        {
+            "name": one.name,
+            "disabled": one.is_disabled,
+            "command": one.command,
+            "url": one.address,
+            "ignored": one.ignored,
+            "error": one.fault,
+        }
+        for one in servers
     ]
     found = {"file": str(mcp_file()), "servers": listed, "always_allowed": sorted(always)}
     print_result(found, map(printable, lines), as_json=as_json)
     return 0
 
 
-def revoke(names: Sequence[str]) -> int:
+def revoke(names: Sequence[str], *, as_json: bool = False) -> int:
     """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = _permissions()
     # The names of servers and tools may have slashes too.
@@ -52,11 +60,14 @@ def revoke(names: Sequence[str]) -> int:
     unknown = next((name for name, keys in named.items() if not keys), None)
     if unknown is not None:
         listed = ", ".join(map(printable, permissions.always)) or "none"
-        raise UsageError(f'No tool of "{printable(unknown)}" runs without a question.', f"Those that do: {listed}.")
+        near = nearest(unknown, [*permissions.always, *(key.partition("/")[2] for key in permissions.always)])
+        raise UsageError(
+            f'No tool of "{printable(unknown)}" runs without a question.{near}', f"Those that do: {listed}."
+        )
     gone = [key for key in permissions.always if any(key in keys for keys in named.values())]
     permissions.revoke(gone)
-    for key in gone:
-        print(printable(f"Tandem asks again before {key} runs."))
+    lines = (printable(f"Tandem asks again before {key} runs.") for key in gone)
+    print_result({"revoked": gone}, lines, as_json=as_json)
     return 0
 
 
@@ -73,9 +84,9 @@ def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     return AppError.exit_code if any(one.error for one in results) else 0
 
 
-def print_path() -> int:
+def print_path(*, as_json: bool = False) -> int:
     """Print the path of mcp.json."""
-    print(str(mcp_file()))
+    print_result({"file": str(mcp_file())}, [str(mcp_file())], as_json=as_json)
     return 0
 
 

@@ -84,9 +84,10 @@ class ChatEvents(ChatFacts):
                 self._answering.go_on(event.text if isinstance(event, Finished) else "")
                 self._what |= Change.COMPACTED
             case ToolsListed() if self.tools is not None:
+                is_ready = self.tools.take_list(event)
                 if event.error is not None:
-                    self.library.say(event.error.sentences)
-                if self.tools.take_list(event):
+                    self.library.say(self.tools.failures_with(event.server))
+                if is_ready:
                     self._begin_answer()
                 self._what |= Change.CALLS
             case ToolReturned():

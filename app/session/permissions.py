@@ -48,7 +48,8 @@ class Permissions:
         self.always = found if isinstance(found, dict) else {}
 
     def allows(self, tool: Tool, conversation: int | None) -> bool:
-        """Return whether a tool may run without a question, as it is described now."""
+        """Return whether a tool may run without a question, as it is described now and the file says now."""
+        self.read()
         return tool.digest in (self._in_conversation.get((conversation, tool.key)), self.always.get(tool.key))
 
     def of_server(self, server: str) -> dict[str, str]:

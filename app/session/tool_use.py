@@ -92,7 +92,6 @@ class ToolUse:
         Raises AppError for a damaged file or an unknown name.
         """
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
-        self.permissions.read()
         known = {server.name: server for server in chosen_servers(self._read(), names)}
         changed = [name for name in known if self._servers.get(name) != known[name]]
         for name in changed:
@@ -124,11 +123,17 @@ class ToolUse:
             self._tools[name if name not in self._tools else f"{_SAFE_NAME.sub('_', tool.server)}__{name}"] = tool
         return True
 
+    def failures_with(self, server: str) -> str:
+        """Return why a server has no tools, and with it the others of the turn that failed, without their fixes."""
+        names = sorted(self._chosen) if server in self._chosen else [server]
+        errors = [error for name in names if (listed := self.listed.get(name)) and (error := listed.error)]
+        return errors[0].sentences if len(errors) == 1 else " ".join(error.message for error in errors)
+
     @property
     def activity(self) -> str | None:
         """Return what the turn waits for, if it waits."""
         if self._awaited:
-            return "starting tools"
+            return f"starting tools of {printable(', '.join(sorted(self._awaited)))}"
         if self.question is not None:
             return "waiting for your answer"
         return f"running {printable(self.running.name)}" if self.running is not None else None

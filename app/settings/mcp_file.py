@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ class McpServer:
         only: Names of the tools to offer; None for all.
         without: Names of tools not to offer.
         ignored: Its keys in the file that mean nothing to Tandem.
+        fault: Why its entry cannot be used, with the fix; None if it can.
     """
 
     name: str
@@ -76,6 +78,7 @@ class McpServer:
     only: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    fault: str | None = None
 
     @property
     def address(self) -> str:
@@ -96,7 +99,10 @@ class McpServer:
 
 
 def read_servers(path: Path) -> tuple[McpServer, ...]:
-    """Return the servers of a file, none if it does not exist. Raises SettingsError with the line and the key."""
+    """Return the servers of a file, none if it does not exist; a wrong entry has its fault in `McpServer.fault`.
+
+    Raises SettingsError with the line and the key for a file without a table of servers.
+    """
     try:
         text = read_user_text(path, str(path))
     except MissingFile:
@@ -111,10 +117,10 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
         # VS Code's settings.json.
         servers = servers["servers"].table()
     has_servers = any(isinstance(one.raw, dict) and one.raw.keys() & {"command", "url"} for one in root.values())
-    if name is None and not has_servers:
-        for key, entry in root.items():
-            raise entry.wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
-    return tuple(_server(name, entry) for name, entry in servers.items())
+    if name is None and root and not has_servers:
+        key = max(root, key=lambda key: (bool(nearest(key, _TABLES)), isinstance(root[key].raw, dict)))
+        raise root[key].wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
+    return tuple(_server_or_fault(name, entry) for name, entry in servers.items())
 
 
 def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) -> tuple[McpServer, ...]:
@@ -152,6 +158,15 @@ def _parsed(file: _Entry) -> Any:
         raise file.wrong(f"is not JSON: {error.msg}.", fix, error.pos) from None
     except (RecursionError, ValueError):
         raise file.wrong("is nested too deeply, or has a number that is too long.") from None
+
+
+def _server_or_fault(name: str, entry: _Entry) -> McpServer:
+    try:
+        return _server(name, entry)
+    except SettingsError as error:
+        raw = entry.raw if isinstance(entry.raw, dict) else {}
+        is_off = raw.get("disabled") is True or raw.get("enabled") is False or raw.get("active") is False
+        return McpServer(name, is_disabled=is_off, fault=error.sentences)
 
 
 def _server(name: str, entry: _Entry) -> McpServer:
@@ -218,11 +233,21 @@ def _known_keys(entry: _Entry) -> tuple[dict[str, _Entry], list[str]]:
             found |= _known_keys(value)[0]
         elif name in _KEYS:
             found |= {name: value} if value.raw is not None else {}
-        elif near := difflib.get_close_matches(key.lower(), spellings, 1, _MIN_SIMILARITY):
-            raise value.wrong(f'is no key of a server. Did you mean "{spellings[near[0]]}"?')
+        elif near := _misspelled(key.lower(), spellings):
+            raise value.wrong(f'is no key of a server. Did you mean "{spellings[near]}"?')
         else:
             ignored.append(key)
     return found, ignored
+
+
+def _misspelled(key: str, known: Iterable[str]) -> str | None:
+    """Return the known key of which this is a misspelling: one edit or two swapped letters, or much the same."""
+    for other in known:
+        n_same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(key, other, strict=False))))
+        one, two = key[n_same:], other[n_same:]
+        if two[1:] in (one, one[1:]) or one[1:] == two or one[1::-1] + one[2:] == two:
+            return other
+    return next(iter(difflib.get_close_matches(key, known, 1, _MIN_SIMILARITY)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +296,9 @@ class _Entry:
             known = {"userHome": home, "workspaceFolder": folder, "CWD": folder, "pathSeparator": os.sep, "/": os.sep}
             set_to = known.get(name, os.environ.get(name))
             if set_to is None and not (has_default or found[3]):
+                if not name.isidentifier():
+                    fix = f"Write the value in place of {printable(found[0])}; Tandem does not ask for it."
+                    raise self.wrong(f"names {printable(name)}, which is no environment variable.", fix)
                 fix = f"Set {printable(name)} before Tandem starts, or write its value there."
                 raise self.wrong(f"names the variable {printable(name)}, which is not set.", fix)
             return set_to or default or (found[0] if found[3] else "")

@@ -94,6 +94,9 @@ class ToolServers:
             self._thread.join(timeout)
 
     def _submit(self, server: McpServer, command: _Command) -> None:
+        if server.fault is not None:
+            command.fail(AppError(server.fault))
+            return
         if importlib.util.find_spec("mcp") is None:
             what = "MCP servers need the Python package mcp, which is not installed."
             command.fail(AppError(what, f"To install it: {fix('install', 'mcp>=2.3,<3')}"))

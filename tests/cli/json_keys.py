@@ -34,9 +34,12 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "pairs add": ("name", "target", "draft", "size", "default"),
     "settings": ("file", "pair", "settings", "presets", "keys", "problems"),
     "settings show": ("file", "pair", "settings", "presets", "keys", "problems"),
+    "settings path": ("file",),
     "tools": ("file", "servers"),
     "tools list": ("file", "servers"),
     "tools check": ("servers",),
+    "tools revoke": ("revoked",),
+    "tools path": ("file",),
     "export": ("id", "title", "pinned", "tags", "updated"),
 }
 TIMINGS = (

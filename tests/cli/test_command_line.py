@@ -132,6 +132,7 @@ def test_root_help_lists_commands_and_examples_first(capsys: pytest.CaptureFixtu
     assert end.value.code == 0
     assert said.index("Commands:") < said.index("Examples:") < said.index("Options:")
     assert "--gpu-layers" in said
+    assert "--tools" in said
     assert "--top-k" not in said, "rare options are listed by --help-all"
 
 
@@ -151,7 +152,10 @@ def test_every_command_with_json_has_fixed_keys() -> None:
     assert printing | {"export"} == {name.split()[-1] for name in JSON_KEYS}
 
 
-@pytest.mark.parametrize("command", ["pairs list", "pairs show", "pairs check", "settings", "settings show", "doctor"])
+@pytest.mark.parametrize(
+    "command",
+    ["pairs list", "pairs show", "pairs check", "settings", "settings show", "settings path", "tools path", "doctor"],
+)
 def test_json_has_the_fixed_keys(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,14 +1,18 @@
 """`tandem run` with tools: allowed calls run, and another one is an error."""
 
+import json
 from dataclasses import replace
+from queue import SimpleQueue
 
 import pytest
 
+from app.cli.run import Listener
 from app.cli.run_tools import RunTools
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, UsageError
 from app.engine.text.tool_calls import ToolCall
-from app.worker.events import Loaded, ToolReturned, ToolsListed
+from app.settings.layers import DEFAULTS
+from app.worker.events import Event, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
@@ -65,9 +69,23 @@ def test_another_call_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.host.calls == []
 
 
+def test_json_has_the_call_that_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(monkeypatch)
+    listener, events = Listener(DEFAULTS, as_json=True), SimpleQueue[Event]()
+    listener.tools = run.tools
+    for event in (Loaded(PAIR), ToolsListed("files", (READ, WRITE)), replace(finished(1, ""), calls=(READS,))):
+        events.put(event)
+    with pytest.raises(AppError):
+        listener.listen(events)
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["error"] == found["calls"][0]["error"]
+    assert found["calls"][0]["arguments"] == {"path": "notes.md"}
+
+
 def test_an_unknown_tool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match='There is no tool "read"'):
-        Run(monkeypatch, "read").lists()
+    with pytest.raises(UsageError, match=r'There is no tool "read_fil". Did you mean "read_file"'):
+        Run(monkeypatch, "read_fil").lists()
 
 
 def test_a_server_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

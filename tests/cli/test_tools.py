@@ -18,6 +18,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("app.worker.mcp_failure.log_file", lambda: tmp_path / "tandem.log")
     servers = {
         "good": {"command": sys.executable, "args": [str(mcp_server.__file__), "bad", "--key=sesame"]},
+        "typo": {"comand": "${env:sesame}"},
         "gone": {"command": "no-such-command", "env": {"KEY": "sesame"}, "timeout": 60},
         "web": {"url": "http://me:sesame@127.0.0.1:1/mcp?key=sesame", "headers": {"Key": "sesame"}, "disabled": True},
     }
@@ -29,13 +30,14 @@ def test_list_shows_no_secrets(file: Path, tandem: Tandem) -> None:
     out = tandem("tools").out
     assert "gone  no-such-command (0 arguments), ignores timeout\nweb   http://127.0.0.1:1/mcp, disabled\n" in out
     listed = tandem("tools", "list", "--json").out
-    assert [one["name"] for one in json.loads(listed)["servers"]] == ["good", "gone", "web"]
+    assert [one["name"] for one in json.loads(listed)["servers"]] == ["good", "typo", "gone", "web"]
     assert "sesame" not in out + listed
 
 
 def test_check_names_what_fails(file: Path, tandem: Tandem) -> None:
-    good, gone, *_ = tandem("tools", "check", code=1).out.splitlines()
+    good, typo, gone, *_ = tandem("tools", "check", code=1).out.splitlines()
     assert good == "good  8 tools: hangs, blocks, dies, dies_once, floods, wrong, renames, many"
+    assert "mcpServers.typo.comand is no key of a server." in typo
     assert gone.startswith('gone  The MCP server gone cannot start: there is no command "no-such-command".')
     (checked,) = tandem("tools", "check", "good", "--json").json["servers"]
     assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 8)
@@ -50,6 +52,9 @@ def test_what_is_always_allowed_can_be_revoked(
     allowed.write_text(json.dumps(dict.fromkeys(keys, "0")))
 
     assert "web/four runs without a question\n" in tandem("tools").out
+    assert 'Did you mean "three"?' in tandem("tools", "revoke", "thre", code=2).err
+    assert tandem("tools", "revoke", "web/four", "--json").json == {"revoked": ["web/four"]}
+    allowed.write_text(json.dumps(dict.fromkeys(keys, "0")))
     assert tandem("tools", "revoke", "good", "three").out.splitlines() == [
         f"Tandem asks again before {key} runs." for key in ("good/one", "good/two/more", "gone/three", "web/three")
     ]

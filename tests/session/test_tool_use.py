@@ -13,7 +13,7 @@ from app.conversations.tree import NOT_RUN, State
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-from app.session.permissions import Permission
+from app.session.permissions import Permission, Permissions
 from app.session.state import Change, Phase
 from app.session.tool_use import Question
 from app.settings.layers import Layer
@@ -64,6 +64,24 @@ def chat(tmp_path: Path) -> ToolChat:
 
 
 READS = call("read_file", '{"path": "notes.md"}')
+
+
+def test_servers_that_fail_are_named_in_one_notice(tmp_path: Path) -> None:
+    chat = ToolChat(tmp_path, *(McpServer(name, "b") for name in ("gone", "hang", "web")))
+    chat.session.send("Hi")
+    for name in ("gone", "web"):
+        chat.session.handle(ToolsListed(name, error=AppError(f"{name} fails.", "Mend it.")))
+    assert chat.tools.activity == "starting tools of hang"
+    assert chat.said == ["gone fails. Mend it.", "gone fails. web fails."]
+
+
+def test_what_another_tandem_revokes_holds_for_the_next_call(chat: ToolChat, tmp_path: Path) -> None:
+    chat.asks("Read it.")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    chat.calls(READS, READS)
+    Permissions(tmp_path / "tools.json").revoke([READ.key])
+    chat.returns("one")
+    assert chat.asked == "read_file"
 
 
 def test_a_whole_turn(chat: ToolChat) -> None:
@@ -489,7 +507,7 @@ def test_operations_in_any_order_lose_nothing(tmp_path: Path, seed: int) -> None
                     session.switch(random.choice(list(chat.conversation.tree.nodes)))
                 case _:
                     session.send(f"prompt {random.random()}")
-            if chat.tools.activity == "starting tools":
+            if chat.tools.activity == "starting tools of files":
                 session.handle(ToolsListed("files", (READ, WRITE)))
 
     for _ in range(60):

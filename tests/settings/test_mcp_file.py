@@ -113,13 +113,15 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
         ('{"mcpServers": {\n"a": {"command": "b"\n"args": []}}}', "line 3: the file is not JSON"),
         (r'{"mcpServers": {"a": {"command": "C:\Users"}}}', 'Write each backslash twice, as in "C:\\\\Users".'),
         ('{"mcpServer": {"a": {"command": "b"}}}', 'mcpServer is no table of servers. Did you mean "mcpServers"?'),
+        ('{"inputs": [],\n"server": {"a": {"command": "b"}}}', 'line 2: server is no table of servers. Did you mean'),
+        ('{"inputs": [],\n"tolls": {"a": {"command": "b"}}}', "line 2: tolls is no table of servers."),
         ('{"mcpServers": {\n"a": {"command": "b"},\n"a": {"command": "c"}}}', 'line 3: the file has "a" twice.'),
         ('{"mcpServers": {"a": {"command": "b",\n"arg": []}}}', 'line 2: mcpServers.a.arg is no key of a server. Did'),
         ('{"mcpServers": {"a": {"Command": "b"}}}', 'mcpServers.a.Command is no key of a server. Did you'),
         ('{"mcpServers": {"a": {"exec": "b"}}}', "mcpServers.a needs either a command or a url beside exec."),
         ('{"mcpServers": {"a": {"type": "http",\n"command": "b"}}}', "mcpServers.a needs a url."),
         ('{"mcpServers": {"a": {"command": []}}}', "mcpServers.a.command is empty."),
-        ('{"mcpServers": {"a": {"command": "b", "env": {"K": "${input:key}"}}}}', "the variable input:key, which"),
+        ('{"mcpServers": {"a": {"command": "b", "env": {"K": "${input:key}"}}}}', "place of ${input:key}; Tandem does"),
         ('{"mcpServers": {"a": {"command": "b",\n"args": ["${NO_SUCH}"]}}}', "line 2: mcpServers.a.args names the"),
         ('{"mcpServers": {"a": {"command": "b", "envFile": "/no/.env"}}}', "a file that cannot be read: There is no"),
         ('{"mcpServers": {"a": {"command": "b\\u0000"}}}', "mcpServers.a.command has a NUL or half"),
@@ -142,9 +144,27 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_file(tmp_path: Path, text: str, what: str) -> None:
-    with pytest.raises(SettingsError) as failed:
-        read(tmp_path, text)
-    assert what in failed.value.sentences
+    try:
+        problem = read(tmp_path, text)[0].fault
+    except SettingsError as error:
+        problem = error.sentences
+    assert what in (problem or "")
+
+
+def test_a_wrong_entry_fails_its_server_only(tmp_path: Path) -> None:
+    text = '{"a": {"command": "${env:NO_SUCH}"}, "b": {"url": 1, "disabled": true}, "c": [], "d": {"command": "d"}}'
+    *wrong, good = read(tmp_path, f'{{"mcpServers": {text}}}')
+
+    assert [(server.name, server.is_disabled) for server in wrong if server.fault] == [
+        ("a", False), ("b", True), ("c", False)
+    ]  # fmt: skip
+    assert good == McpServer("d", "d")
+
+
+@pytest.mark.parametrize("key", ["evn", "ebv", "nev", "en", "envv", "agrs", "ulr", "cdw", "comand", "tpye", "haeders"])
+def test_a_misspelled_key_gets_a_suggestion(tmp_path: Path, key: str) -> None:
+    (server,) = read(tmp_path, f'{{"mcpServers": {{"a": {{"command": "b", "{key}": []}}}}}}')
+    assert f"a.{key} is no key of a server. Did you mean" in (server.fault or "")
 
 
 def test_chosen_servers() -> None:

@@ -98,8 +98,8 @@ class ToolsScreen(SubScreen[None]):
         Binding("escape", "leave", "back", key_display="esc", id="tools.leave", tooltip="Back to the chat"),
         Binding("ctrl+a", "everywhere", "everywhere", id="tools.everywhere", priority=True,
                 tooltip="Switch it in all conversations"),
-        Binding("ctrl+x", "ask_again", "ask again", id="tools.ask_again", priority=True,
-                tooltip="Ask again before its tools run"),
+        Binding("ctrl+x", "ask_again", "ask again for server", id="tools.ask_again", priority=True,
+                tooltip="Ask again before any tool of it runs"),
         Binding("ctrl+r", "start", "start", id="tools.start", tooltip="Start all, and list their tools", priority=True),
     ]  # fmt: skip
     SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.start", "tools.ask_again", "tools.leave")
@@ -127,7 +127,8 @@ class ToolsScreen(SubScreen[None]):
             servers, problem = (), for_chat(error.sentences)
         self._servers = servers
         here, everywhere = self._on(here=True), self._on(here=False)
-        listed, allowed = self._tools.listed, self._tools.permissions.of_server
+        faults = {s.name: ToolsListed(s.name, error=AppError(s.fault)) for s in servers if s.fault}
+        listed, allowed = faults | self._tools.listed, self._tools.permissions.of_server
         rows = [
             ServerRow(s, s.name in here, s.name in everywhere, listed.get(s.name), tuple(allowed(s.name).items()))
             for s in servers

@@ -188,6 +188,12 @@ async def test_a_server_that_fails() -> None:
         await chat.shows("It cannot start. Install it.")
 
 
+async def test_a_wrong_entry_is_shown_before_its_server_starts() -> None:
+    tools, _ = tool_use(None, McpServer("typo", fault='typo.evn is no key of a server. Did you mean "env"?'))
+    async with open_chat(tools=tools) as chat:
+        await chat.enter("/tools", 'Did you mean "env"?')
+
+
 async def test_no_servers() -> None:
     tools, _ = tool_use()
     tools_without = ToolUse(FakeToolHost(), lambda: (), Permissions())
