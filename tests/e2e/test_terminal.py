@@ -83,7 +83,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     again.press("Escape")
     again.until(lambda s: "stopped; ctrl+g continues" in s)
     again.press("C-Up")
-    again.until(lambda s: "e edit" in s)
+    again.until(lambda s: "enter edit" in s)
     again.press("C-q")
     assert again.exit_code() == 0
 
