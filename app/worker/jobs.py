@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from app.engine.interfaces import Cancelled, Controls
 
 
+_IDLE_S = 1.0
+"""Seconds without a request before the measurement begins: an agent sends its next request sooner."""
 _PICTURE_MARKER = "<__media__>"
 """What llama-server writes in a prompt for a picture."""
 
@@ -139,10 +141,6 @@ class TitleJob:
             # The title made from the first prompt stays.
             pass
         yield JobEnded(number, title)
-
-
-_IDLE_S = 1.0
-"""Seconds without a request before the measurement begins: an agent sends its next request sooner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from app.engine.types import PlainPrompt
     from app.llama.pair import NativePair
 
+_LEAST_ROOM = 4
+"""A short context keeps no more than this part of it free for an answer."""
+_SUBJECT_AND_FIX = {
+    "prompt": ("The prompt has", "Shorten it"),
+    "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
+    "answer": ("With the answer so far there are", "Shorten what comes before"),
+    "tools": ("The tools have", "Use fewer tools (⟨answer.tools⟩)"),
+    "conversation": ("With this prompt the conversation has", "Start a new conversation"),
+}
+"""What is too long, and how to shorten it."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
@@ -126,18 +137,6 @@ def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingPara
     from secrets import randbelow
 
     return replace(sampling, seed=seed if seed is not None else randbelow(1 << 31))
-
-
-_LEAST_ROOM = 4
-"""A short context keeps no more than this part of it free for an answer."""
-_SUBJECT_AND_FIX = {
-    "prompt": ("The prompt has", "Shorten it"),
-    "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
-    "answer": ("With the answer so far there are", "Shorten what comes before"),
-    "tools": ("The tools have", "Use fewer tools (⟨answer.tools⟩)"),
-    "conversation": ("With this prompt the conversation has", "Start a new conversation"),
-}
-"""What is too long, and how to shorten it."""
 
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:

@@ -24,6 +24,20 @@ _LONGEST_SEQUENCE = 100_000
 """Characters of an OSC 52 sequence; terminals drop longer ones."""
 _TIMEOUT_S = 2.0
 
+_PASTE_S = 10.0
+_MAX_PICTURE_BYTES = 256 << 20
+_WINDOWS_SCRIPT = (
+    "Add-Type -AssemblyName System.Windows.Forms; $image = [Windows.Forms.Clipboard]::GetImage(); if ($image) { "
+    "$file = New-Object IO.MemoryStream; $image.Save($file, 'Png'); [Convert]::ToBase64String($file.ToArray()) }"
+)
+_WINDOWS_ARGUMENTS = ("-NoProfile", "-STA", "-Command", _WINDOWS_SCRIPT)
+_MACOS_COMMAND = ("osascript", "-e", "the clipboard as «class PNGf»")
+_MACOS_DATA = re.compile(rb"PNGf([0-9A-Fa-f]+)")
+_X11_COMMAND = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
+_WAYLAND_COMMAND = ("wl-paste", "--type", "image/png")
+_PACKAGES = {"wl-paste": "wl-clipboard"}
+"""Packages of programs with another name."""
+
 
 def copy_text(app: App[Any], text: str, what: str = "") -> None:
     """Copy a text and say so in the hint line, by its name or else its length."""
@@ -98,21 +112,6 @@ def clipboard_commands() -> Sequence[Sequence[str]]:
     if os.environ.get("WAYLAND_DISPLAY"):
         return [("wl-copy",)]
     return [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")] * bool(os.environ.get("DISPLAY"))
-
-
-_PASTE_S = 10.0
-_MAX_PICTURE_BYTES = 256 << 20
-_WINDOWS_SCRIPT = (
-    "Add-Type -AssemblyName System.Windows.Forms; $image = [Windows.Forms.Clipboard]::GetImage(); if ($image) { "
-    "$file = New-Object IO.MemoryStream; $image.Save($file, 'Png'); [Convert]::ToBase64String($file.ToArray()) }"
-)
-_WINDOWS_ARGUMENTS = ("-NoProfile", "-STA", "-Command", _WINDOWS_SCRIPT)
-_MACOS_COMMAND = ("osascript", "-e", "the clipboard as «class PNGf»")
-_MACOS_DATA = re.compile(rb"PNGf([0-9A-Fa-f]+)")
-_X11_COMMAND = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
-_WAYLAND_COMMAND = ("wl-paste", "--type", "image/png")
-_PACKAGES = {"wl-paste": "wl-clipboard"}
-"""Packages of programs with another name."""
 
 
 def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> bytes:
