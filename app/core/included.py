@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PurePath
@@ -83,6 +84,12 @@ def _read_document(data: bytes, suffix: str, name: str, pages: range | None) -> 
     if suffix in _HTML:
         # Kreuzberg takes every web page for UTF-8.
         data = decoded_text(data).encode()
+    return _parsed(data, suffix, name, pages)
+
+
+@lru_cache(maxsize=2)
+def _parsed(data: bytes, suffix: str, name: str, pages: range | None) -> str | dict[int, bytes]:
+    """Return what a child reads in a document; the same prompt is counted at each pause in typing, and then sent."""
     with _one_reader, TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / f"document{suffix}"
         file.write_bytes(data)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -164,6 +165,16 @@ def test_documents_are_read_one_after_another(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(core_included, "ask", lambda *_, **__: str(core_included._one_reader.locked()))
     (tmp_path / "a.pdf").write_bytes(pdf("text"))
     assert (read(tmp_path / "a.pdf"), core_included._one_reader.locked()) == ("True", False)
+
+
+def test_an_unchanged_document_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kreuzberg")
+    asked = Mock(return_value="text")
+    monkeypatch.setattr(core_included, "ask", asked)
+    for words in ("before a change", "before a change", "after it"):
+        (tmp_path / "a.pdf").write_bytes(pdf(words))
+        assert read(tmp_path / "a.pdf") == "text"
+    assert asked.call_count == 2
 
 
 def test_more_text_than_a_text_file_may_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
