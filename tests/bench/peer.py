@@ -42,7 +42,13 @@ class LlamaServer:
         raise RuntimeError("llama-server did not become ready")
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
+        if self._process is None:
+            return
+        # A server that is asked to end writes the rest of its log first; a killed one loses it.
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
