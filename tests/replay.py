@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.engine.cache import common_prefix
-from app.engine.draft_source import DraftSource
+from app.engine.draft_source import DraftSource, judged_draft
 from app.engine.fixed import FixedDrafting
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, StepResult, Strategy, Verdict
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, StepResult, Strategy
 from app.engine.ngram import NgramDrafter, NgramIndex
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams
@@ -76,20 +76,18 @@ class RecordedDraft(DraftSource):
         trace = self._trace
         position = len(tokens) - len(trace.prompt)
         matches, confidences = trace.matches[position - 1], trace.confidences[position - 1]
-        drafted: list[int] = []
         self._advance(self._start)
-        for depth, confidence in enumerate(confidences[:limit]):
-            self._advance(self._cost)
-            verdict = judge(depth, confidence)
-            if verdict is Verdict.DROP:
-                break
-            drafted.append(trace.text[position + depth] if depth < matches else _WRONG)
-            if verdict is Verdict.LAST or trace.is_end(drafted[-1]):
-                break
+
+        def proposals() -> Iterator[tuple[int, float]]:
+            for depth, confidence in enumerate(confidences[:limit]):
+                self._advance(self._cost)
+                yield trace.text[position + depth] if depth < matches else _WRONG, confidence
+
+        draft = judged_draft(self.kind, proposals(), limit, judge, trace.is_end)
         self._n_before = len(tokens)
         # The last drafted token was not evaluated.
-        self._n_read = len(tokens) + max(0, len(drafted) - 1)
-        return Draft.of(self.kind, drafted, confidences[: len(drafted)])
+        self._n_read = len(tokens) + max(0, len(draft) - 1)
+        return draft
 
     def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
         if self._n_before is not None:

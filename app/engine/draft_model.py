@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 
 from app.core.errors import AppError, ComputeError
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.draft_source import DraftSource
-from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows, Verdict
+from app.engine.draft_source import DraftSource, judged_draft
+from app.engine.interfaces import Cancelled, HeadModel, IsEnd, Judge, Logits, Rows
 from app.engine.probability import most_probable
 from app.engine.sources import Source
 from app.engine.types import NO_DRAFT, Draft
@@ -75,20 +76,15 @@ class ModelDrafter(DraftSource):
         if limit <= 0:
             return NO_DRAFT
         self.catch_up(tokens)
-        self.cache.evaluate(tokens[len(self.cache) :], n_outputs=1)
-        drafted: list[int] = []
-        probabilities: list[float] = []
+        return judged_draft(self.kind, self._proposals(tokens[len(self.cache) :]), limit, judge, self._is_end)
+
+    def _proposals(self, missing: Sequence[int]) -> Iterator[tuple[int, float]]:
+        """Evaluate the last tokens of the text, then each drafted token, and yield the most probable next one."""
         while True:
+            self.cache.evaluate(missing, n_outputs=1)
             token, probability = most_probable(self.cache.logits(0)[: self._n_vocab])
-            verdict = judge(len(drafted), probability)
-            if verdict is Verdict.DROP:
-                break
-            drafted.append(token)
-            probabilities.append(probability)
-            if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
-                break
-            self.cache.evaluate((token,), n_outputs=1)
-        return Draft.of(self.kind, drafted, probabilities)
+            yield token, probability
+            missing = (token,)
 
     def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
         if self._n_before_draft is not None:
@@ -218,39 +214,31 @@ class HiddenDrafter(DraftSource):
         self._agree(tokens)
         if limit <= 0 or self._n_rows < n - 1:
             return NO_DRAFT
-        drafted: list[int] = []
-        probabilities: list[float] = []
         try:
-            self._evaluate(tokens, limit)
-            while True:
-                token, probability = head.drafted(len(drafted) * head.at_once)
-                verdict = judge(len(drafted), probability)
-                if verdict is Verdict.DROP:
-                    break
-                drafted.append(token)
-                probabilities.append(probability)
-                if verdict is Verdict.LAST or len(drafted) == limit or self._is_end(token):
-                    break
-                if not head.at_once:
-                    head.draft_next(n + len(drafted) - 1, token)
+            draft = judged_draft(self.kind, self._proposals(tokens, limit), limit, judge, self._is_end)
             head.rollback(self._n_read)
         except AppError as error:
             self._fail(error)
             self._report()
-        return Draft.of(self.kind, drafted, probabilities)
+        return draft
 
-    def _evaluate(self, tokens: Sequence[int], limit: int) -> None:
-        """Read the pending tokens; compute the first drafted token, or all tokens of a block."""
+    def _proposals(self, tokens: Sequence[int], limit: int) -> Iterator[tuple[int, float]]:
+        """Read the pending tokens, then yield drafted tokens; a block computes all of them at once."""
         head, n = self._head, len(tokens)
         if head.at_once:
             self._read_to(n - 1)
             head.block(n - 1, tokens[-1], limit)
+            yield from map(head.drafted, range(limit))
             return
         start = min(self._n_read, n - 1)
         head.rollback(start)
         head.read(start, tokens[start:], self._rows_of(start, n), 1)
         self._n_read = n
         self._drop_rows()
+        for position in count(n):
+            token, probability = head.drafted(0)
+            yield token, probability
+            head.draft_next(position, token)
 
     def _agree(self, tokens: Sequence[int]) -> None:
         """Drop rows of rejected tokens."""

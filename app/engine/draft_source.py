@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.engine.cache import TokenCache
-from app.engine.interfaces import Cancelled, Judge, Logits
+from app.engine.interfaces import Cancelled, IsEnd, Judge, Logits, Verdict
 from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT, Draft
 
@@ -85,3 +85,23 @@ class DraftSource:
 
     def pause(self) -> None:
         """Stop following the target, because no draft can gain; the next read or draft catches up."""
+
+
+def judged_draft(
+    kind: Source, proposals: Iterable[tuple[int, float]], limit: int, judge: Judge, is_end: IsEnd
+) -> Draft:
+    """Take tokens with their probabilities until the judge, the limit or an end token ends the draft.
+
+    The next token is requested, and so computed, only if the draft goes on.
+    """
+    drafted: list[int] = []
+    probabilities: list[float] = []
+    for token, probability in proposals:
+        verdict = judge(len(drafted), probability)
+        if verdict is Verdict.DROP:
+            break
+        drafted.append(token)
+        probabilities.append(probability)
+        if verdict is Verdict.LAST or len(drafted) == limit or is_end(token):
+            break
+    return Draft.of(kind, drafted, probabilities)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.draft_source import judged_draft
 from app.engine.events import GenerationEvent, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Controls, Judge, Strategy, Verdict
+from app.engine.interfaces import Controls, Judge, Strategy
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams, FinishReason
 from tests.fakes import END, FakeModel, FakeSampler, Rule
@@ -84,10 +85,5 @@ class ConstantDraft(RecordedDraft):
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         self.n_drafts += 1
-        drafted: list[int] = []
-        for token in self._tokens[:limit]:
-            verdict = judge(len(drafted), self._confidence)
-            drafted.append(token)
-            if verdict is not Verdict.TAKE or token == END:
-                break
-        return Draft.of(self.kind, drafted, (self._confidence,) * len(drafted))
+        proposals = ((token, self._confidence) for token in self._tokens)
+        return judged_draft(self.kind, proposals, limit, judge, lambda token: token == END)
