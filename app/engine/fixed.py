@@ -7,10 +7,10 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from app.engine.auto.answer_speed import AnswerSpeed, Stalls
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.curve import CostModel
 from app.engine.draft_source import DraftSource
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult, Verdict
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult, Strategy, Verdict
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams
 
 _RECENT_STEPS = 15
@@ -18,28 +18,18 @@ _RECENT_STEPS = 15
 NEVER_MEASURED = "speedup unknown: this pair was never measured"
 
 
-class NoDrafting:
+class NoDrafting(Strategy):
     """Propose nothing; `why` is the reason, as a clause, if drafts were enabled."""
 
-    native_ns = 0
-
     def __init__(self, why: str = "") -> None:
-        self.status = DraftingStatus("off", why) if why else None
+        self._why = why
 
-    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        return iter(())
-
-    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
-        return NO_DRAFT
-
-    def lose_model(self) -> None:
-        pass
-
-    def observe(self, result: StepResult) -> None:
-        pass
+    @property
+    def status(self) -> DraftingStatus | None:
+        return DraftingStatus("off", self._why) if self._why else None
 
 
-class FixedDrafting:
+class FixedDrafting(Strategy):
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
     As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
@@ -59,7 +49,6 @@ class FixedDrafting:
         self._costs = costs
         self._clock = clock
         self._speed = AnswerSpeed()
-        self._stalls = Stalls()
         self._slowdowns: deque[float] = deque(maxlen=_RECENT_STEPS)
 
     @property
@@ -103,7 +92,7 @@ class FixedDrafting:
         # The time of a draft model that failed is no part of a step without drafts.
         drafting_ns, wasted_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
         expected_ns = slowdown * measured_ns + drafting_ns
-        step_time = self._stalls.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)
+        step_time = self._speed.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
         self._speed.observe(
             len(result.tokens),

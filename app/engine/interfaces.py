@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.types import Draft, DraftingStatus
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus
 
 if TYPE_CHECKING:
     # Importing NumPy takes a tenth of the time to the first frame, and the screen needs no logits.
@@ -279,14 +279,21 @@ class StepResult:
     stretch: float = 1.0
 
 
-class Strategy(NativeTimed, Protocol):
-    """Propose drafts and learn from the steps. One object serves one answer."""
+class Strategy:
+    """Propose drafts and learn from the steps of one answer. These defaults draft nothing."""
+
+    @property
+    def native_ns(self) -> int:
+        """Return the nanoseconds spent inside native calls so far."""
+        return 0
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Prepare for an answer. Yields the tokens that the draft model has read after each chunk."""
+        return iter(())
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """Return a draft of at most `limit` tokens after `sequence`; empty for a single-token step."""
+        return NO_DRAFT
 
     def lose_model(self) -> None:
         """Go on without the draft model, which failed in `begin` or `propose`.
@@ -300,3 +307,4 @@ class Strategy(NativeTimed, Protocol):
     @property
     def status(self) -> DraftingStatus | None:
         """Source, reason and speedup; None for a strategy that never drafts."""
+        return None

@@ -248,10 +248,6 @@ class NativePair:
         Without a `budget_ns`, a measurement that was interrupted continues.
         """
         pieces = self._measured if budget_ns is None else PartialMeasurement()
-        if budget_ns is None:
-            budget_ns = MEASURING_NS
-            if self.memory is not None and not self.memory.was_slowed and not self.memory.is_estimated:
-                budget_ns = min(budget_ns, self.memory.remeasuring_ns)
         text = self.model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
 
@@ -264,7 +260,7 @@ class NativePair:
             self.draft.cache,
             text,
             clock,
-            budget_ns=budget_ns,
+            budget_ns=budget_ns or MEASURING_NS,
             cancelled=stopped,
             passes=passes,
             head=self.drafter if self.draft.cache is None else None,
@@ -282,12 +278,9 @@ class NativePair:
         self, cancelled: Cancelled, *, budget_ns: int, passes: int
     ) -> Generator[float, None, CostModel]:
         """Measure the costs carefully and save them and the acceptance; answers do not measure again soon."""
-        learned, self.memory = self.memory, None
         yield from self.measure_costs(cancelled, budget_ns=budget_ns, passes=passes)
         assert self.memory is not None
-        if learned is not None:
-            self.memory = learned.with_costs(self.memory.costs)
-        self.memory.n_rechecks = _SPARED_RECHECKS
+        self.memory.gain, self.memory.n_rechecks = None, _SPARED_RECHECKS
         self.remember()
         return self.memory.costs
 

@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 from app.engine.auto import acceptance, backlog, rule, strategy
 from app.engine.auto.acceptance import RunLength
-from app.engine.auto.answer_speed import AnswerSpeed, Stalls, StepTime
+from app.engine.auto.answer_speed import AnswerSpeed, StepTime
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -60,7 +60,9 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _all_counts(self: Stalls, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
+def _all_counts(
+    self: AnswerSpeed, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool
+) -> StepTime:
     return StepTime(total_ns - reading_ns, 0.0, reading_ns)
 
 
@@ -70,7 +72,7 @@ GUARDS: dict[str, list[Patch]] = {
     "ledger": [(Ledger, "allows_any", True), (Ledger, "allows_model", True)],
     "ledger: refill": [(Ledger, "REFILL", 5.0)],
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
-    "stalls": [(Stalls, "split", _all_counts)],
+    "stalls": [(AnswerSpeed, "split", _all_counts)],
     "draft length limit": [(acceptance, "_FIRST_LIMIT", MAX_DRAFT)],
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "survival in this answer": [(RunLength, "survival", 0.85)],

@@ -40,12 +40,11 @@ def unit_us() -> float:
     return best / 20_000
 
 
-class Timed:
-    """A strategy with its time measured; implements `Strategy`."""
+class Timed(Strategy):
+    """A strategy with its time measured."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
-        self.native_ns = 0
         self.steps: list[int] = []
         self._ns = 0
 
@@ -110,7 +109,7 @@ def _run(recorded: Sequence[Trace], curve: Curve, with_model: bool, digest: hash
             made.append(Timed(AutomaticDrafting(learned, chain(model, NgramIndex()), clock)))
             return made[-1]
 
-        played = replay(trace, curve, make)  # type: ignore[arg-type]
+        played = replay(trace, curve, make)
         steps += made[0].steps
         if digest is not None:
             digest.update(repr([(r.draft.tokens, r.total_ns) for r in played.steps]).encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 _RATE_FORGETTING = 0.985
 """Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
@@ -23,6 +22,8 @@ _STEP_NOISE = 0.06
 """Standard deviation of a step's time, as a share, before any was seen; see `app.engine.auto.attribution`."""
 _MIN_STANDARD_ERRORS = 2.0
 """Standard errors by which a speedup must differ from 1 for a verdict."""
+_STALL_FACTOR = 2.0
+"""A step that takes more than this many times the expected time was stalled."""
 _SAME_LOAD = 1.25
 """Largest ratio of the busiest to the calmest average stretch that counts as one steady load. Over 96 tokens the ratio
 was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under a load that came and went."""
@@ -44,40 +45,6 @@ class StepTime:
 
 
 @dataclass(slots=True)
-class Stalls:
-    """Separate stalls of the machine from the time of a draft.
-
-    A step that takes much longer than expected says nothing about drafting: another program started, or weights are
-    read from disk again. The next step is a single token (`waiting`). If that is fast and the next draft is slow again,
-    both count.
-    """
-
-    LIMIT: ClassVar[float] = 2.0
-    """A step that takes more than this many times the expected time was stalled."""
-
-    waiting: bool = False
-    _stalled_ns: float = 0.0
-
-    def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
-        """Return the time of a step by cause.
-
-        The draft model spent `reading_ns` of it on text that it had not read; the rest was expected to take
-        `expected_ns`.
-        """
-        measured = total_ns - reading_ns
-        usual = min(measured, self.LIMIT * expected_ns)
-        stalled = measured - usual
-        if not drafted:
-            self.waiting = self.waiting and stalled > 0
-            return StepTime(usual, stalled, reading_ns)
-        before, self._stalled_ns = self._stalled_ns, 0.0
-        if stalled > 0 and before > 0:
-            return StepTime(measured + before, -before, reading_ns)
-        self.waiting, self._stalled_ns = stalled > 0, stalled
-        return StepTime(usual, stalled, reading_ns)
-
-
-@dataclass(slots=True)
 class AnswerSpeed:
     """Recent and total tokens and time of one answer. Times are nanoseconds by the work clock.
 
@@ -85,13 +52,20 @@ class AnswerSpeed:
     make drafts look worse. The speedup uses the single-token steps of this answer: their time over the predicted time
     corrects every other prediction.
 
+    A step that takes much longer than expected says nothing about drafting: another program started, or weights are
+    read from disk again. The next step is a single token (`is_stalled`). If that is fast and the next draft is slow
+    again, both count.
+
     Attributes:
+        is_stalled: Whether the machine stalled in the last step, so that the next one is a single token.
         n_steps: Steps so far.
         slowdown: Time of a single token over the predicted one, as other steps suggest.
     """
 
+    is_stalled: bool = False
     n_steps: int = 0
     slowdown: float = 1.0
+    _stalled_ns: float = 0.0
     _n_tokens: int = 0
     _tokens: float = 0.0
     _steps: float = 0.0
@@ -118,6 +92,24 @@ class AnswerSpeed:
     def add_preparation(self, ns: int) -> None:
         """Add the time that the draft sources took to prepare for a text."""
         self._spent_ns += ns
+
+    def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
+        """Return the time of a step by cause, with stalls of the machine apart from the time of a draft.
+
+        The draft model spent `reading_ns` of it on text that it had not read; the rest was expected to take
+        `expected_ns`.
+        """
+        measured = total_ns - reading_ns
+        usual = min(measured, _STALL_FACTOR * expected_ns)
+        stalled = measured - usual
+        if not drafted:
+            self.is_stalled = self.is_stalled and stalled > 0
+            return StepTime(usual, stalled, reading_ns)
+        before, self._stalled_ns = self._stalled_ns, 0.0
+        if stalled > 0 and before > 0:
+            return StepTime(measured + before, -before, reading_ns)
+        self.is_stalled, self._stalled_ns = stalled > 0, stalled
+        return StepTime(usual, stalled, reading_ns)
 
     def observe(
         self,
@@ -147,7 +139,7 @@ class AnswerSpeed:
             self._single_ns += step.counted_ns
         if single_ns is not None:
             # A stall in one step says nothing about the others.
-            self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
+            self._singles.append((self.n_steps, min(single_ns, _STALL_FACTOR * predicted_ns), predicted_ns))
         self.n_steps += 1
         self._n_tokens += n_tokens
         self._stretch += (stretch - self._stretch) / min(self.n_steps, _MIN_STEPS)

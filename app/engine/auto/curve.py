@@ -162,17 +162,6 @@ class CostModel:
             if abs(known - self._table[batch_size]) > _NOTICEABLE_CHANGE_SHARE * known:
                 self._rebuild()
 
-    def correct_single(self, factor: float) -> None:
-        """Multiply the cost of a single token; keep the cost of every other batch size."""
-        batch_ns = self.profile.batch_ns
-        before, now = batch_ns[1], factor * batch_ns[1]
-        # Costs of further tokens are stored relative to the first, and steepened.
-        moved = (now - before) * (1.0 - 1.0 / self.steepness)
-        self.profile.batch_ns = {size: ns + moved for size, ns in batch_ns.items()} | {1: now}
-        for size in self._recent.keys() - {1}:
-            self._recent[size] = deque((ns + moved for ns in self._recent[size]), maxlen=_SMOOTHING_WINDOW)
-        self._rebuild()
-
     def _attribute(self, batch_size: int, n_past: int, residual: float) -> None:
         """Change speed, steepness and context cost by their shares of a residual."""
         single, batch = self._table[1], self._steepened(self._table[batch_size])

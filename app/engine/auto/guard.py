@@ -3,8 +3,8 @@
 1. `Trial`: a statistical test turns the draft model off, and short probes turn it on again.
 2. `Ledger`: a limit on what drafting may lose over any stretch of an answer.
 
-`impossibility` in `app.engine.auto.rule` rules out drafting before anything is tried. `Stalls` in
-`app.engine.auto.answer_speed` keeps a busy machine from counting against drafts.
+`impossibility` in `app.engine.auto.rule` rules out drafting before anything is tried. `AnswerSpeed.split` keeps a busy
+machine from counting against drafts.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -63,9 +62,6 @@ class PairStatistics:
 
     RECHECK_GROWTH: ClassVar[int] = 4
     """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
-    REMEASURING_TOKENS: ClassVar[int] = 40
-    LEAST_REMEASURING_NS: ClassVar[int] = 1_000_000_000
-    """A second measurement may take the time of `REMEASURING_TOKENS` single tokens, and at least this long."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
     """Acceptance in hard, usual and easy texts, to estimate the gain before any draft was tried. Chosen by replays."""
     SLOWED: ClassVar[float] = 2.0
@@ -104,11 +100,6 @@ class PairStatistics:
             return "other programs were busy the first time"
         return "drafting did not pay before" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
 
-    @property
-    def remeasuring_ns(self) -> int:
-        """Return the nanoseconds that a second measurement may take."""
-        return max(self.LEAST_REMEASURING_NS, round(self.REMEASURING_TOKENS * self.costs.target_ns(1, 0)))
-
     def begin_answer(self, *, idle: bool) -> None:
         """Start an answer; `idle` if the draft model cannot gain and is left out."""
         self.idle_answers = self.idle_answers + 1 if idle else 0
@@ -128,38 +119,19 @@ class PairStatistics:
 
     def observe_batch(self, batch_size: int, n_past: int, ns: float) -> None:
         """Learn the cost of a target batch."""
-        costs, factor = self.costs, 1.0
         if batch_size > 1:
             self.n_unchecked += 1
         else:
-            was_due, self.n_unchecked = self.is_check_due, 0
-            expected_ns = costs.target_ns(1, n_past)
+            self.n_unchecked = 0
             # Over a long context, most of the time is the context's.
-            is_short = expected_ns < self._SHORT_CONTEXT * costs.target_ns(1, 0)
-            self.has_short_context |= is_short
-            if was_due and is_short:
-                # Correct by half, because a single measurement may have been disturbed.
-                factor = math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0)))
-        if factor != 1.0:
-            costs.correct_single(factor)
-        else:
-            costs.observe_target(batch_size, n_past, ns)
+            longest_ns = self._SHORT_CONTEXT * self.costs.target_ns(1, 0)
+            self.has_short_context |= self.costs.target_ns(1, n_past) < longest_ns
+        self.costs.observe_target(batch_size, n_past, ns)
 
     def observe_gain(self, saved: float, weight: float) -> None:
         """Learn the share of time that a step with the draft model saved."""
         before = self.likely_gain
         self.gain = before + weight * (saved - before)
-
-    def with_costs(self, costs: CostModel) -> PairStatistics:
-        """Return statistics with the same acceptance and other costs; unknown context costs are kept from these."""
-        return PairStatistics(self._with_context(costs), self.model, self.ngram)
-
-    def _with_context(self, costs: CostModel) -> CostModel:
-        profile, old = costs.profile, self.costs.snapshot()
-        if profile.context_ns:
-            return costs
-        ratio = profile.batch_ns[1] / old.batch_ns[1]
-        return CostModel(replace(profile, context_ns={size: ratio * ns for size, ns in old.context_ns.items()}))
 
     def keep_least(self) -> None:
         """Remember the time of a single token if it is the shortest yet."""
@@ -168,28 +140,14 @@ class PairStatistics:
             self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Use the costs of another measurement: all if these were estimated or slowed down, else the lower ones."""
-        if self.is_estimated or self.was_slowed:
-            self.costs = self._with_context(CostModel(profile))
-            self.measured_ns = profile.batch_ns[1]
-            self.n_unchecked = CHECK_EVERY - FIRST_CHECK
-            self.n_remeasured += not self.is_estimated
-            self.is_estimated = False
-            return
+        """Use the costs of another measurement; context costs that it does not know are kept."""
+        old = self.costs.snapshot()
+        if not profile.context_ns:
+            ratio = profile.batch_ns[1] / old.batch_ns[1]
+            profile = replace(profile, context_ns={size: ratio * ns for size, ns in old.context_ns.items()})
+        self.n_remeasured += self.was_slowed and not self.is_estimated
         while self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks:
             self.n_rechecks += 1
-        # Other programs mostly add time. The time of single tokens is known from the steps since; the rest is relative.
-        old = self.costs.snapshot()
-        known, single = old.batch_ns, old.batch_ns[1]
-        ratio = single / profile.batch_ns[1]
-        lower = {size: min(ratio * ns, known.get(size, math.inf)) for size, ns in profile.batch_ns.items()}
-        self.costs = CostModel(
-            replace(
-                old,
-                batch_ns=known | lower | {1: single},
-                draft_ns=min(old.draft_ns, ratio * profile.draft_ns),
-                draft_start_ns=min(old.draft_start_ns, ratio * profile.draft_start_ns),
-                draft_prompt_ns=min(old.draft_prompt_ns, ratio * profile.draft_prompt_ns),
-                context_ns={size: ratio * ns for size, ns in profile.context_ns.items()} or old.context_ns,
-            )
-        )
+        self.costs, self.measured_ns = CostModel(profile), profile.batch_ns[1]
+        self.n_unchecked = CHECK_EVERY - FIRST_CHECK
+        self.is_estimated = False

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from app.engine.auto.acceptance import RunLength
-from app.engine.auto.answer_speed import AnswerSpeed, Stalls
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.attempt import Attempt, PendingDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.rule import Rule, impossibility
 from app.engine.draft_source import DraftSource
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, StepResult, Verdict
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, StepResult, Strategy, Verdict
 from app.engine.sources import RETRIED, Source
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
 
@@ -50,7 +50,7 @@ def _judged(draft: Draft, tokens: Sequence[int]) -> list[tuple[float, int, bool]
     return labels
 
 
-class AutomaticDrafting:
+class AutomaticDrafting(Strategy):
     """Choose sources and draft lengths by measurement. One object serves one answer.
 
     It updates the statistics of the pair. Of the sources, at most one is not free; it is called the draft model here.
@@ -68,7 +68,6 @@ class AutomaticDrafting:
         self._drafter = self._first_drafter = drafter
         self._backlog = Backlog(statistics, drafter, clock)
         self._speed = AnswerSpeed()
-        self._stalls = Stalls()
         self._clock = clock
         self._is_end: IsEnd = lambda token: False
         self._run_length = RunLength()
@@ -109,7 +108,7 @@ class AutomaticDrafting:
             # With room for one token there is no decision, so the last reason stays.
             self._reason = self._reason or self._explain()
         else:
-            self._reason = _BUSY_REASON if self._stalls.waiting else None
+            self._reason = _BUSY_REASON if self._speed.is_stalled else None
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         found = [source.draft(sequence, limit, _take) for source in self._free]
@@ -214,7 +213,7 @@ class AutomaticDrafting:
         statistics.observe_batch(batch_size, result.n_past, target_ns)
         drafted = batch_size > 1 or attempt.used_model
         reading_ns = result.draft_ns if attempt.has_failed else attempt.catch_up_ns
-        step_time = self._stalls.split(result.total_ns, reading_ns, expected_ns, drafted=drafted)
+        step_time = self._speed.split(result.total_ns, reading_ns, expected_ns, drafted=drafted)
         cost = step_time.counted_ns
         # A single-token step has just measured its own cost.
         single_ns = min(target_ns, cost) if batch_size == 1 else costs.target_ns(1, result.n_past)

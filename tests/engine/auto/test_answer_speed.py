@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engine.auto.answer_speed import AnswerSpeed, Stalls, StepTime
+from app.engine.auto.answer_speed import AnswerSpeed, StepTime
 
 Step = tuple[int, float, float, bool]
 """Tokens, cost in milliseconds, stretch of the work clock, and whether the step had a draft."""
@@ -64,40 +64,40 @@ def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
 
 class TestStalls:
     def test_a_usual_step_counts_as_measured(self) -> None:
-        stalls = Stalls()
+        speed = AnswerSpeed()
 
-        assert stalls.split(150.0, 0.0, 100.0, drafted=True).counted_ns == 150.0
-        assert not stalls.waiting
+        assert speed.split(150.0, 0.0, 100.0, drafted=True).counted_ns == 150.0
+        assert not speed.is_stalled
 
     def test_a_stalled_draft_counts_twice_the_expected_time_and_a_single_token_follows(self) -> None:
-        stalls = Stalls()
+        speed = AnswerSpeed()
 
-        assert stalls.split(2000.0, 0.0, 100.0, drafted=True).counted_ns == 200.0
-        assert stalls.waiting
-        stalls.split(90.0, 0.0, 100.0, drafted=False)
-        assert not stalls.waiting
+        assert speed.split(2000.0, 0.0, 100.0, drafted=True).counted_ns == 200.0
+        assert speed.is_stalled
+        speed.split(90.0, 0.0, 100.0, drafted=False)
+        assert not speed.is_stalled
 
     def test_single_tokens_continue_while_they_are_stalled_themselves(self) -> None:
-        stalls = Stalls()
-        stalls.split(2000.0, 0.0, 100.0, drafted=True)
+        speed = AnswerSpeed()
+        speed.split(2000.0, 0.0, 100.0, drafted=True)
 
-        assert stalls.split(900.0, 0.0, 100.0, drafted=False).counted_ns == 200.0
-        assert stalls.waiting
+        assert speed.split(900.0, 0.0, 100.0, drafted=False).counted_ns == 200.0
+        assert speed.is_stalled
 
     def test_two_slow_drafts_with_a_fast_single_token_between_both_count(self) -> None:
-        slow, recovered = Stalls(), Stalls()
-        for stalls in (slow, recovered):
-            stalls.split(2000.0, 0.0, 100.0, drafted=True)
-            stalls.split(100.0, 0.0, 100.0, drafted=False)
+        slow, recovered = AnswerSpeed(), AnswerSpeed()
+        for speed in (slow, recovered):
+            speed.split(2000.0, 0.0, 100.0, drafted=True)
+            speed.split(100.0, 0.0, 100.0, drafted=False)
 
         assert slow.split(1900.0, 0.0, 100.0, drafted=True).counted_ns == 1900.0 + 1800.0
         assert recovered.split(110.0, 0.0, 100.0, drafted=True).counted_ns == 110.0
         assert recovered.split(2000.0, 0.0, 100.0, drafted=True).counted_ns == 200.0
 
     def test_the_parts_of_all_steps_add_up_to_the_total_time(self) -> None:
-        stalls = Stalls()
+        speed = AnswerSpeed()
         steps = [(2000.0, True), (100.0, False), (1900.0, True), (900.0, False), (5000.0, True), (130.0, True)]
-        times = [stalls.split(total, 30.0, 100.0, drafted=drafted) for total, drafted in steps]
+        times = [speed.split(total, 30.0, 100.0, drafted=drafted) for total, drafted in steps]
 
         assert {time.reading_ns for time in times} == {30.0}
         parts = sum(time.counted_ns + time.stalled_ns + time.reading_ns for time in times)
