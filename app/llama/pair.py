@@ -15,7 +15,7 @@ import psutil
 from app.core.errors import DamagedFileError, ModelFileError
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.auto.curve import CostModel
-from app.engine.auto.measure_costs import PartialMeasurement, measure_costs
+from app.engine.auto.measure_costs import Measurement
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
@@ -107,8 +107,8 @@ class NativePair:
         minutes = params.settings.number("model.unload_after")
         self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None
-        self._measured = PartialMeasurement()
-        """Finished pieces of an interrupted measurement."""
+        self._measurement: Measurement | None = None
+        """A measurement that was interrupted."""
         self._params = self._planned = params
         self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
@@ -214,7 +214,7 @@ class NativePair:
         # The estimate included the first draft.
         self.info = self._describe(())
         self.memory = stored_measurements.load_statistics(memory_file(params))
-        self._measured = PartialMeasurement()
+        self._measurement = None
 
     def use_draft(self, path: Path | None, on_progress: Progress) -> None:
         """Replace the draft; add a notice if the new one cannot be used.
@@ -247,26 +247,21 @@ class NativePair:
 
         Without a `budget_ns`, a measurement that was interrupted continues.
         """
-        pieces = self._measured if budget_ns is None else PartialMeasurement()
-        text = self.model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
-        clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
+        measurement = self._measurement
+        if measurement is None or budget_ns is not None:
+            text = self.model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
+            clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
+            head = self.drafter if self.draft.cache is None else None
+            budget_ns = budget_ns or MEASURING_NS
+            measurement = Measurement(self.target, self.draft.cache, text, clock, budget_ns, passes=passes, head=head)
 
         def stopped() -> bool:
             self.yield_cpu()
             return cancelled()
 
-        profile = yield from measure_costs(
-            self.target,
-            self.draft.cache,
-            text,
-            clock,
-            budget_ns=budget_ns or MEASURING_NS,
-            cancelled=stopped,
-            passes=passes,
-            head=self.drafter if self.draft.cache is None else None,
-            pieces=pieces,
-        )
-        self._measured = PartialMeasurement()
+        self._measurement = measurement
+        profile = yield from measurement.run(stopped)
+        self._measurement = None
         if self.memory is None:
             self.memory = PairStatistics(CostModel(profile))
         else:

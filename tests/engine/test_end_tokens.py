@@ -88,16 +88,6 @@ def test_the_acceptance_of_end_tokens_is_learned() -> None:
     assert [sum(seen for _, seen in position) for position in known.model.counts] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize(("turns", "n_drafts"), [(3, 0), (0, 1)])
-def test_the_model_does_not_draft_if_the_end_is_nearly_certain(turns: int, n_drafts: int) -> None:
-    conversation = [*TURN, *NEXT_TURN] * turns + TURN
-    drafter = ConstantDraft((30, 31))
-    strategy = begun(conversation, drafter)
-    strategy.propose(conversation, ROOM)
-
-    assert drafter.n_drafts == n_drafts
-
-
 def test_an_end_token_pads_a_batch_to_a_cheaper_size() -> None:
     conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
     staircase = {1: 1000.0, 2: 1500.0, 3: 1900.0, 4: 1100.0, 5: 2600.0, 64: 30_000.0}

@@ -35,7 +35,7 @@ class StepTime:
 
     Attributes:
         counted_ns: Counts for or against its draft, or as the price of a single token.
-        stalled_ns: Taken by other work, with or without a draft; negative if an earlier stall is now charged to drafts.
+        stalled_ns: Taken by other work, with or without a draft.
         reading_ns: Spent by the draft model on text that it had not read.
     """
 
@@ -53,8 +53,7 @@ class AnswerSpeed:
     corrects every other prediction.
 
     A step that takes much longer than expected says nothing about drafting: another program started, or weights are
-    read from disk again. The next step is a single token (`is_stalled`). If that is fast and the next draft is slow
-    again, both count.
+    read from disk again. Single tokens follow until one takes the usual time (`is_stalled`).
 
     Attributes:
         is_stalled: Whether the machine stalled in the last step, so that the next one is a single token.
@@ -65,7 +64,6 @@ class AnswerSpeed:
     is_stalled: bool = False
     n_steps: int = 0
     slowdown: float = 1.0
-    _stalled_ns: float = 0.0
     _n_tokens: int = 0
     _tokens: float = 0.0
     _steps: float = 0.0
@@ -102,13 +100,7 @@ class AnswerSpeed:
         measured = total_ns - reading_ns
         usual = min(measured, _STALL_FACTOR * expected_ns)
         stalled = measured - usual
-        if not drafted:
-            self.is_stalled = self.is_stalled and stalled > 0
-            return StepTime(usual, stalled, reading_ns)
-        before, self._stalled_ns = self._stalled_ns, 0.0
-        if stalled > 0 and before > 0:
-            return StepTime(measured + before, -before, reading_ns)
-        self.is_stalled, self._stalled_ns = stalled > 0, stalled
+        self.is_stalled = stalled > 0 and (drafted or self.is_stalled)
         return StepTime(usual, stalled, reading_ns)
 
     def observe(

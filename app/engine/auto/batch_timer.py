@@ -1,4 +1,4 @@
-"""Time batches to measure a pair, often enough that a short disturbance does not decide."""
+"""Time batches to measure a pair, so that a short disturbance does not decide."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from app.engine.cache import TokenCache
 from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, Clock, Verdict
 
-COMFORT = 0.25
-"""Share of the budget for one batch size; slower ones are timed less often."""
+DRAFT_MODEL = 0
+"""Stands for a single token of the draft model among the batch sizes of the target."""
+_COMFORT = 0.25
+"""Share of the budget for one sample; batches of a slower one run once."""
 _CONTEXT_TOKENS = 512
 """Cached tokens over which the cost of context is measured."""
 _AGREEMENT_FACTOR = 1.1
-"""Two measurements that differ by a larger factor are followed by a third."""
-_EXPENSIVE_BUDGET_SHARE = 0.05
-"""A single token that takes a larger share of the budget is timed once, not again for every batch size."""
+"""Two samples that differ by a larger factor are followed by a third."""
 _SHORT_PROMPT_SHARE = 0.02
 """A draft model that reads a prompt in less than this share of the budget also reads one twice as long: a GPU reads 64
 tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
 _SLOWED_FACTOR = 1.5
-"""A single token that takes this many times the median, or this many times a larger batch, was slowed down."""
+"""A single token that takes this many times the usual one was slowed down."""
 _IMPLAUSIBLE, _SURE = 0.75, 3
 """A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
-_FLAT_COST = 1.5
-"""Measure again if the largest batch costs fewer single tokens: the single-token time was probably inflated."""
 _WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
@@ -44,53 +42,36 @@ _STEADY, _GROWTH_SHARE = 0.02, 0.25
 of the time that the context adds to it. The result is extrapolated to much longer contexts, and so is any error."""
 
 
-class SlowedError(Exception):
-    """Other programs slowed down the single token to which all costs are relative."""
-
-
 class BatchTimer:
-    """Time batches on an empty cache.
+    """Time batches on an empty cache, relative to single tokens of the same moment.
 
-    Methods that run a batch raise `Interrupted` once cancelled. `start`, `measure` and `recheck_single` raise
-    `SlowedError` if the single token was slowed down.
+    The speed of a shared machine changes within a second by more than the steps of the curve. A sample is the time of a
+    batch and of a single token right before it. Each runs twice, and the faster run counts: the first one includes the
+    change of size. A sample with a slowed single token, beside which a batch seems to cost nothing, counts only if its
+    size has no other.
 
-    Args:
-        budget_ns: Nanoseconds for everything, once the weights are in memory.
-        cancelled: Checked before each batch.
-        shares: Costs of each batch size that an interrupted measurement has found.
-        strict: Whether a single token that was slowed down ends the measurement.
+    Methods that run a batch raise `Interrupted` once cancelled.
 
     Attributes:
-        singles: Nanoseconds of single tokens.
-        shares: Measured costs of each batch size, in single tokens timed right before.
+        target: The target's cache.
+        draft: The draft model's cache; None without one.
+        clock: Measures the batches.
+        budget_ns: Nanoseconds for everything, once the weights are in memory.
+        cancelled: Checked before each batch.
     """
 
     def __init__(
-        self,
-        target: TokenCache,
-        text: Sequence[int],
-        clock: Clock,
-        budget_ns: int,
-        cancelled: Cancelled,
-        shares: dict[int, list[float]],
-        *,
-        strict: bool,
+        self, target: TokenCache, draft: TokenCache | None, text: Sequence[int], clock: Clock, budget_ns: int
     ) -> None:
-        self._target = target
+        self.target = target
+        self.draft = draft
         self._text = text
-        self._clock = clock
+        self.clock = clock
         self.budget_ns = budget_ns
-        self._cancelled = cancelled
-        self.singles: list[float] = []
-        self.shares = shares
-        self._is_expensive = False
-        self._strict = strict
-        self._started = clock()
-
-    @property
-    def spent_ns(self) -> int:
-        """Return the nanoseconds since `start`."""
-        return self._clock() - self._started
+        self.cancelled: Cancelled = lambda: False
+        self._singles: list[float] = []
+        self._samples: dict[int, list[tuple[float, float]]] = {}
+        """Nanoseconds of the single token and of the batch in each sample, by batch size."""
 
     def time(self, cache: TokenCache, size: int, n_outputs: int | None = None) -> float:
         """Return the nanoseconds of one batch, with logits for each token unless `n_outputs` is given."""
@@ -99,19 +80,19 @@ class BatchTimer:
 
     def _time_over(self, cache: TokenCache, size: int, n_outputs: int) -> float:
         """Return the nanoseconds of one batch over the cached tokens."""
-        if self._cancelled():
+        if self.cancelled():
             raise Interrupted
-        before = self._clock()
+        before = self.clock()
         text = self._text
         cache.evaluate([text[i % len(text)] for i in range(size)] if size > len(text) else text[:size], n_outputs)
         if n_outputs:
             cache.logits(0)
-        return float(self._clock() - before)
+        return float(self.clock() - before)
 
-    def warm_up(self, cache: TokenCache, share: float) -> Generator[float, None, float]:
-        """Run single tokens until they get no faster; return the nanoseconds of the fastest.
+    def warm_up(self, cache: TokenCache, share: float) -> Generator[float, None, None]:
+        """Run single tokens until they get no faster. Yields the finished `share` of the measurement.
 
-        The first ones read the weights from disk. Yields the finished `share` of the measurement.
+        The first ones read the weights from disk.
         """
         least = math.inf
         for _ in range(_WARM_UPS):
@@ -120,88 +101,76 @@ class BatchTimer:
             if is_warm:
                 break
             yield share
-        return least
+        if cache is self.target:
+            self._singles.append(least)
 
-    def start(self, single_ns: float, largest: int, spent_ns: int) -> None:
-        """Time a single token; if `single_ns` is long, a batch of two shows whether it was slowed down.
+    # Samples
 
-        An interrupted measurement has spent `spent_ns` of the budget.
-        """
-        self._started = self._clock() - spent_ns
-        if self._takes_long(single_ns) and largest > 1:
-            two_ns = self.time(self._target, 2)
-            single_ns = self.time(self._target, 1) if two_ns < _WARM_SHARE * single_ns else single_ns
-            if self._takes_long(single_ns):
-                self.shares.setdefault(2, [two_ns / single_ns])
-        if self._takes_long(single_ns):
-            self.singles.append(single_ns)
-            self._is_expensive = True
-            self._check_slowed(min(self.shares.get(2, [1.0])))
-        else:
-            self.single()
+    def sample(self, size: int, n_runs: int) -> None:
+        """Time a batch size beside a single token, each `n_runs` times; 0 does nothing."""
+        if n_runs:
+            single_ns = self._single(n_runs)
+            cache, n = (self.draft, 1) if size == DRAFT_MODEL and self.draft is not None else (self.target, size)
+            batch_ns = min(self.time(cache, n) for _ in range(n_runs))
+            self._samples.setdefault(size, []).append((single_ns, batch_ns))
 
-    def _takes_long(self, single_ns: float) -> bool:
-        return single_ns > _EXPENSIVE_BUDGET_SHARE * self.budget_ns
+    def _single(self, n_runs: int) -> float:
+        usual = statistics.median(self._singles)
+        single_ns = min(self.time(self.target, 1) for _ in range(n_runs))
+        if single_ns > _SLOWED_FACTOR * usual:
+            single_ns = min(single_ns, *(self.time(self.target, 1) for _ in range(n_runs)))
+        self._singles.append(single_ns)
+        return single_ns
 
-    def _check_slowed(self, share: float) -> None:
-        """Raise `SlowedError` if a batch costs less than the only single token that was timed."""
-        if self._is_expensive and self._strict and _SLOWED_FACTOR * share < 1.0:
-            raise SlowedError
+    @property
+    def single_ns(self) -> float:
+        """Return the usual nanoseconds of a single token that nothing slowed down."""
+        return statistics.median(ns for ns in self._singles if not self._is_slowed(ns))
 
-    def recheck_single(self) -> None:
-        """Time a single token again if no batch size costs much more: each may have waited for a disk."""
-        if self._is_expensive and self._strict and max(self.costs().values(), default=_FLAT_COST) < _FLAT_COST:
-            self._check_slowed(self.time(self._target, 1) / self.singles[-1])
+    def _is_slowed(self, single_ns: float) -> bool:
+        return single_ns > _SLOWED_FACTOR * min(self._singles)
 
-    def single(self) -> float:
-        """Return the nanoseconds of a single token, timed now unless that takes long."""
-        if not self._is_expensive:
-            ns = self._twice(self._target, 1)
-            if self.singles and ns > _SLOWED_FACTOR * statistics.median(self.singles):
-                # Relative to a slowed token, a batch would seem to cost nothing.
-                ns = min(ns, self._twice(self._target, 1))
-            self.singles.append(ns)
-        return self.singles[-1]
+    def is_measured(self, size: int) -> bool:
+        """Return whether a size has a sample whose single token was not slowed down."""
+        return any(not self._is_slowed(single_ns) for single_ns, _ in self._samples.get(size, ()))
 
-    def least(self, size: int) -> float:
-        """Return the nanoseconds that the shortest measurement of a batch size should take."""
-        cost = expand({1: 1.0} | self.costs(), size)[size]
-        return self.singles[-1] * (cost if self._is_expensive else 1.0 + cost)
+    def _shares(self, size: int) -> list[float]:
+        """Return the cost of a batch size in each sample that counts, in single tokens."""
+        samples = self._samples[size]
+        certain = [sample for sample in samples if not self._is_slowed(sample[0])]
+        return [batch_ns / single_ns for single_ns, batch_ns in certain or samples]
 
     def costs(self) -> dict[int, float]:
-        """Return the cost of each batch size in single tokens, at least 1: each batch reads all weights."""
-        return {size: max(1.0, statistics.median(shares)) for size, shares in self.shares.items()}
+        """Return the cost of each size in single tokens, at least 1 for the target: each batch reads all weights."""
+        return {size: max(float(size > 0), statistics.median(self._shares(size))) for size in self._samples}
 
-    def is_implausible(self, size: int) -> bool:
-        """Return whether a batch size seems much cheaper than a smaller one, after few measurements.
+    def is_sure(self, size: int) -> bool:
+        """Return whether the samples of a size agree and its cost is plausible, or there are enough of them.
 
-        Kernels have such steps, but a stalled machine looks the same.
+        A size may really be much cheaper than a smaller one, but a stalled machine looks the same.
         """
-        costs = self.costs()
-        smaller = max((cost for other, cost in costs.items() if other < size), default=1.0)
-        return len(self.shares[size]) < _SURE and costs[size] < _IMPLAUSIBLE * smaller
+        if size not in self._samples:
+            return False
+        shares, costs = self._shares(size), self.costs()
+        smaller = max((cost for other, cost in costs.items() if other < size), default=0.0)
+        agrees = max(shares) <= _AGREEMENT_FACTOR * min(shares) and costs[size] >= _IMPLAUSIBLE * smaller
+        return agrees or len(shares) >= _SURE
 
-    def measure(self, size: int, *, times: int) -> None:
-        """Time a batch size `times` times, and once more if the first two disagree. With 0, time it once.
+    def affordable_runs(self, size: int, left_ns: float) -> int:
+        """Return how often to run each batch of a sample in the time that is left: twice, once, or never."""
+        known = {1: 1.0} | self.costs()
+        draft = known.pop(DRAFT_MODEL, 0.0)
+        cost = draft if size == DRAFT_MODEL else expand(known, size)[size]
+        each_ns = self._singles[-1] * (1.0 + cost)
+        return 0 if each_ns > left_ns else 1 if 2 * each_ns > min(left_ns, _COMFORT * self.budget_ns) else 2
 
-        Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
-        """
-        # If this is interrupted, the size is measured again.
-        shares = list(self.shares.get(size, ()))
-        if not times:
-            spent, single = self.time(self._target, size), self.singles[-1]
-            shares.append(spent / (single if self._is_expensive else self.time(self._target, 1)))
-        self._add(shares, self._target, size, times)
-        self.shares[size] = shares
-        self._check_slowed(min(shares))
+    # Drafts and context, in nanoseconds
 
-    def draft_shares(self, draft: TokenCache) -> tuple[float, float]:
-        """Return the cost of a drafted token and of a prompt token, in single tokens of the target."""
-        shares: list[float] = []
-        self._add(shares, draft, 1, 2)
+    def prompt_ns(self, draft: TokenCache) -> float:
+        """Return the cost of a prompt token in the draft model."""
         length = len(self._text)
         prompt_ns = self.time(draft, length, 1)
-        if prompt_ns < COMFORT * self.budget_ns:
+        if prompt_ns < _COMFORT * self.budget_ns:
             # The first one may have set up its kernels.
             prompt_ns = min(prompt_ns, self.time(draft, length, 1))
         per_token = prompt_ns / length
@@ -209,23 +178,20 @@ class BatchTimer:
             length *= 2
             prompt_ns = min(self.time(draft, length, 1) for _ in range(2))
             per_token = min(per_token, prompt_ns / length)
-        draft.rollback(0)
-        return statistics.median(shares), per_token / self.single()
+        return per_token
 
-    def head_shares(self, head: DraftSource) -> tuple[float, float]:
-        """Return the cost per drafted token and the fixed cost per draft of draft layers, in single target tokens.
+    def head_costs(self, head: DraftSource) -> tuple[float, float]:
+        """Return the cost per drafted token and the fixed cost per draft of draft layers.
 
         A block is computed in one pass, so nearly all of its cost is fixed. Other layers run once per token.
         """
         sequence = self._text[: _HEAD_PROMPT + 1]
-        self.time(self._target, len(sequence) - 1, 1)
+        self.time(self.target, len(sequence) - 1, 1)
         head.catch_up(sequence)
-        spent: list[float] = []
-        for limit in (1, _HEAD_DRAFT):
-            runs = [self._draft_ns(head, sequence, limit) for _ in range(_CONTEXT_REPEATS)]
-            spent.append(min(runs))
-        self._target.rollback(0)
-        one, several = (ns / self.single() for ns in spent)
+        one, several = (
+            min(self._draft_ns(head, sequence, limit) for _ in range(_CONTEXT_REPEATS)) for limit in (1, _HEAD_DRAFT)
+        )
+        self.target.rollback(0)
         if several < _AT_ONCE * one:
             per_token = max(_LEAST_TOKEN * one, several - one) / (_HEAD_DRAFT - 1)
             return per_token, one - per_token
@@ -233,27 +199,27 @@ class BatchTimer:
 
     def _draft_ns(self, head: DraftSource, sequence: Sequence[int], limit: int) -> float:
         """Return the nanoseconds of a draft of `limit` tokens, extrapolated if the draft is shorter."""
-        if self._cancelled():
+        if self.cancelled():
             raise Interrupted
-        before = self._clock()
+        before = self.clock()
         draft = head.draft(sequence, limit, lambda depth, probability: Verdict.TAKE)
-        return (self._clock() - before) * limit / max(1, len(draft))
+        return (self.clock() - before) * limit / max(1, len(draft))
 
-    def fill_cost(self) -> float:
+    def fill_ns(self) -> float:
         """Return the nanoseconds to fill the cache far enough to measure the cost of context."""
-        largest = max(self.shares, default=1)
-        return _CONTEXT_TOKENS * self.singles[-1] * self.costs().get(largest, 1.0) / largest
+        largest = max(1, *self._samples)
+        return _CONTEXT_TOKENS * self._singles[-1] * self.costs().get(largest, 1.0) / largest
 
     def context_costs(self) -> dict[int, float]:
-        """Measure the cost of a cached token at each of `CONTEXT_BATCH_SIZES`, in single tokens, over a long context.
+        """Measure the cost of a cached token at each of `CONTEXT_BATCH_SIZES` over a long context.
 
         It is empty if the context is too short, the speed changed meanwhile, or a batch cannot be rolled back.
         """
-        target, text = self._target, self._text
+        target, text = self.target, self._text
         if target.n_rollback < target.n_ctx:
             return {}
         known = {1: 1.0} | {size: cost for size, cost in self.costs().items() if size in CONTEXT_BATCH_SIZES}
-        before = self._shortest_single()
+        before = self._shortest(0, 1)
         target.rollback(0)
         while len(target) + len(text) <= min(_CONTEXT_TOKENS, target.n_ctx // 2):
             self._time_over(target, len(text), 0)
@@ -262,38 +228,19 @@ class BatchTimer:
             return {}
         # A single token comes first and last, so that a change of speed in between shows.
         over = {size: self._shortest(length, size) for size in known}
-        over_again, after = self._shortest(length, 1), self._shortest_single()
-        single = (before + after) / 2
-        doubt = max(abs(after - before), abs(over_again - over[1])) / single
-        if doubt > _STEADY + _GROWTH_SHARE * max(0.0, min(over[1], over_again) / single - 1.0):
+        over_again, after = self._shortest(length, 1), self._shortest(0, 1)
+        single_ns = (before + after) / 2
+        growth_ns = max(0.0, min(over[1], over_again) - single_ns)
+        if max(abs(after - before), abs(over_again - over[1])) > _STEADY * single_ns + _GROWTH_SHARE * growth_ns:
             return {}
-        added = {size: max(0.0, over[size] / single - cost) / length for size, cost in known.items()}
+        added = {size: max(0.0, over[size] - cost * single_ns) / length for size, cost in known.items()}
         line = expand(added, CONTEXT_BATCH_SIZES[-1])
         return {size: line[size] for size in CONTEXT_BATCH_SIZES}
 
-    def _shortest_single(self) -> float:
-        return min(self.single() for _ in range(_CONTEXT_REPEATS))
-
     def _shortest(self, length: int, size: int) -> float:
-        """Return the shortest of several batches over the cached tokens, in nanoseconds."""
+        """Return the shortest of several batches over the first cached tokens, in nanoseconds."""
         least = math.inf
         for _ in range(_CONTEXT_REPEATS):
-            least = min(least, self._time_over(self._target, size, size))
-            self._target.rollback(length)
+            self.target.rollback(length)
+            least = min(least, self._time_over(self.target, size, size))
         return least
-
-    def _add(self, shares: list[float], cache: TokenCache, size: int, times: int) -> None:
-        """Measure `times` times, and once more if the first two disagree."""
-        for _ in range(times):
-            shares.append(self._share(cache, size))
-            if len(shares) == 2 and max(shares) > _AGREEMENT_FACTOR * min(shares):
-                shares.append(self._share(cache, size))
-
-    def _share(self, cache: TokenCache, size: int) -> float:
-        """Return the cost of a batch size, in single tokens of the target timed right before."""
-        single = self.single()
-        return self._twice(cache, size) / single
-
-    def _twice(self, cache: TokenCache, size: int) -> float:
-        """Return the nanoseconds of the faster of two batches; the first one includes the change of size."""
-        return min(self.time(cache, size), self.time(cache, size))

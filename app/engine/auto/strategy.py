@@ -25,7 +25,6 @@ from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
 _EXPECTED_SHARE = 0.8
 """Weight of the expected advantage of a step, beside the measured one, when the draft model is judged: a stall in a few
 steps must not turn it off."""
-_SURE_OF_END = 0.8
 _STEPS_BETWEEN_CHECKS = 32
 """Steps between two checks whether drafting can gain at all."""
 _GAIN_FORGETTING = 0.02
@@ -121,9 +120,7 @@ class AutomaticDrafting(Strategy):
         value, n = self._weigh_found(rule)
         # Without an n-gram draft, the model drafts at least one token: its confidence shows what kind of text this is.
         is_better = n == 0 or rule.best_lookahead((), self._run_length.survival, limit) > value
-        free = attempt.proposal
-        predicts_end = free.ends and len(free.tokens) == 1 and free.survival >= _SURE_OF_END
-        use_model = is_better and self._may_use_model(n_past) and not predicts_end
+        use_model = is_better and self._may_use_model(n_past)
         if use_model and self._backlog.unread:
             if n == 0:
                 started = self._clock()

@@ -84,16 +84,6 @@ class TestStalls:
         assert speed.split(900.0, 0.0, 100.0, drafted=False).counted_ns == 200.0
         assert speed.is_stalled
 
-    def test_two_slow_drafts_with_a_fast_single_token_between_both_count(self) -> None:
-        slow, recovered = AnswerSpeed(), AnswerSpeed()
-        for speed in (slow, recovered):
-            speed.split(2000.0, 0.0, 100.0, drafted=True)
-            speed.split(100.0, 0.0, 100.0, drafted=False)
-
-        assert slow.split(1900.0, 0.0, 100.0, drafted=True).counted_ns == 1900.0 + 1800.0
-        assert recovered.split(110.0, 0.0, 100.0, drafted=True).counted_ns == 110.0
-        assert recovered.split(2000.0, 0.0, 100.0, drafted=True).counted_ns == 200.0
-
     def test_the_parts_of_all_steps_add_up_to_the_total_time(self) -> None:
         speed = AnswerSpeed()
         steps = [(2000.0, True), (100.0, False), (1900.0, True), (900.0, False), (5000.0, True), (130.0, True)]

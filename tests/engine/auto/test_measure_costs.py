@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CostProfile
-from app.engine.auto.measure_costs import QUICK_ORDER, PartialMeasurement, measure_costs
+from app.engine.auto.measure_costs import QUICK_ORDER, Measurement
 from app.engine.cache import TokenCache
 from tests.fakes import FakeModel, always
 
@@ -51,19 +51,20 @@ def run_to_end(work: Generator[float, None, CostProfile]) -> tuple[CostProfile, 
             return done.value, shares
 
 
-def measure(target: TimedModel, draft: TimedModel | None = None, **options: int) -> tuple[CostProfile, list[float]]:
+def measure(
+    target: TimedModel, draft: TimedModel | None = None, *, budget_ns: int = 10**12, passes: int = 1
+) -> tuple[CostProfile, list[float]]:
     TimedModel.now = 0
     cache = TokenCache(target)
-    budget_ns = options.pop("budget_ns", 10**12)
-    work = measure_costs(
+    measurement = Measurement(
         cache,
         TokenCache(draft) if draft else None,
         range(1, 65),
         lambda: TimedModel.now,
-        budget_ns=budget_ns,
-        passes=options.pop("passes", 1),
+        budget_ns,
+        passes=passes,
     )
-    result = run_to_end(work)
+    result = run_to_end(measurement.run(lambda: False))
     assert target.cells == []
     assert not draft or draft.cells == []
     return result
@@ -81,7 +82,8 @@ def test_every_batch_size_is_measured_without_the_change_of_size() -> None:
 def test_a_small_budget_still_measures_the_essential_sizes() -> None:
     profile, _ = measure(TimedModel({4: 15, 8: 25}), budget_ns=1)
 
-    assert profile.batch_ns == {1: 10, 2: 20, 4: 15, 8: 25}
+    # Two tokens are expensive, so three are essential too.
+    assert profile.batch_ns == {1: 10, 2: 20, 3: 30, 4: 15, 8: 25}
 
 
 def test_the_first_batches_after_loading_do_not_use_the_budget() -> None:
@@ -123,8 +125,8 @@ def test_a_slow_target_runs_every_size_once() -> None:
     target, draft = TimedModel(SLOW), TimedModel({1: 20, 64: 84})
     profile, _ = measure(target, draft, budget_ns=4000)
 
-    # The batch of two shows that the single token was not slowed down.
-    assert [len(batch) for batch in target.batches] == [1, 1, 2, 4, 8]
+    # Two single tokens warm up, and one is timed beside the draft model and each size.
+    assert [len(batch) for batch in target.batches] == [1, 1, 1, 1, 2, 1, 4, 1, 8]
     assert profile.batch_ns == {size: SLOW[size] for size in (1, 2, 4, 8)}
     assert (profile.draft_ns, profile.draft_prompt_ns) == pytest.approx((20, 84 / 64))
 
@@ -161,9 +163,7 @@ def test_no_measurement_starts_that_exceeds_the_budget(single_ns: int) -> None:
 
     assert {1, 2, 4, 8, 16} <= profile.batch_ns.keys()
     warm_up_ns = sum(costs[len(batch)] for batch in target.batches[:2])
-    # If no size costs much more than an expensive single token, that is timed again at the end.
-    again_ns = costs[1] if single_ns == 400 else 0
-    assert TimedModel.now - warm_up_ns - again_ns <= 4000
+    assert TimedModel.now - warm_up_ns <= 4000
 
 
 @pytest.mark.parametrize("budget_ns", [40_000, 33_000])
@@ -193,35 +193,27 @@ def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
         return len(target.batches) + len(draft.batches) >= n_batches
 
     with pytest.raises(Interrupted):
-        run_to_end(measure_costs(*caches, range(1, 65), lambda: TimedModel.now, budget_ns=10**12, cancelled=stopped))
+        run_to_end(Measurement(*caches, range(1, 65), lambda: TimedModel.now, 10**12).run(stopped))
     assert len(target.batches) + len(draft.batches) == n_batches
 
 
 def test_an_interrupted_measurement_continues_with_the_next_piece() -> None:
-    target, draft, pieces, shares = TimedModel({}, per_cell=1.0), TimedModel({1: 8}), PartialMeasurement(), [0.0]
+    target, draft, shares = TimedModel({}, per_cell=1.0), TimedModel({1: 8}), [0.0]
     whole, _ = measure(TimedModel({}, per_cell=1.0), TimedModel({1: 8}))
     profile, first = None, 0
+    work = Measurement(TokenCache(target), TokenCache(draft), range(1, 65), lambda: TimedModel.now, 10**12)
 
     def stopped() -> bool:
         return len(target.batches) - first >= 60
 
     while profile is None:
         first = len(target.batches)
-        work = measure_costs(
-            TokenCache(target),
-            TokenCache(draft),
-            range(1, 65),
-            lambda: TimedModel.now,
-            budget_ns=10**12,
-            cancelled=stopped,
-            pieces=pieces,
-        )
         try:
-            profile, last = run_to_end(work)
+            profile, last = run_to_end(work.run(stopped))
             shares += last
         except Interrupted:
-            assert pieces.share > shares[-1]
-            shares.append(pieces.share)
+            assert work.share > shares[-1]
+            shares.append(work.share)
 
     assert profile == whole
     assert len(shares) > 4
