@@ -167,7 +167,10 @@ def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[
             about += ", restored" if there in store.deleted() else ", already there"
             store.undelete(there)
             title = store.load(there).summary.title
-            if title != summary.title:
+            if conversation.retitled and title != summary.title:
+                about += f'; renamed from "{printable(title)}"'
+                title = store.rename(there, summary.title)
+            elif title != summary.title:
                 about += f'; its title was not changed to "{printable(summary.title)}"'
         print(f"{number:>6}  {printable(title) or 'Untitled'}  ({about})")
     return len(known), len(new)

@@ -21,10 +21,13 @@ from app.engine.text.tool_calls import shown_call
 
 FORMAT = "tandem-conversations"
 VERSION = 1
+NO_TITLE = "Conversation"
+"""Heading of a conversation without a title."""
 MARKER = re.compile(r"<!-- tandem:(conversation|system|message|reasoning|text|calls|pictures) ?(.*?) ?-->$")
 """A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
+_ESCAPED_IN_TITLE = r"[\\`*_<\[#]"
 _ROLE_HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer", Role.TOOL: "Result"}
 
 
@@ -85,6 +88,11 @@ def unescape_markers(text: str) -> str:
     return _ESCAPED_MARKER.sub(r"<!-- \1", text)
 
 
+def unescape_title(heading: str) -> str:
+    """Return the title in a heading that `to_markdown` wrote."""
+    return re.sub(rf"\\({_ESCAPED_IN_TITLE})", r"\1", heading)
+
+
 def _markdown(conversation: StoredConversation) -> str:
     about, answer = _about(conversation), conversation.settings.get("answer")
     prompt = []
@@ -92,7 +100,7 @@ def _markdown(conversation: StoredConversation) -> str:
         # For people to read, so not among the settings in the comment.
         about["settings"] |= {"answer": {name: value for name, value in answer.items() if name != "system"}}
         prompt = [_marker("system"), f"## {_ROLE_HEADINGS[Role.SYSTEM]}", "", _body(system), ""]
-    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(about["title"])) or "Conversation"
+    title = re.sub(f"({_ESCAPED_IN_TITLE})", r"\\\1", printable(about["title"])) or NO_TITLE
     messages = (_message(node, conversation) for node in conversation.tree.path)
     return "\n".join([_marker("conversation", **about), f"# {title}", "", *prompt, *messages])
 

@@ -243,7 +243,8 @@ class Summary:
 class StoredConversation:
     """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent.
 
-    `pictures` are those that its texts refer to, by digest, for a file; in a store they stand apart.
+    `pictures` are those that its texts refer to, by digest, for a file; in a store they stand apart. `retitled` tells
+    that the user has changed the title in the file that it was read from.
     """
 
     summary: Summary
@@ -251,6 +252,7 @@ class StoredConversation:
     settings: Document = field(default_factory=dict)
     unsent_text: str = ""
     pictures: Mapping[str, PictureData] = field(default_factory=dict, repr=False)
+    retitled: bool = field(default=False, compare=False)
 
     @property
     def texts(self) -> Iterator[str]:

@@ -189,24 +189,42 @@ def test_import_skips_existing_conversations(
     store.close()
 
 
-def test_an_edited_title_is_not_taken_and_an_edited_system_prompt_is(
+def exported(filled: Path, tmp_path: Path, title: str) -> Path:
+    """Return the Markdown file of a fourth conversation, which has a system prompt."""
+    with closing(Store(filled)) as store:
+        number = store.create({"answer": {"system": "Be brief."}})
+        store.add(number, Role.USER, "Hello", parent=None)
+        store.rename(number, title)
+    run("4", "--output", str(tmp_path / "one.md"))
+    return tmp_path / "one.md"
+
+
+def test_a_title_that_is_edited_in_the_heading_is_taken(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = Store(filled)
-    number = store.create({"answer": {"system": "Be brief."}})
-    store.add(number, Role.USER, "Hello", parent=None)
-    store.rename(number, "Nasty")
-    store.close()
-    out = tmp_path / "one.md"
-    run(str(number), "--output", str(out))
-    text = out.read_text()
-    out.write_text(text.replace("Nasty", "Renamed"))
+    out = exported(filled, tmp_path, "C# *first*")
+    assert import_([out]) == 0
+    out.write_text(out.read_text().replace("# C\\# \\*first\\*", "# My\\_title"))
+    assert import_([out]) == 0
+    first, _, second, _ = capsys.readouterr().out.splitlines()
+    assert first == "     4  C# *first*  (1 message, already there)"
+    assert second == '     4  My_title  (1 message, already there; renamed from "C# *first*")'
+    with closing(Store(filled)) as store:
+        assert store.title(4) == "My_title"
+
+
+def test_the_title_of_an_older_file_is_not_taken_and_an_edited_system_prompt_is(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = exported(filled, tmp_path, "Older")
+    with closing(Store(filled)) as store:
+        store.rename(4, "Newer")
     import_([out])
-    about = '1 message, already there; its title was not changed to "Renamed"'
-    assert capsys.readouterr().out.splitlines()[0] == f"     4  Nasty  ({about})"
-    out.write_text(text.replace("Be brief.", "Be wordy."))
+    about = '1 message, already there; its title was not changed to "Older"'
+    assert capsys.readouterr().out.splitlines()[0] == f"     4  Newer  ({about})"
+    out.write_text(out.read_text().replace("Be brief.", "Be wordy."))
     import_([out])
-    assert capsys.readouterr().out.splitlines() == ["     5  Nasty  (1 message)", "1 conversation, 1 new"]
+    assert capsys.readouterr().out.splitlines() == ["     5  Older  (1 message)", "1 conversation, 1 new"]
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])

@@ -47,7 +47,8 @@ def conversation(raw: dict[str, Any], now: float) -> StoredConversation:
     updated, tags = _time(raw.get("updated"), created), tuple(_tags(raw.get("tags") or []))
     summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated, tags)
     settings, pictures = document(raw.get("settings"), "settings"), dict(_pictures(raw.get("pictures") or []))
-    return StoredConversation(summary, tree, settings, _text(raw.get("draft", ""), "unsent text"), pictures)
+    unsent = _text(raw.get("draft", ""), "unsent text")
+    return StoredConversation(summary, tree, settings, unsent, pictures, retitled=raw.get("retitled") is True)
 
 
 def _tags(raw: Any) -> Iterator[str]:

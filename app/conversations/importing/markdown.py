@@ -10,10 +10,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from app.conversations.export import MARKER, unescape_markers
+from app.conversations.export import MARKER, NO_TITLE, unescape_markers, unescape_title
 from app.conversations.importing import checks
 from app.conversations.importing.checks import refuse
 from app.conversations.importing.json_exports import chain
+from app.core.printable import printable
 
 _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE_LINE = re.compile(r"#\s+(\S.*)$")
@@ -57,6 +58,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         kind, fields, lines_of_part = marker[1], _fields(marker[2], number), []
         if kind == "conversation":
             found.append((fields, []))
+            texts.append((fields, "heading", lines_of_part))
             continue
         if not found or (kind not in ("message", "system") and not found[-1][1]):
             refuse("a text stands before its message")
@@ -67,7 +69,9 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
             (about if kind == "system" else messages[-1], "text" if kind == "message" else kind, lines_of_part)
         )
     for message, key, body in texts:
-        if key == "pictures":
+        if key == "heading":
+            message |= _edited_title(message.get("title"), body)
+        elif key == "pictures":
             message[key] = [image[1] for line in body if (image := _IMAGE.fullmatch(line))]
         else:
             # The first line of a text is the heading, or the end of the reasoning.
@@ -79,6 +83,13 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
             answer = checks.document(settings.get("answer"), "settings")
             about["settings"] = {**settings, "answer": {**answer, "system": about.pop("system")}}
     return [chain(messages, **about) for about, messages in found]
+
+
+def _edited_title(title: Any, body: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a title that the user changed in the heading; it differs from the comment before it."""
+    heading = next((unescape_title(found[1]) for line in body if (found := _TITLE_LINE.match(line))), "").strip()
+    is_same = not heading or (isinstance(title, str) and heading == (printable(title).strip() or NO_TITLE))
+    return {} if is_same else {"title": heading, "named": True, "retitled": True}
 
 
 def _fields(given: str, line: int) -> dict[str, Any]:
