@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +15,7 @@ from threading import Lock
 from typing import Any
 
 from app.core.child import ChildError, ask
-from app.core.errors import AppError
+from app.core.errors import AppError, Interrupted
 from app.core.fixes import fix
 from app.core.pictures import PictureData, PictureLimits, picture_format, read_picture
 from app.core.regular_file import (
@@ -33,6 +35,7 @@ _READ_MEMORY = 1 << 30
 """Bytes that reading a document may take: a small file may unpack to gigabytes."""
 _one_reader = Lock()
 """Held while a document is read, so that several requests do not take several times the memory."""
+_POLL_S = 0.05
 _PDF = ".pdf"
 _HTML = (".htm", ".html")
 _TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
@@ -72,8 +75,20 @@ def split_pages(name: str) -> tuple[str, range | None]:
     return found["file"], range(first, last + 1)
 
 
-def _read_document(data: bytes, suffix: str, name: str, pages: range | None) -> str | dict[int, bytes]:
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The bytes of a document, what is read of it, and whether that is to end; its name is for errors."""
+
+    data: bytes = field(repr=False)
+    suffix: str
+    name: str
+    pages: range | None
+    is_cancelled: Callable[[], bool] = field(compare=False)
+
+
+def _read_document(document: _Document) -> str | dict[int, bytes]:
     """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers."""
+    name, suffix = document.name, document.suffix
     if find_spec("kreuzberg") is None:
         raise AppError(
             f"{name} needs the package kreuzberg, which reads {suffix[1:].upper()} files.",
@@ -81,22 +96,31 @@ def _read_document(data: bytes, suffix: str, name: str, pages: range | None) -> 
             if (platform.system(), platform.machine()) == ("Darwin", "x86_64")
             else f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
         )
-    if suffix in _HTML:
-        # Kreuzberg takes every web page for UTF-8.
-        data = decoded_text(data).encode()
-    return _parsed(data, suffix, name, pages)
+    while not _one_reader.acquire(timeout=_POLL_S):
+        if document.is_cancelled():
+            raise Interrupted
+    try:
+        return _parsed(document)
+    finally:
+        _one_reader.release()
 
 
 @lru_cache(maxsize=2)
-def _parsed(data: bytes, suffix: str, name: str, pages: range | None) -> str | dict[int, bytes]:
+def _parsed(document: _Document) -> str | dict[int, bytes]:
     """Return what a child reads in a document; the same prompt is counted at each pause in typing, and then sent."""
-    with _one_reader, TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file = Path(folder) / f"document{suffix}"
+    data, name = document.data, document.name
+    if document.suffix in _HTML:
+        # Kreuzberg takes every web page for UTF-8.
+        data = decoded_text(data).encode()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / f"document{document.suffix}"
         file.write_bytes(data)
         try:
             # Deeply nested elements overflow the stack of Kreuzberg, which ends its process.
-            question = ("core.included.document_content", file, name, pages)
-            found: str | dict[int, bytes] = ask(*question, seconds=_READ_S, memory=_READ_MEMORY)
+            question = ("core.included.document_content", file, name, document.pages)
+            found: str | dict[int, bytes] = ask(
+                *question, seconds=_READ_S, memory=_READ_MEMORY, cancelled=document.is_cancelled
+            )
         except ChildError as error:
             why, hint = f"cannot be read: the process that reads it {error}", "Save a part of it with another program."
             # An exception of Kreuzberg.
@@ -155,12 +179,24 @@ def located(path: Path) -> tuple[Path, range | None]:
     return path.with_name(name), pages
 
 
-def read_included(path: Path, name: str, limits: PictureLimits) -> str | list[PictureData]:
-    """Return the text of a file, called `name` in errors, or the pictures in it. Raises AppError with a fix."""
+def _never() -> bool:
+    return False
+
+
+def read_included(
+    path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool] = _never
+) -> str | list[PictureData]:
+    """Return the text of a file, called `name` in errors, or the pictures in it.
+
+    Raises:
+        AppError: It cannot be included; with a fix.
+        Interrupted: `is_cancelled`, which is polled while a document is read, returned True.
+    """
     path, pages = located(path)
     with file_errors(name):
         head = read_bytes(path, _HEAD_BYTES)
-        return included(read_bytes(path, _most_bytes(head, path, limits) + 1), path, name, limits, pages)
+        data = read_bytes(path, _most_bytes(head, path, limits) + 1)
+        return included(data, path, name, limits, pages, is_cancelled)
 
 
 def _most_bytes(head: bytes, file: PurePath, limits: PictureLimits) -> int:
@@ -170,7 +206,12 @@ def _most_bytes(head: bytes, file: PurePath, limits: PictureLimits) -> int:
 
 
 def included(
-    data: bytes, file: PurePath, name: str, limits: PictureLimits, pages: range | None = None
+    data: bytes,
+    file: PurePath,
+    name: str,
+    limits: PictureLimits,
+    pages: range | None = None,
+    is_cancelled: Callable[[], bool] = _never,
 ) -> str | list[PictureData]:
     """Return the text or the pictures in the bytes of a file; see `read_included`."""
     if picture_format(data) is not None:
@@ -186,7 +227,7 @@ def included(
         return user_text(data, name)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise AppError(f"{name} is larger than {MAX_DOCUMENT_BYTES >> 20} MB.", "Include a part of it.")
-    found = _read_document(data, kind, name, pages)
+    found = _read_document(_Document(data, kind, name, pages, is_cancelled))
     if isinstance(found, str):
         return found
     base, _ = split_pages(name)

@@ -1,6 +1,7 @@
 """Files in a prompt: told apart by their bytes or suffix; the text of documents, and the encoding of text."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -8,7 +9,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from app.core import included as core_included
-from app.core.errors import AppError
+from app.core.errors import AppError, Interrupted
 from app.core.included import located, read_included
 from app.core.pictures import PictureData, PictureLimits
 from tests.core.test_pictures import png
@@ -175,6 +176,15 @@ def test_an_unchanged_document_is_read_once(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / "a.pdf").write_bytes(pdf(words))
         assert read(tmp_path / "a.pdf") == "text"
     assert asked.call_count == 2
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_document_that_is_no_longer_wanted_is_not_read(tmp_path: Path, is_busy: bool) -> None:
+    pytest.importorskip("kreuzberg")
+    (tmp_path / "a.pdf").write_bytes(pdf("never read"))
+    with core_included._one_reader if is_busy else nullcontext(), pytest.raises(Interrupted):
+        read_included(tmp_path / "a.pdf", "a.pdf", PictureLimits(), lambda: True)
+    assert not core_included._one_reader.locked()
 
 
 def test_more_text_than_a_text_file_may_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

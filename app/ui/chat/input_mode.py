@@ -12,7 +12,7 @@ from app.conversations.attached import joined, question_of, with_marks
 from app.core.errors import AppError
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
-from app.ui.composer.included_files import message_of
+from app.ui.composer.included_files import FileReading, message_of
 from app.ui.key_names import key
 from app.ui.transcript.message import MessageItem
 
@@ -167,14 +167,17 @@ class PromptCounter:
             self._timer.stop()
         if self._view.session.forget_count():
             self._view.hint.about("")
-        self._timer = self._view.set_timer(COUNT_AFTER_S, self._count)
+        self._timer = self._view.set_timer(COUNT_AFTER_S, self._count_in_background)
+
+    def _count_in_background(self) -> None:
+        self._view.run_worker(self._count(), group="count", exclusive=True)
 
     async def _count(self) -> None:
         text = self._view.prompt.whole
         if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
             return
         try:
-            message = await message_of(text, self._view.session, counts=True)
+            message = await message_of(text, self._view.session, FileReading(), counts=True)
         except AppError:
             # The same error is shown when the prompt is sent.
             return

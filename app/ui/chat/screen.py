@@ -23,7 +23,6 @@ from app.ui.chat.controller import ChatController
 from app.ui.chat.input_mode import PromptCounter
 from app.ui.chat.view import ChatView
 from app.ui.composer.completion import Suggestions
-from app.ui.composer.included_files import message_of
 from app.ui.composer.input import PromptInput
 from app.ui.event_queue import EventQueue, OverlayHandler
 from app.ui.keys import KeyBar, in_order
@@ -127,7 +126,17 @@ class ChatScreen(BaseScreen[None]):
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
-        await self.controller.command(self.controller.send, event.text)
+        await self._read_files(event.text, self.controller.command(self.controller.send, event.text))
+
+    async def _read_files(self, text: str, action: Awaitable[None]) -> None:
+        """Run an action; if it reads the files that a text names, beside the screen's messages.
+
+        Reading a document takes seconds, in which the screen draws, and keys work.
+        """
+        if "@" in text:
+            self.run_worker(action, group="files")
+        else:
+            await action
 
     @on(MessageList.ActionRequested)
     async def _on_message_action(self, event: MessageList.ActionRequested) -> None:
@@ -244,7 +253,10 @@ class ChatScreen(BaseScreen[None]):
         """Compare a prompt, or else the typed one, or else the last one."""
         typed = prompt or ("" if self.controller.input_mode.is_active else self.view.prompt.whole.strip())
         self.session.refuse_if_blocked()
-        what = self.session.comparable(await message_of(typed, self.session) if typed else "")
+        await self._read_files(typed, self.controller.attempt(self._compare, typed))
+
+    async def _compare(self, typed: str) -> None:
+        what = self.session.comparable(await self.controller.message_of(typed) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
@@ -274,7 +286,7 @@ class ChatScreen(BaseScreen[None]):
         of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
         first = ("prompt.dismiss", *(("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()))
         idle = set()
-        if not self.session.is_answering:
+        if not (self.session.is_answering or self.controller.is_reading):
             idle.add("chat.stop")
         if not self.session.can_regenerate:
             idle.add("chat.again")
@@ -295,11 +307,12 @@ class ChatScreen(BaseScreen[None]):
         session, prompt = self.session, self.view.prompt
         match parameters[0] if action == "do" else None:
             case "leave_task":
-                return self.controller.input_mode.is_active or self._clicked is not None
+                is_task = self.controller.input_mode.is_active or self._clicked is not None
+                return is_task and not self.controller.is_reading
             case "take_back":
-                return bool(session.conversation.queued)
+                return bool(session.conversation.queued) and not self.controller.is_reading
             case "stop":
-                return session.phase is Phase.ANSWERING
+                return session.phase is Phase.ANSWERING or self.controller.is_reading
             case "round":
                 # Elsewhere the keys move the cursor.
                 return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import threading
 from asyncio import wrap_future
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, replace_references, split
-from app.core.errors import AppError
+from app.core.errors import AppError, Interrupted
 from app.core.included import SUFFIXES, located, read_included
 from app.core.pictures import PictureData, PictureLimits
 from app.core.program import in_background
@@ -68,10 +69,37 @@ class Reference:
         return bool(_FILE_ENDING.search(self.readings[-1]))
 
 
-async def message_of(text: str, session: Session, *, counts: bool = False) -> str:
-    """Return the message for a typed text, with the files that it names; store its pictures. Raises AppError.
+class FileReading:
+    """The files of one prompt while a thread reads them.
+
+    Args:
+        show: Receives the name of each file, on that thread.
+
+    Attributes:
+        line: What the status line shows about it.
+    """
+
+    def __init__(self, show: Callable[[str], object] = lambda _: None) -> None:
+        self.line = ""
+        self._show = show
+        self._stop = threading.Event()
+        self.stop, self.is_stopped = self._stop.set, self._stop.is_set
+
+    def begin(self, name: str) -> None:
+        """Show the next file. Raises Interrupted after `stop`."""
+        if self.is_stopped():
+            raise Interrupted
+        self._show(name)
+
+
+async def message_of(text: str, session: Session, reading: FileReading, *, counts: bool = False) -> str:
+    """Return the message for a typed text, with the files that it names; store its pictures.
 
     `counts` tells that it is not sent yet, so that no notice is due.
+
+    Raises:
+        AppError: A file cannot be included.
+        Interrupted: The reading was stopped.
     """
     # The store's modules are imported after the first frame.
     from app.conversations.rows import storable
@@ -81,7 +109,7 @@ async def message_of(text: str, session: Session, *, counts: bool = False) -> st
     if "@" not in question:
         return compose(question, pastes)
     limits = session.settings.pictures
-    work = in_background(lambda: include_files(question, pastes, Path(), limits), "included files")
+    work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
     message, pictures = await wrap_future(work)
     for picture in pictures:
         session.library.add_picture(picture)
@@ -158,7 +186,11 @@ def _path(found: re.Match[str]) -> str:
 
 
 def include_files(
-    question: str, pastes: Sequence[Attachment], base: Path, limits: PictureLimits | None = None
+    question: str,
+    pastes: Sequence[Attachment],
+    base: Path,
+    limits: PictureLimits | None = None,
+    reading: FileReading | None = None,
 ) -> tuple[str, list[PictureData]]:
     """Return the message for a typed question, with its files and pastes in front, and the pictures among the files.
 
@@ -166,14 +198,17 @@ def include_files(
 
     Raises:
         AppError: A file cannot be included, or a path that can only mean a file names none.
+        Interrupted: The reading was stopped.
     """
+    reading = reading or FileReading()
     question = _quote_paths(question, base)
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
     attachments: dict[Attachment, None] = {}
     pictures: list[PictureData] = []
     words: dict[str, str] = {}
     for name, path in files.items():
-        found = read_included(path, name, limits or PictureLimits())
+        reading.begin(name)
+        found = read_included(path, name, limits or PictureLimits(), reading.is_stopped)
         if isinstance(found, str):
             shown = [Attachment(name, found)]
         else:

@@ -93,7 +93,7 @@ class PromptInput(PromptEditor):
         if self._saved is not None:
             self._saved = text + self._saved
         else:
-            self.write(text, self.text)
+            self.write(text, f"\n{self.text}" if self.text else "")
 
     def put(self, text: str) -> None:
         """Replace the text; the caller keeps the old one."""

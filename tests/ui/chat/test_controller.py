@@ -1,6 +1,7 @@
 """Choose, edit, regenerate and continue messages; go from branch to branch."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from textual.geometry import Offset
 from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
+from app.core.errors import Interrupted
+from app.core.pictures import PictureLimits
 from app.engine.types import FinishReason
 from app.ui.text import MARK
 from app.ui.transcript.message import MessageItem
@@ -283,3 +286,74 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
         await chat.pilot.press("ctrl+up", "up", "up", "ctrl+k")
         await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
         assert chat.screen.session.library.conversation == 2
+
+
+@pytest.fixture
+def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Reading a file takes until this event is set, or until it is stopped."""
+    event = threading.Event()
+
+    def read(path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool]) -> str:
+        while not event.wait(0.01):
+            if is_cancelled():
+                raise Interrupted
+        return "words of the report"
+
+    monkeypatch.setattr("app.ui.composer.included_files.read_included", read)
+    return event
+
+
+async def test_a_file_that_is_read_is_shown_and_the_next_prompt_can_be_typed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
+    async with kept_chat(file) as chat:
+        await chat.type("sum up @report.pdf")
+        await chat.press("enter", shows="reading report.pdf")
+        assert "esc stop" in chat.rows[-1]
+        await chat.type("next")
+        for keys in (["enter"], ["ctrl+n"]):
+            await chat.press(*keys, shows="are being read; esc stops it.")
+        assert (chat.prompt, chat.engine.requests) == ("next", [])
+
+        released.set()
+        await chat.until(lambda: len(chat.engine.requests) == 1)
+        assert "words of the report" in chat.asked[-1]
+        assert "reading report.pdf" not in chat.text
+
+
+@pytest.mark.parametrize("edits", [False, True])
+async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event, edits: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
+    async with kept_chat(file) as chat:
+        if edits:
+            await chat.exchange("one", "first")
+            await chat.press("ctrl+e", shows="Editing the prompt")
+        n_requests, before = len(chat.engine.requests), chat.prompt
+        await chat.type(" @report.pdf")
+        await chat.press("enter", shows="reading report.pdf")
+        await chat.type("next")
+        await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
+        assert (chat.prompt, len(chat.engine.requests)) == (f"{before} @report.pdf\nnext", n_requests)
+        assert "reading report.pdf" not in chat.text
+        assert chat.screen.controller.input_mode.is_active is edits
+
+
+async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at_the_end_of_the_program(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
+    async with kept_chat(file) as chat:
+        await chat.type("@report.pdf ")
+        await chat.press("f2", shows="reading report.pdf")
+        await chat.press("escape", shows="Reading was stopped")
+        assert chat.pilot.app.screen is chat.screen
+        await chat.press("f2", shows="reading report.pdf")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.pilot.app.is_running)
+        assert chat.pilot.app.return_code == 0
