@@ -10,10 +10,9 @@ from app.engine.drafting_report import NO_DRAFT, why_undrafted
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pair_info import ModelInfo, PairInfo, why_no_longer
 from app.settings.layers import NO_SWITCH, Origin, Resolved, ThinkingSupport, thinking
 from app.worker.events import Finished
-from app.worker.request import why_no_longer
 
 _MS_PER_NS = 1e-6
 _TENTH_S = 0.095

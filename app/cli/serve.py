@@ -156,13 +156,13 @@ class LiveView:
 
     def lines(self) -> list[str]:
         """Return the view."""
-        m = self._metrics
+        m, total = self._metrics, self._metrics.total
         speed = [rate(m.tokens_per_second)] if m.tokens_per_second is not None else []
         speed += [m.speedup] if m.speedup else []
-        speed += [f"acceptance {acceptance(m.accepted_tokens, m.drafted_tokens)}"] if m.drafted_tokens else []
+        speed += [f"acceptance {acceptance(total.draft_n_accepted, total.draft_n)}"] if total.draft_n else []
         state = f"{m.n_running} running, {m.n_waiting} waiting, {m.n_answered} answered"
-        n_prompt = m.prompt_tokens + m.cached_tokens
-        tokens = f"{n_prompt:,} prompt ({m.cached_tokens:,} cached), {m.predicted_tokens:,} generated"
+        n_prompt = total.prompt_n + total.cache_n
+        tokens = f"{n_prompt:,} prompt ({total.cache_n:,} cached), {total.predicted_n:,} generated"
         return [
             *self._head(),
             f"requests  {state}{f', {m.n_failed} failed' if m.n_failed else ''}",

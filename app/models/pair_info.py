@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.engine.sources import Source
@@ -159,3 +160,20 @@ def context_line(pair: PairInfo) -> str:
     limit = context_limit(pair)
     most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
     return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."
+
+
+def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
+    """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
+
+    `way` returns how to get a context of a number of tokens.
+    """
+    enough = enough_for(pair, n_tokens)
+    return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
+
+
+def why_no_longer(pair: PairInfo) -> str:
+    """Return the reason why a longer context would not help, as a clause."""
+    limit = context_limit(pair)
+    if limit.n_ctx > pair.n_ctx:
+        return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
+    return f"a longer context is not possible: {limit.reason}"

@@ -106,8 +106,8 @@ class Answer:
     is_call_cut: bool = False
     end: End = field(init=False)
 
-    def add(self, part: Part) -> None:
-        """Append a part."""
+    def add(self, part: Part | PrefillProgress | None) -> None:
+        """Append a part; progress adds nothing."""
         match part:
             case Delta(text, reasoning, probabilities, tokens):
                 self.reasoning += text if reasoning else ""
@@ -218,18 +218,9 @@ class PartReader:
         return [*parts, End(reason, replace(event, calls=tuple(self._calls[: -1 if self._is_cut else None])))]
 
 
-async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:
-    """Wait for a whole answer."""
-    answer = Answer()
-    async for event in ticket.events():
-        for part in reader.read(event):
-            answer.add(part)
-    return answer
-
-
-async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | PrefillProgress | None]:
+async def parts_of(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part | PrefillProgress | None]:
     """Yield the progress of the prompt and the parts of an answer; None after `KEEP_ALIVE_S` seconds without text."""
-    due = time.monotonic() + KEEP_ALIVE_S
+    reader, due = PartReader(asked), time.monotonic() + KEEP_ALIVE_S
     prompt: PrefillProgress | None = None
     began = 0.0
     while True:
@@ -273,18 +264,18 @@ class Format(ABC):
 
     Attributes:
         waits: Whether the first event waits for the number of prompt tokens.
+        asked: The request of the engine.
 
     Args:
         names: Id, model and time.
         fields: Of the request.
         index: Number of the answer in the request.
-        asked: The request of the engine.
     """
 
     waits = False
 
     def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
-        self._names, self._fields, self._index, self._asked = names, fields, index, asked
+        self._names, self._fields, self._index, self.asked = names, fields, index, asked
         self._tools = {tool["function"]["name"]: tool for tool in asked.tools}
 
     def begin(self, prompt: PrefillProgress | None) -> list[str]:

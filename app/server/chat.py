@@ -16,22 +16,13 @@ from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part,
 from app.server.content import RequestPictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
-from app.server.fields import (
-    Fields,
-    read_drafting,
-    read_guidance,
-    read_max_tokens,
-    read_n_choices,
-    read_n_top,
-    read_sampling,
-    read_stops,
-    read_thinking,
-)
+from app.server.fields import FieldNames, Fields, read_n_choices, read_n_top
 from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"
+_FIELD_NAMES = FieldNames(("max_completion_tokens", "max_tokens", "n_predict"))
 _MIN_PROBABILITY = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
@@ -44,29 +35,9 @@ def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
     pictures = RequestPictures(settings.pictures)
-    request = request_for(
-        read_messages(fields.objects("messages"), pictures),
-        chosen(read_tools(fields), fields),
-        settings,
-        read_guidance(fields, fields.object("response_format")),
-        pictures,
-        read_thinking(fields, fields.text("reasoning_effort"), settings.request.thinking),
-    )
-    lengths = ("max_completion_tokens", "max_tokens", "n_predict")
-    return replace(with_answer_fields(request, fields, *lengths), n_top=read_n_top(fields))
-
-
-def with_answer_fields(request: AnswerRequest, fields: Fields, *lengths: str, stop: str = "stop") -> AnswerRequest:
-    """Return a request with sampling, drafting and limits; `lengths` and `stop` name fields."""
-    return replace(
-        request,
-        sampling=read_sampling(fields, request.sampling),
-        drafting=read_drafting(fields, request.drafting),
-        max_tokens=read_max_tokens(fields, *lengths, default=request.max_tokens),
-        stops=read_stops(fields, stop) or request.stops,
-        max_predict_ms=fields.whole("t_max_predict_ms", -1, 1 << 30),
-        cache_prompt="cache_prompt" not in fields or fields.flag("cache_prompt"),
-    )
+    messages = read_messages(fields.objects("messages"), pictures)
+    request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(read_tools(fields), fields), pictures)
+    return replace(request, n_top=read_n_top(fields))
 
 
 def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:

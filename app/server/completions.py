@@ -9,18 +9,9 @@ from typing import Any
 from app.engine.events import TokenProbability
 from app.engine.types import FinishReason, Infill, PlainPrompt, TextPrompt
 from app.server.answer import Answer, CallPart, Delta, End, Names, Part, PrefillProgress, sse
-from app.server.chat import (
-    CompletionFormat,
-    as_logprob,
-    as_progress,
-    as_timings,
-    log_of,
-    repeated,
-    usage_of,
-    with_answer_fields,
-)
+from app.server.chat import CompletionFormat, as_logprob, as_progress, as_timings, log_of, repeated, usage_of
 from app.server.errors import RequestError
-from app.server.fields import MOST_TOP, Fields, is_token, read_guidance, read_n_choices, read_n_top, refuse
+from app.server.fields import MOST_TOP, FieldNames, Fields, is_token, read_answer, read_n_choices, read_n_top, refuse
 from app.session.chat_settings import ChatSettings
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -44,13 +35,12 @@ def _requests(
     prompts: Sequence[PlainPrompt],
     fields: Fields,
     settings: ChatSettings,
-    lengths: Sequence[str],
+    lengths: tuple[str, ...],
     n: int,
     n_top: int | None,
 ) -> list[AnswerRequest]:
     """Return the requests that continue each prompt `n` times; `lengths` name fields with the most tokens."""
-    plain = replace(settings.request, guidance=read_guidance(fields, None), stop_on_repeat=False, n_top=n_top)
-    request = with_answer_fields(plain, fields, *lengths)
+    request = replace(read_answer(fields, settings, FieldNames(lengths)), n_top=n_top)
     return [one for prompt in prompts for one in repeated(replace(request, text=prompt), n)]
 
 
@@ -209,7 +199,7 @@ class NativeFormat(CompletionFormat):
         return sse({"index": self._index, "content": text, "tokens": list(tokens), "stop": False, **counts, **more})
 
     def _final(self, end: End, text: str, tokens: Any) -> dict[str, Any]:
-        asked, finished = self._asked, end.finished
+        asked, finished = self.asked, end.finished
         drafting = asdict(asked.drafting) if asked.drafting is not None else {"n_max": 0}
         settings = {
             **asdict(asked.sampling),

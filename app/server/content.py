@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import PurePath
 from typing import NoReturn
+from urllib.parse import unquote_to_bytes
 
 from app.core.errors import AppError
 from app.core.included import included
@@ -15,8 +16,8 @@ from app.server.fields import Fields, refuse
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _PICTURE_PARTS = ("image_url", "input_image", "image")
 _FILE_PARTS = ("document", "file", "input_file", "search_result")
-_DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url")
-_URL_SAFE = str.maketrans("-_", "+/")
+_DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url", "file_id")
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 class RequestPictures:
@@ -92,14 +93,22 @@ def _data(owner: Fields) -> tuple[bytes, str]:
     """Return the bytes of a file, in base64 or a data: URL, and where they are in the request."""
     name = next((name for name in _DATA_FIELDS if name in owner), "url")
     text, where = owner.text(name), owner.at(name)
-    if text[:5].lower() == "data:":
-        text = text.partition(",")[2]
-    elif name not in ("data", "file_data"):
+    if name == "file_id":
+        _refuse_data(where, "the id of a stored file, and the server stores none")
+    head, comma, rest = text.partition(",")
+    if head[:5].lower() == "data:" and comma:
+        # RFC 2397: percent-encoded, and base64 below that only if the head ends so.
+        data = unquote_to_bytes(rest)
+        if not head.rstrip().lower().endswith(";base64"):
+            return data, where
+    elif name in ("data", "file_data") and head[:5].lower() != "data:":
+        data = text.encode()
+    else:
         _refuse_data(where, "no data: URL; the server downloads nothing")
     # Some clients write the alphabet of URLs, break lines or leave the padding out.
-    text = "".join(text.split()).translate(_URL_SAFE).rstrip("=")
+    data = b"".join(data.split()).translate(_URL_SAFE).rstrip(b"=")
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True), where
+        return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True), where
     except ValueError:
         _refuse_data(where, "not base64")
 

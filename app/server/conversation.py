@@ -10,13 +10,11 @@ from typing import Any
 from app.conversations.message import Message, Prefill, Role
 from app.core.pictures import Picture
 from app.engine.text.tool_calls import ToolCall
-from app.engine.types import Guidance
 from app.server.content import RequestPictures, part_text, parts_of, result_text
 from app.server.errors import RequestError
-from app.server.fields import Fields, refuse
+from app.server.fields import FieldNames, Fields, read_answer, refuse
 from app.server.tools import Tools, arguments_of, custom_arguments
 from app.session.chat_settings import ChatSettings
-from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
@@ -138,12 +136,12 @@ def _arranged(messages: Sequence[Message]) -> tuple[list[Message], Prefill | Non
 
 
 def request_for(
+    fields: Fields,
+    settings: ChatSettings,
+    names: FieldNames,
     messages: Iterable[Message],
     tools: Tools,
-    settings: ChatSettings,
-    guidance: Guidance,
     pictures: RequestPictures,
-    thinking: Thinking | None = None,
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token.
 
@@ -156,17 +154,15 @@ def request_for(
     if settings.system and not any(message.role is Role.SYSTEM for message in given):
         given = [Message(Role.SYSTEM, settings.system), *given]
     arranged, prefill = _arranged(given)
-    thinking = thinking or settings.request.thinking
-    request = replace(
-        settings.request,
+    request = read_answer(fields, settings, names)
+    if request.guidance.has_grammar or tools.must_call:
+        request = replace(request, thinking=replace(request.thinking, enabled=False))
+    asked = replace(
+        request,
         messages=tuple(arranged),
         prefill=prefill,
-        # A client decides itself.
-        stop_on_repeat=False,
-        thinking=replace(thinking, enabled=False) if guidance.has_grammar or tools.must_call else thinking,
         tools=tools.listed,
         must_call=tools.must_call,
         one_call=tools.one_call,
-        guidance=guidance,
     )
-    return with_pictures(request, pictures.known)
+    return with_pictures(asked, pictures.known)

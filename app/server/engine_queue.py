@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.engine.drafting_report import speedup_of
@@ -23,7 +23,11 @@ from app.worker.engine_worker import Job
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.request import AnswerRequest
 
-_SECONDS_PER_NS = 1e-9
+_SUMMED = (
+    *("prompt_n", "cache_n", "prompt_ns", "draft_prompt_ns", "predicted_n", "predicted_ns"),
+    *("draft_n", "draft_n_accepted", "verify_steps", "drafted_steps"),
+)
+"""Counters of an answer that are added up."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class Metrics:
 
     Attributes:
         pair: None while it is loading.
+        total: Sums over all answers.
         current: Counters of the running answer, or of the last one.
         longest: Most tokens of a prompt and its answer.
     """
@@ -41,68 +46,52 @@ class Metrics:
     n_waiting: int = 0
     n_answered: int = 0
     n_failed: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    prompt_seconds: float = 0.0
-    predicted_tokens: int = 0
-    predicted_seconds: float = 0.0
-    drafted_tokens: int = 0
-    accepted_tokens: int = 0
+    total: GenerationStats = field(default_factory=GenerationStats)
     tokens_per_second: float | None = None
     speedup: str = ""
     current: GenerationStats | None = None
-    n_steps: int = 0
-    n_drafted_steps: int = 0
     longest: int = 0
     last_error: str = ""
 
     def observe(self, event: Event) -> None:
         """Count an event of a request."""
-        if isinstance(event, Step):
-            self._show(event)
-        elif isinstance(event, Failed):
+        if isinstance(event, Failed):
             self.n_failed += 1
             self.last_error = event.error.sentences
-        elif isinstance(event, Finished):
+        if isinstance(event, Finished):
             stats = event.stats
             self.n_answered += 1
-            self.prompt_tokens += stats.prompt_n
-            self.cached_tokens += stats.cache_n
-            self.prompt_seconds += (stats.prompt_ns + stats.draft_prompt_ns) * _SECONDS_PER_NS
-            self.predicted_tokens += stats.predicted_n
-            self.predicted_seconds += stats.predicted_ns * _SECONDS_PER_NS
-            self.drafted_tokens += stats.draft_n
-            self.accepted_tokens += stats.draft_n_accepted
-            self.n_steps += 1 + stats.verify_steps
-            self.n_drafted_steps += stats.drafted_steps
+            for name in _SUMMED:
+                setattr(self.total, name, getattr(self.total, name) + getattr(stats, name))
             self.longest = max(self.longest, stats.cache_n + stats.prompt_n + stats.predicted_n)
-            self._show(event)
-
-    def _show(self, event: Step | Finished) -> None:
-        self.current = event.stats
-        self.tokens_per_second = event.stats.tokens_per_second or self.tokens_per_second
-        speedup = speedup_of(event.stats, event.drafting)
-        self.speedup = str(speedup) if speedup is not None else ""
+        if isinstance(event, Step | Finished):
+            self.current = event.stats
+            self.tokens_per_second = event.stats.tokens_per_second or self.tokens_per_second
+            speedup = speedup_of(event.stats, event.drafting)
+            self.speedup = str(speedup) if speedup is not None else ""
 
     def as_prometheus(self) -> str:
         """Return the counters in Prometheus' text format, with llama-server's names where it has one."""
-        prompt_rate = self.prompt_tokens / self.prompt_seconds if self.prompt_seconds else 0.0
+        total = self.total
+        prompt_seconds, predicted_seconds = (total.prompt_ns + total.draft_prompt_ns) / 1e9, total.predicted_ns / 1e9
+        # The prompt of an answer takes a step too.
+        n_steps = self.n_answered + total.verify_steps
         values = (
-            ("llamacpp:prompt_tokens_total", "counter", "Prompt tokens evaluated", self.prompt_tokens),
-            ("llamacpp:prompt_tokens_cached_total", "counter", "Prompt tokens from the cache", self.cached_tokens),
-            ("llamacpp:prompt_seconds_total", "counter", "Seconds of prompt processing", self.prompt_seconds),
-            ("llamacpp:tokens_predicted_total", "counter", "Generated tokens", self.predicted_tokens),
-            ("llamacpp:tokens_predicted_seconds_total", "counter", "Seconds of generation", self.predicted_seconds),
-            ("llamacpp:n_decode_total", "counter", "Steps of the target", self.n_steps),
+            ("llamacpp:prompt_tokens_total", "counter", "Prompt tokens evaluated", total.prompt_n),
+            ("llamacpp:prompt_tokens_cached_total", "counter", "Prompt tokens from the cache", total.cache_n),
+            ("llamacpp:prompt_seconds_total", "counter", "Seconds of prompt processing", prompt_seconds),
+            ("llamacpp:tokens_predicted_total", "counter", "Generated tokens", total.predicted_n),
+            ("llamacpp:tokens_predicted_seconds_total", "counter", "Seconds of generation", predicted_seconds),
+            ("llamacpp:n_decode_total", "counter", "Steps of the target", n_steps),
             ("llamacpp:n_tokens_max", "counter", "Most tokens of a prompt and its answer", self.longest),
-            ("llamacpp:spec_decode_num_drafts_total", "counter", "Steps with a draft", self.n_drafted_steps),
-            ("llamacpp:spec_decode_num_draft_tokens_total", "counter", "Drafted tokens", self.drafted_tokens),
-            ("llamacpp:spec_decode_num_accepted_tokens_total", "counter", "Accepted tokens", self.accepted_tokens),
-            ("llamacpp:prompt_tokens_seconds", "gauge", "Prompt tokens per second", prompt_rate),
+            ("llamacpp:spec_decode_num_drafts_total", "counter", "Steps with a draft", total.drafted_steps),
+            ("llamacpp:spec_decode_num_draft_tokens_total", "counter", "Drafted tokens", total.draft_n),
+            ("llamacpp:spec_decode_num_accepted_tokens_total", "counter", "Accepted tokens", total.draft_n_accepted),
+            ("llamacpp:prompt_tokens_seconds", "gauge", "Prompt tokens per second", total.prompt_per_second or 0.0),
             ("llamacpp:predicted_tokens_seconds", "gauge", "Generated tokens per second", self.tokens_per_second or 0),
             ("llamacpp:requests_processing", "gauge", "Requests being answered", self.n_running),
             ("llamacpp:requests_deferred", "gauge", "Requests waiting", self.n_waiting),
-            ("llamacpp:n_busy_slots_per_decode", "gauge", "Busy slots in a step", int(self.n_steps > 0)),
+            ("llamacpp:n_busy_slots_per_decode", "gauge", "Busy slots in a step", int(n_steps > 0)),
             ("tandem:requests_answered_total", "counter", "Requests answered", self.n_answered),
             ("tandem:requests_failed_total", "counter", "Requests failed", self.n_failed),
         )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 from app.core.errors import UsageError
 from app.core.pictures import without_marks
 from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS, Drafting, DraftParams, Guidance, SamplingParams
 from app.server.errors import RequestError
+from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.settings.table import EFFORTS
+from app.worker.request import AnswerRequest
 
 _MOST_STOPS = 256
 MOST_TOP = 20
@@ -157,91 +159,109 @@ def _depth(value: object) -> int:
     return depth
 
 
-def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """Names of fields that differ between the APIs; "text.format" is a field of the object `text`.
+
+    Attributes:
+        lengths: Token limits of an answer; the first one that is set counts.
+    """
+
+    lengths: tuple[str, ...]
+    stop: str = "stop"
+    format: str = "response_format"
+    effort: str = "reasoning_effort"
+
+
+def read_answer(given: Fields, settings: ChatSettings, names: FieldNames) -> AnswerRequest:
+    """Return a request without a prompt: what the settings say, unless fields of the request say otherwise."""
+    default = settings.request
+    return replace(
+        default,
+        sampling=_sampling(given, default.sampling),
+        drafting=_drafting(given, default.drafting),
+        max_tokens=_max_tokens(given, names.lengths, default.max_tokens),
+        stops=_stops(given, names.stop) or default.stops,
+        thinking=_thinking(given, names.effort, default.thinking),
+        guidance=_guidance(given, names.format),
+        max_predict_ms=given.whole("t_max_predict_ms", -1, 1 << 30),
+        cache_prompt="cache_prompt" not in given or given.flag("cache_prompt"),
+        # A client decides itself.
+        stop_on_repeat=False,
+    )
+
+
+def _owner(given: Fields, path: str) -> tuple[Fields, str]:
+    """Return the object that has a field, and the name of the field in it."""
+    owner, _, name = path.rpartition(".")
+    return (given.object(owner) or Fields({}, f"{owner}.")) if owner else given, name
+
+
+def _sampling(given: Fields, default: SamplingParams) -> SamplingParams:
     """Return the sampling parameters, by OpenAI's and llama-server's field names."""
-    names = [field.name for field in dataclasses.fields(SamplingParams)]
-    given: dict[str, Any] = {name: value for name in names if (value := fields.number(name)) is not None}
+    names = [field.name for field in fields(SamplingParams)]
+    found: dict[str, Any] = {name: value for name in names if (value := given.number(name)) is not None}
     for name in ("repeat_last_n", "dry_penalty_last_n"):
-        if given.get(name) == _UNLIMITED:
-            given[name] = _MOST_LOOKED_BACK
-    for name in given.keys() - {*_STRICT_FIELDS, "seed"}:
+        if found.get(name) == _UNLIMITED:
+            found[name] = _MOST_LOOKED_BACK
+    for name in found.keys() - {*_STRICT_FIELDS, "seed"}:
         low, high = SAMPLING_BOUNDS[name]
-        number = min(max(given[name], low), high)
-        given[name] = int(number) if isinstance(high, int) else number
-    if "seed" in given:
-        seed = int_of(given["seed"])
+        number = min(max(found[name], low), high)
+        found[name] = int(number) if isinstance(high, int) else number
+    if "seed" in found:
+        seed = int_of(found["seed"])
         if seed is None:
-            refuse("seed", given["seed"], "a whole number")
+            refuse("seed", found["seed"], "a whole number")
         # A seed of llama.cpp has 32 bits; OpenAI's have 64.
-        given["seed"] = None if seed == _UNLIMITED else seed % (_MAX_SEED + 1)
+        found["seed"] = None if seed == _UNLIMITED else seed % (_MAX_SEED + 1)
     try:
-        return dataclasses.replace(default, **given)
+        return replace(default, **found)
     except UsageError as error:
         raise RequestError(error.message, param=error.message.split(" ")[0]) from None
 
 
-def read_max_tokens(fields: Fields, *names: str, default: int | None = None) -> int | None:
-    """Return the token limit of an answer from the first of these fields that is set; None for no limit."""
+def _max_tokens(given: Fields, names: Sequence[str], default: int | None) -> int | None:
+    """Return the token limit of an answer; None for no limit."""
     for name in names:
         low = _UNTIL_CONTEXT if name == "n_predict" else _UNLIMITED
-        if (n := fields.whole(name, low, 1 << 30)) is not None:
+        if (n := given.whole(name, low, 1 << 30)) is not None:
             return None if n < 0 else n
     return default
 
 
-def read_drafting(fields: Fields, default: Drafting) -> Drafting:
+def _drafting(given: Fields, default: Drafting) -> Drafting:
     """Return how an answer is drafted: with fixed parameters if the request names some, as in llama-server."""
-    nested = fields.object("speculative") or Fields({})
+    nested = given.object("speculative") or Fields({})
     known = default if isinstance(default, DraftParams) else DraftParams()
-    given: dict[str, float] = {}
-    for name in (field.name for field in dataclasses.fields(DraftParams)):
-        value = fields.number(f"speculative.{name}")
+    found: dict[str, float] = {}
+    for name in (field.name for field in fields(DraftParams)):
+        value = given.number(f"speculative.{name}")
         if (value := nested.number(name) if value is None else value) is not None:
-            given[name] = value
-    if not given:
+            found[name] = value
+    if not found:
         return default
-    n_max = int(min(max(given.get("n_max", known.n_max), 0), MAX_DRAFT))
-    n_min = int(min(max(given.get("n_min", known.n_min), 0), n_max))
-    p_min = float(min(max(given.get("p_min", known.p_min), 0.0), 1.0))
+    n_max = int(min(max(found.get("n_max", known.n_max), 0), MAX_DRAFT))
+    n_min = int(min(max(found.get("n_min", known.n_min), 0), n_max))
+    p_min = float(min(max(found.get("p_min", known.p_min), 0.0), 1.0))
     return DraftParams(n_max, n_min, p_min) if n_max else None
 
 
-def read_n_choices(fields: Fields, *names: str) -> int:
-    """Return how many answers to the same prompt are wanted, by the first of these fields that is set, or `n`."""
-    return next((n for name in (*names, "n") if (n := fields.whole(name, 1, _MOST_CHOICES))), 1)
-
-
-def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
-    """Return the stop strings."""
-    stops = fields.texts(name)
+def _stops(given: Fields, name: str) -> tuple[str, ...]:
+    stops = given.texts(name)
     if len(stops) > _MOST_STOPS:
         raise RequestError(f"{name} has {len(stops)} strings; the limit is {_MOST_STOPS}.", param=name)
     return stops
 
 
-def read_n_top(fields: Fields) -> int | None:
-    """Return how many top tokens to report per position; None for no probabilities."""
-    n = fields.whole("top_logprobs", 0, MOST_TOP)
-    if n and not fields.raw("logprobs"):
-        raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
-    if isinstance(fields.raw("logprobs"), bool):
-        return (n or 0) if fields.flag("logprobs") else None
-    return fields.whole("logprobs", 0, MOST_TOP)
-
-
-def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
-    """Return grammar and logit bias.
-
-    Args:
-        fields: Of the request: `grammar`, `json_schema` and `logit_bias` as in llama-server.
-        format_: OpenAI's response format.
-    """
-    owner, name, format_ = fields, "json_schema", format_ or Fields({})
-    kind = format_.text("type", "text")
+def _guidance(given: Fields, path: str) -> Guidance:
+    """Return grammar and logit bias: OpenAI's format at this path, or `grammar` and `json_schema` of llama-server."""
+    holder, name = _owner(given, path)
+    form = holder.object(name) or Fields({})
+    owner, name, kind = given, "json_schema", form.text("type", "text")
     if kind not in ("text", "json_object", "json_schema"):
-        refuse(format_.at("type"), kind, "text, json_object or json_schema")
+        refuse(form.at("type"), kind, "text, json_object or json_schema")
     if kind != "text":
-        owner, name = (format_.object("json_schema") if kind == "json_schema" else None) or format_, "schema"
+        owner, name = (form.object("json_schema") if kind == "json_schema" else None) or form, "schema"
     # Any JSON is right for the schema true.
     schema = {} if owner.raw(name) is True else owner.raw(name)
     if schema is None and kind != "text":
@@ -249,17 +269,17 @@ def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
     if schema is not None and not isinstance(schema, dict):
         refuse(owner.at(name), schema, "a JSON schema that is an object or true")
     strict = owner.flag("strict") if kind != "text" else False
-    grammar = fields.text("grammar")
+    grammar = given.text("grammar")
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
     return Guidance(
-        grammar, schema=schema, strict=strict, logit_bias=_logit_bias(fields), ignores_end=fields.flag("ignore_eos")
+        grammar, schema=schema, strict=strict, logit_bias=_logit_bias(given), ignores_end=given.flag("ignore_eos")
     )
 
 
-def _logit_bias(fields: Fields) -> tuple[tuple[int | str, float], ...]:
-    value = fields.raw("logit_bias")
-    pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else fields.array("logit_bias")
+def _logit_bias(given: Fields) -> tuple[tuple[int | str, float], ...]:
+    value = given.raw("logit_bias")
+    pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else given.array("logit_bias")
     out: list[tuple[int | str, float]] = []
     for pair in pairs:
         try:
@@ -275,24 +295,35 @@ def _logit_bias(fields: Fields) -> tuple[tuple[int | str, float], ...]:
     return tuple(out)
 
 
-def is_token(value: object) -> bool:
-    """Return whether a value is a number that llama.cpp can take for a token id."""
-    return type(value) is int and 0 <= value < 1 << 31
-
-
-def read_thinking(fields: Fields, effort: str, default: Thinking) -> Thinking:
-    """Return the reasoning settings.
-
-    Args:
-        fields: With `chat_template_kwargs`, as in llama-server.
-        effort: OpenAI's reasoning effort; "" for none.
-        default: Used without either.
-    """
+def _thinking(given: Fields, path: str, default: Thinking) -> Thinking:
+    """Return OpenAI's reasoning effort at this path, and `chat_template_kwargs` as in llama-server."""
+    owner, name = _owner(given, path)
+    effort = owner.text(name)
     if effort == "none":
         return Thinking(enabled=False)
     if effort and effort not in _EFFORT_NAMES:
-        refuse("reasoning_effort", effort, f"none or one of {', '.join(_EFFORT_NAMES)}")
+        refuse(owner.at(name), effort, f"none or one of {', '.join(_EFFORT_NAMES)}")
     enabled = default.enabled
-    if (more := fields.object("chat_template_kwargs")) is not None and "enable_thinking" in more:
+    if (more := given.object("chat_template_kwargs")) is not None and "enable_thinking" in more:
         enabled = more.flag("enable_thinking")
     return Thinking(enabled, _EFFORT_NAMES.get(effort, default.effort))
+
+
+def read_n_choices(given: Fields, *names: str) -> int:
+    """Return how many answers to the same prompt are wanted, by the first of these fields that is set, or `n`."""
+    return next((n for name in (*names, "n") if (n := given.whole(name, 1, _MOST_CHOICES))), 1)
+
+
+def read_n_top(given: Fields) -> int | None:
+    """Return how many top tokens to report per position; None for no probabilities."""
+    n = given.whole("top_logprobs", 0, MOST_TOP)
+    if n and not given.raw("logprobs"):
+        raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
+    if isinstance(given.raw("logprobs"), bool):
+        return (n or 0) if given.flag("logprobs") else None
+    return given.whole("logprobs", 0, MOST_TOP)
+
+
+def is_token(value: object) -> bool:
+    """Return whether a value is a number that llama.cpp can take for a token id."""
+    return type(value) is int and 0 <= value < 1 << 31

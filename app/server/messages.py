@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
-from app.engine.types import Guidance
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
-from app.server.chat import with_answer_fields
 from app.server.content import RequestPictures, content_text, parts_of
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
-from app.server.fields import Fields, read_guidance, read_thinking, refuse
+from app.server.fields import FieldNames, Fields, refuse
 from app.server.tools import Tools, chosen, read_tool
 from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.worker.request import AnswerRequest
 
+_FIELD_NAMES = FieldNames(("max_tokens",), "stop_sequences", "output_config.format", "output_config.effort")
 _INVALID_JSON_KEY = "INVALID_JSON"
 """Key under which Anthropic's documentation puts arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
@@ -33,21 +33,17 @@ def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     """Return the request of the engine."""
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
-    thinking, output = settings.request.thinking, fields.object("output_config") or Fields({})
-    if (asked := fields.object("thinking")) is not None:
-        kind = asked.text("type")
-        thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
-    thinking = read_thinking(fields, output.text("effort"), thinking)
-    guidance = read_guidance(fields, output.object("format"))
-    pictures = RequestPictures(settings.pictures)
-    request = request_for(_messages(fields, pictures), _tools(fields), settings, guidance, pictures, thinking)
-    return with_answer_fields(request, fields, "max_tokens", stop="stop_sequences")
+    return read_count(fields, settings)
 
 
 def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
-    """Read a request to count tokens."""
+    """Read a request to count tokens, which has no limit of them."""
+    if (asked := fields.object("thinking")) is not None:
+        kind = asked.text("type")
+        thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
+        settings = replace(settings, request=replace(settings.request, thinking=thinking))
     pictures = RequestPictures(settings.pictures)
-    return request_for(_messages(fields, pictures), _tools(fields), settings, Guidance(), pictures)
+    return request_for(fields, settings, _FIELD_NAMES, _messages(fields, pictures), _tools(fields), pictures)
 
 
 def _messages(fields: Fields, pictures: RequestPictures) -> Iterator[Message]:

@@ -9,15 +9,16 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
-from app.server.chat import as_logprob, with_answer_fields
+from app.server.chat import as_logprob
 from app.server.content import RequestPictures
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
-from app.server.fields import MOST_TOP, Fields, read_guidance, read_thinking
+from app.server.fields import MOST_TOP, FieldNames, Fields
 from app.server.tools import chosen, read_tools
 from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 
+_FIELD_NAMES = FieldNames(("max_output_tokens",), format="text.format", effort="reasoning.effort")
 _ECHOED_FIELDS: dict[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
@@ -68,18 +69,9 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
     pictures = RequestPictures(settings.pictures)
     messages += read_messages(items, pictures, tools)
-    reasoning, text_fields = (fields.object(name) or Fields({}) for name in ("reasoning", "text"))
-    request = request_for(
-        messages,
-        chosen(tools, fields),
-        settings,
-        read_guidance(fields, text_fields.object("format")),
-        pictures,
-        read_thinking(fields, reasoning.text("effort"), settings.request.thinking),
-    )
+    request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(tools, fields), pictures)
     wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")
     n_top = fields.whole("top_logprobs", 0, MOST_TOP) or 0
-    request = with_answer_fields(request, fields, "max_output_tokens")
     return replace(request, n_top=n_top if wants_top else None)
 
 

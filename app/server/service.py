@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import AppError
-from app.server.answer import End, Format, Names, Part, PartReader, PrefillProgress, Report, parts_of, sse, whole_answer
+from app.server.answer import Answer, End, Format, Names, Part, PrefillProgress, Report, parts_of, sse
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
@@ -186,38 +186,37 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
         names = Names(prefix, service.model, service.report)
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):
-            return await _streamed(request, service.queue, asked, formats)
+            return await _streamed(request, service.queue, formats)
         answers = []
         # Answers are queued one at a time, so that other clients get their turns in between.
         for one in asked:
-            ticket = service.queue.submit(one)
+            ticket, answer = service.queue.submit(one), Answer()
             with watched(request, service.queue, ticket):
-                answers.append(await whole_answer(ticket, PartReader(one)))
+                async for part in parts_of(ticket, one):
+                    answer.add(part)
+            answers.append(answer)
         values = [format_.whole(answer) for format_, answer in zip(formats, answers, strict=True)]
         return JSONResponse(formats[0].joined(values, [answer.end for answer in answers]))
 
     return handler
 
 
-async def _streamed(
-    request: Request, queue: EngineQueue, asked: Sequence[AnswerRequest], formats: Sequence[Format]
-) -> Response:
-    has_begun = False
+async def _streamed(request: Request, queue: EngineQueue, formats: Sequence[Format]) -> Response:
+    path, has_begun = request.url.path, False
 
     async def events() -> AsyncIterator[str]:
         ends: list[End] = []
         try:
-            for one, format_ in zip(asked, formats, strict=True):
-                ticket = queue.submit(one)
+            for format_ in formats:
+                ticket = queue.submit(format_.asked)
                 with watched(request, queue, ticket):
-                    async for text in _events(format_, parts_of(ticket, PartReader(one)), ends):
+                    async for text in _events(format_, parts_of(ticket, format_.asked), ends):
                         yield text
             yield "".join(formats[0].closing(ends))
         except Exception as error:
             # A prompt that is refused gets a status; only later failures are events.
             if not has_begun:
                 raise
-            path = request.url.path
             yield sse(error_body(failure(error, path), path), "error" if "/messages" in path else "")
 
     async def after(first: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:

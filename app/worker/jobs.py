@@ -165,11 +165,8 @@ class MeasureJob:
 
 def needs_measuring(pair: LoadedPair, drafting: Drafting) -> bool:
     """Return whether automatic drafting knows no measured costs, or needs another measurement."""
-    is_automatic = isinstance(drafting, AutoDraft) and bool(pair.info.sources(drafting))
-    return is_automatic and _has_no_costs(pair)
-
-
-def _has_no_costs(pair: LoadedPair) -> bool:
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
+        return False
     known = pair.memory
     return known is None or known.is_estimated or bool(known.why_remeasure)
 

@@ -1,9 +1,9 @@
-"""Requests for answers, helpers for the pair that answers them, and the refusal of a prompt that is too long."""
+"""Requests for answers, what a pair makes of them, and the refusal of a prompt that is too long."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,7 +13,7 @@ from app.core.fixes import fix
 from app.core.pictures import PictureData
 from app.engine.events import PromptProgress
 from app.engine.types import Drafting, Guidance, SamplingParams
-from app.models.pair_info import PairInfo, context_limit, enough_for
+from app.models.pair_info import or_longer
 from app.settings.layers import AS_TRAINED, Thinking
 
 if TYPE_CHECKING:
@@ -175,20 +175,3 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     longer = or_longer(pair.info, n_tokens, lambda enough: f"set a longer context ({fix('model.ctx', enough)})")
     hint = f"{shorter}{longer}."
     raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens, n_prompt=n_prompt, n_ctx=n_ctx)
-
-
-def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
-    """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
-
-    `way` returns how to get a context of a number of tokens.
-    """
-    enough = enough_for(pair, n_tokens)
-    return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
-
-
-def why_no_longer(pair: PairInfo) -> str:
-    """Return the reason why a longer context would not help, as a clause."""
-    limit = context_limit(pair)
-    if limit.n_ctx > pair.n_ctx:
-        return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
-    return f"a longer context is not possible: {limit.reason}"

@@ -19,6 +19,7 @@ from app.cli.options import read_pair
 from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView
 from app.core.paths import server_file
+from app.engine.stats import GenerationStats
 from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
 
@@ -103,9 +104,8 @@ def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.Capture
 
 
 def test_the_view_has_a_line_for_each_number() -> None:
-    metrics = Metrics(n_running=1, n_waiting=2, n_answered=3, prompt_tokens=1000, cached_tokens=500)
-    metrics.tokens_per_second, metrics.speedup = 42.0, "1.8×"
-    metrics.drafted_tokens, metrics.accepted_tokens, metrics.predicted_tokens = 100, 78, 250
+    total = GenerationStats(cache_n=500, prompt_n=1000, predicted_n=250, draft_n=100, draft_n_accepted=78)
+    metrics = Metrics(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, speedup="1.8×")
     stream = io.StringIO()
     view = LiveView(stream, metrics, "http://127.0.0.1:1/v1")
     assert view.lines()[:4] == [

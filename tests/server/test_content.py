@@ -4,6 +4,7 @@ import base64
 import json
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -91,7 +92,9 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
         (_chat_part("file:///etc/passwd"), "is no data: URL", "image_url.url"),
         (_chat_part("malformed"), "is no data: URL", "image_url.url"),
         (_chat_part("data:image/png;base64,!!"), "is not base64", "image_url.url"),
-        (_chat_part("data:image/png,plain"), "is not base64", "image_url.url"),
+        (_chat_part("data:image/png;base64"), "is no data: URL", "image_url.url"),
+        (_chat_part("data:image/png,plain"), "is in a format that Tandem cannot read", "image_url.url"),
+        ({"type": "input_image", "file_id": "f1"}, "is the id of a stored file, and the server stores none", "file_id"),
         ({"type": "image_url", "image_url": None}, "is no data: URL", "url"),
         (_chat_part("data:image/png;base64," + _base64(CAT[:-30])), "The picture is damaged", "image_url.url"),
         (
@@ -118,9 +121,12 @@ def test_what_is_no_picture_is_refused(part: dict[str, Any], message: str, param
         f"DATA:image/jpeg;name=cat.jpg;base64,{_base64(CAT)}",
         f"data:;base64,{base64.urlsafe_b64encode(CAT).decode().rstrip('=')}",
         "data:image/png;base64," + base64.encodebytes(CAT).decode().replace("\n", "\r\n "),
+        f"data:image/png;base64,{quote(_base64(CAT), safe='')}",
+        f"data:image/png,{quote(CAT)}",
+        f"data:,{quote(CAT)}",
     ],
 )
-def test_base64_is_read_as_clients_write_it(url: str) -> None:
+def test_a_data_url_is_read_as_clients_write_it(url: str) -> None:
     assert _shown(chat(_chat_part(url))) == ([MARK], [CAT])
 
 

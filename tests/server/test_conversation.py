@@ -400,12 +400,13 @@ def test_the_text_of_a_pdf_file_is_read() -> None:
 
 
 def test_a_text_file_of_the_user_is_read() -> None:
-    file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{ENCODED}"}
-    assert chat({"role": "user", "content": [{"type": "file", "file": file}]}).messages[0].content == "a.txt\nGrüße"
+    for data in (f"data:text/plain;base64,{ENCODED}", "data:text/plain,Gr%C3%BC%C3%9Fe", ENCODED):
+        file = {"filename": "a.txt", "file_data": data}
+        assert chat({"role": "user", "content": [{"type": "file", "file": file}]}).messages[0].content == "a.txt\nGrüße"
     for file, why in (
         ({"file_data": "data:application/zip;base64,AA=="}, "is not text"),
         ({"file_data": "A"}, "is not base64"),
-        ({"file_id": "file-1"}, "is no data: URL; the server downloads nothing"),
+        ({"file_id": "file-1"}, r"file\.file_id is the id of a stored file, and the server stores none"),
     ):
         with pytest.raises(RequestError, match=why):
             chat({"role": "user", "content": [{"type": "file", "file": file}]})

@@ -6,9 +6,8 @@ from app.conversations.message import Ending, Role, repeated
 from app.conversations.tree import Node, State
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.engine.types import FinishReason
-from app.models.pair_info import PairInfo
+from app.models.pair_info import PairInfo, or_longer
 from app.ui.key_names import CHOOSE, key
-from app.worker.request import or_longer
 
 _REASON_TEXTS = {
     FinishReason.CANCELLED: "stopped",
