@@ -90,7 +90,8 @@ class Command(click.Command):
     """A command that returns its call.
 
     Args:
-        function: See `Call`; "name:name" by default. It is imported when the command runs.
+        function: See `Call`; by default, the name is that of the module and the function. It is imported when the
+            command runs.
         notes: Sentences of the long help.
     """
 
@@ -99,8 +100,8 @@ class Command(click.Command):
         name: str,
         help_: str,
         params: Sequence[click.Parameter] = (),
+        examples: str = "",
         *,
-        examples: str,
         function: str | None = None,
         notes: str = "",
         **more: Any,
@@ -113,6 +114,7 @@ class Command(click.Command):
         arguments = [param for param in params if not isinstance(param, Option)]
         super().__init__(name, params=[*arguments, *self.options], help=help_, add_help_option=False, **more)
         self.examples = examples
+        self.has_function = function is not None
         self.function = function or f"{name}:{name}"
         self._notes = notes
 
@@ -155,7 +157,11 @@ class Command(click.Command):
 
 
 class Group(Command):
-    """A command with commands below it, one of which is the default; options before a command belong to it."""
+    """A command with commands below it, one of which is the default; options before a command belong to it.
+
+    Args:
+        noun: Names the functions of its commands, such as `list_pairs` in the module `pairs` for "list".
+    """
 
     allow_extra_args = True
     allow_interspersed_args = False
@@ -165,13 +171,18 @@ class Group(Command):
         name: str,
         help_: str,
         params: Sequence[click.Parameter] = (),
+        examples: str = "",
         *,
         commands: Sequence[Command],
         default: str,
+        noun: str | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(name, help_, params, **more)
+        super().__init__(name, help_, params, examples, **more)
         self.commands = {str(command.name): command for command in commands}
+        for command in commands:
+            if noun is not None and not command.has_function:
+                command.function = f"{noun}:{command.name}_{noun}"
         self._default = default
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:

@@ -44,22 +44,11 @@ tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
 PAIRS = Group(
     "pairs",
     "list, show, check, find, add and remove pairs",
+    noun="pairs",
     default="list",
     commands=[
-        Command(
-            "list",
-            "list all pairs, what fits and what is on disk",
-            [JSON],
-            function="pairs:list_pairs",
-            examples="tandem pairs list --json",
-        ),
-        Command(
-            "show",
-            "show one pair",
-            [Argument(["pair"]), JSON],
-            function="pairs:show_pair",
-            examples="tandem pairs show qwen3.8-27b",
-        ),
+        Command("list", "list all pairs, what fits and what is on disk", [JSON], "tandem pairs list --json"),
+        Command("show", "show one pair", [Argument(["pair"]), JSON], "tandem pairs show qwen3.8-27b"),
         Command(
             "check",
             "check whether two models are compatible, from their headers",
@@ -79,9 +68,9 @@ PAIRS = Group(
                 ),
                 JSON,
             ],
+            "tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
             notes=f"TARGET is the name of a pair, or {_MODEL_FORMS}. Without DRAFT, its draft layers are checked.",
-            function="pairs_check:check_models",
-            examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
+            function="pairs_check:check_pairs",
         ),
         Command(
             "find",
@@ -91,16 +80,16 @@ PAIRS = Group(
                 switch("--measure", help="measure those on this machine and name the best"),
                 JSON,
             ],
+            "tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
             notes=f"TARGET is {_MODEL_FORMS}.",
-            function="pairs_check:find_models",
-            examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
+            function="pairs_check:find_pairs",
         ),
         Command(
             "add",
             "add a pair of local files, or download one",
             [Argument(["name"]), Argument(["target"]), Argument(["draft"], required=False), JSON],
-            function="setup:add_pair",
-            examples="tandem pairs add mine big.gguf small.gguf",
+            "tandem pairs add mine big.gguf small.gguf",
+            function="setup:add_pairs",
         ),
         Command(
             "remove",
@@ -112,15 +101,14 @@ PAIRS = Group(
                 switch("--all-files", help="also delete files that other programs downloaded"),
                 _YES,
             ],
-            function="pairs_remove:remove_pair",
-            examples="tandem pairs remove qwen3.8-27b",
+            "tandem pairs remove qwen3.8-27b",
+            function="pairs_remove:remove_pairs",
         ),
         Command(
             "default",
             "choose the pair that is used when none is named",
             [Argument(["pair"])],
-            function="pairs:make_default",
-            examples="tandem pairs default qwen3.8-27b",
+            "tandem pairs default qwen3.8-27b",
         ),
     ],
     examples="""
@@ -139,37 +127,21 @@ SETTINGS = Group(
     "settings",
     "show and change settings",
     _SHOW_FLAGS,
+    noun="settings",
     default="show",
     commands=[
-        Command(
-            "show",
-            "show every setting, its value and origin",
-            _SHOW_FLAGS,
-            function="settings:show_settings",
-            examples="tandem settings show --json",
-        ),
+        Command("show", "show every setting, its value and origin", _SHOW_FLAGS, "tandem settings show --json"),
         Command(
             "set",
             "change a setting",
             [Argument(["name"]), Argument(["value"])],
+            "tandem settings set sampling.temp 0.2",
             notes="Put presets.PRESET. before NAME to change a preset.",
-            function="settings:set_setting",
-            examples="tandem settings set sampling.temp 0.2",
         ),
         Command(
-            "unset",
-            "remove a setting, preset or key from the file",
-            [Argument(["name"])],
-            function="settings:unset_setting",
-            examples="tandem settings unset temp",
+            "unset", "remove a setting, preset or key from the file", [Argument(["name"])], "tandem settings unset temp"
         ),
-        Command(
-            "path",
-            "print the path of the settings file",
-            [JSON],
-            function="settings:print_path",
-            examples="tandem settings path",
-        ),
+        Command("path", "print the path of the settings file", [JSON], "tandem settings path"),
     ],
     examples="""
 tandem settings                            every value and its origin
@@ -183,32 +155,28 @@ TOOLS = Group(
     "tools",
     "list and check the MCP servers whose tools the model may call",
     [JSON],
+    noun="tools",
     default="list",
     commands=[
         Command(
             "list",
             "list the servers of mcp.json, and the tools that run without a question",
             [JSON],
-            function="tools:list_servers",
-            examples="tandem tools list --json",
+            "tandem tools list --json",
         ),
         Command(
             "check",
             "start each server, and list its tools or why it fails",
             [Argument(["names"], metavar="[SERVER]...", nargs=-1), JSON],
-            function="tools:check_servers",
-            examples="tandem tools check files",
+            "tandem tools check files",
         ),
         Command(
             "revoke",
             "ask again before a tool runs that is always allowed",
             [Argument(["names"], metavar="TOOL|SERVER...", nargs=-1, required=True), JSON],
-            function="tools:revoke",
-            examples="tandem tools revoke write_file",
+            "tandem tools revoke write_file",
         ),
-        Command(
-            "path", "print the path of mcp.json", [JSON], function="tools:print_path", examples="tandem tools path"
-        ),
+        Command("path", "print the path of mcp.json", [JSON], "tandem tools path"),
     ],
     notes="mcp.json has the shape of Claude Desktop, LM Studio and VS Code, so entries can be copied.",
     examples="""

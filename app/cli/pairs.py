@@ -98,7 +98,7 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
     return text_table(cells, left=4)
 
 
-def show_pair(pair: str, *, as_json: bool = False) -> int:
+def show_pairs(pair: str, *, as_json: bool = False) -> int:
     """Print one pair."""
     status = ProgressLine(sys.stderr)
     status.show(LOOKING)
@@ -136,7 +136,7 @@ def show_pair(pair: str, *, as_json: bool = False) -> int:
     return 0
 
 
-def make_default(pair: str) -> int:
+def default_pairs(pair: str) -> int:
     """Make a pair the default."""
     if pair not in registry().read().pairs:
         name = named_pair(pair)[0].name

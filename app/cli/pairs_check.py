@@ -60,7 +60,7 @@ def _found(
     return resolved, facts_of(resolved, watch(resolved.name))
 
 
-def check_models(
+def check_pairs(
     target: str | None = None,
     draft: str | None = None,
     ctx: int = DEFAULT_CONTEXT,
@@ -96,7 +96,7 @@ def check_models(
     return 1 if check.problems else 0
 
 
-def find_models(target: str, *, measure: bool = False, as_json: bool = False) -> int:
+def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> int:
     """Print drafts for a target; exit 1 if there is none."""
     source = parse_source(target)
     with _reading() as (watch, status):

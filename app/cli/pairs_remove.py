@@ -19,7 +19,7 @@ from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker.known_pairs import DEFAULT_PAIR, named_pair, registry
 
 
-def remove_pair(
+def remove_pairs(
     pair: str | None = None,
     *,
     unused: bool = False,

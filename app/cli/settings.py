@@ -39,7 +39,7 @@ def show_settings(pair: str | None = None, *, as_json: bool = False) -> int:
     return 0
 
 
-def set_setting(name: str, value: str) -> int:
+def set_settings(name: str, value: str) -> int:
     """Change a setting in the file."""
     file = SettingsFile(settings_file())
     preset, setting = _named(name)
@@ -60,7 +60,7 @@ def set_setting(name: str, value: str) -> int:
     return _changed(file, preset, setting)
 
 
-def unset_setting(name: str) -> int:
+def unset_settings(name: str) -> int:
     """Remove a setting, preset or key from the file."""
     file = SettingsFile(settings_file())
     given, (preset, name) = name, _split(name)
@@ -80,7 +80,7 @@ def unset_setting(name: str) -> int:
     return _changed(file, preset, setting)
 
 
-def print_path(*, as_json: bool = False) -> int:
+def path_settings(*, as_json: bool = False) -> int:
     """Print the path of the settings file."""
     print_result({"file": str(settings_file())}, [str(settings_file())], as_json=as_json)
     return 0

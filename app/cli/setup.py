@@ -92,7 +92,7 @@ def setup(
     return _set_up(_proposed(status, yes=yes) if pair is None else _by_name(pair, status), options, as_json=as_json)
 
 
-def add_pair(name: str, target: str, draft: str | None = None, *, as_json: bool = False) -> int:
+def add_pairs(name: str, target: str, draft: str | None = None, *, as_json: bool = False) -> int:
     """Add two models as a pair; download them if needed."""
     options = _Options(target, draft, is_named=True, yes=True, no_trial=True, default=None)
     return _set_up(pair_of_models(target, draft, name), options, as_json=as_json)

@@ -24,7 +24,7 @@ _EXAMPLE = (
 )
 
 
-def list_servers(*, as_json: bool = False) -> int:
+def list_tools(*, as_json: bool = False) -> int:
     """Print the servers; secrets of a server, which its arguments may hold too, are not shown."""
     servers, always = _servers(), _permissions().always
     width, lines = max(len(server.name) for server in servers), []
@@ -49,7 +49,7 @@ def list_servers(*, as_json: bool = False) -> int:
     return 0
 
 
-def revoke(names: Sequence[str], *, as_json: bool = False) -> int:
+def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
     """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = _permissions()
     # The names of servers and tools may have slashes too.
@@ -71,7 +71,7 @@ def revoke(names: Sequence[str], *, as_json: bool = False) -> int:
     return 0
 
 
-def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
+def check_tools(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     """Start servers and print their tools, or why they fail; the exit code is 1 if one does."""
     servers = chosen_servers(_servers(), names or None)
     results = _listed(servers)
@@ -84,7 +84,7 @@ def check_servers(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     return AppError.exit_code if any(one.error for one in results) else 0
 
 
-def print_path(*, as_json: bool = False) -> int:
+def path_tools(*, as_json: bool = False) -> int:
     """Print the path of mcp.json."""
     print_result({"file": str(mcp_file())}, [str(mcp_file())], as_json=as_json)
     return 0
