@@ -83,11 +83,11 @@ def _report(error: AppError) -> None:
     """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
     from textwrap import indent
 
-    from app.cli.output import HANG, clear_status, for_reading
+    from app.cli.output import HANG, for_reading, status
     from app.cli.setting_flags import error_in_flags
     from app.core.printable import printable
 
-    clear_status()
+    status.clear()
     error = error_in_flags(error)
     print(for_reading(f"tandem: {printable(error.message)}", sys.stderr, HANG), file=sys.stderr)
     if error.hint:
@@ -97,4 +97,4 @@ def _report(error: AppError) -> None:
 def _clear_status() -> None:
     # Not imported here: a second Ctrl+C in the middle would print a traceback.
     if output := sys.modules.get("app.cli.output"):
-        output.clear_status()
+        output.status.clear()

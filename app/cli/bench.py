@@ -14,7 +14,7 @@ from typing import Any
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import read_pair
-from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, write_file
+from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, status, write_file
 from app.cli.race_session import (
     MORE_ROUNDS,
     RaceSession,
@@ -120,7 +120,6 @@ class _Benchmark:
         self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, output: _Output
     ) -> None:
         self._session = session
-        self._status = session.status
         self._plan = plan
         self._save = save
         self._output = output
@@ -141,7 +140,7 @@ class _Benchmark:
                     lines = [json.dumps(line) for line in event.as_json()]
                     self._save.add(*lines)
                     if self._output.as_json:
-                        self._status.clear()
+                        status.clear()
                         print("\n".join(lines), flush=True)
                     continue
                 n_done, at = event.done, str(event.prompt)
@@ -149,14 +148,14 @@ class _Benchmark:
                     left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
                 if doing := race_status.line(event.event):
                     done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
-                    self._status.show(", ".join(filter(None, (left, done))))
+                    status.show(", ".join(filter(None, (left, done))))
         except AppError as error:
             if not results:
                 raise
             broken = error
-        self._status.clear()
+        status.clear()
         if not results:
-            self._status.say("Stopped before every side had answered one prompt.")
+            status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
         is_stopped = not plan.is_enough(results)
         early = f"broken off at {at}" if broken is not None else "stopped early" if is_stopped else ""
@@ -175,11 +174,11 @@ class _Benchmark:
         if memory is not None and most is not None:
             seconds = plan.n_runs * most * memory.costs.target_ns(1, 0) / 1e9
             text += f", about {duration(seconds)}"
-        self._status.say(f"{text}.")
+        status.say(f"{text}.")
         ends = ["It ends sooner once the answer is clear."] * (plan.ends_early and plan.repeat > 1)
-        ends += ["Ctrl+C ends it and keeps what was measured."] if self._status.is_live else []
+        ends += ["Ctrl+C ends it and keeps what was measured."] if status.is_live else []
         if ends:
-            self._status.say(" ".join(ends))
+            status.say(" ".join(ends))
 
     def _report(self, results: Results, early: str) -> None:
         """Print the verdict and its table; `early` says that the run is incomplete."""
@@ -208,7 +207,7 @@ class _Benchmark:
         finally:
             for file in self._output.card_files:
                 write_file(file, _CARDS[file.suffix](title, table, about, notes))
-                self._status.say(f"{file} is written.")
+                status.say(f"{file} is written.")
             self._save.close()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import read_pair
-from app.cli.output import check_writable, print_result, write_file
+from app.cli.output import check_writable, print_result, status, write_file
 from app.cli.race_session import (
     MORE_ROUNDS,
     RaceSession,
@@ -56,7 +56,7 @@ def compare(
 
 
 def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path | None, *, as_json: bool) -> int:
-    status, progress = session.status, RaceStatus(job.rounds)
+    progress = RaceStatus(job.rounds)
     raced: Raced | None = None
     for event in job.run(session.pair, 0, Controls(session.cancel)):
         if isinstance(event, JobEnded):

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.output import LOOKING, ProgressLine, clear_status, obeys_codes
+from app.cli.output import LOOKING, obeys_codes, status
 from app.cli.setting_flags import in_flags
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
@@ -37,7 +37,7 @@ _HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBL
 def doctor(named: str | None = None, *, as_json: bool = False, **given: Any) -> int:
     """Run all checks and print them; return 1 if there is a problem, else 0."""
     # Imports take a moment, too.
-    ProgressLine(sys.stderr).show(LOOKING)
+    status.show(LOOKING)
     asked = checked_options(named, given)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
     from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst
@@ -46,7 +46,7 @@ def doctor(named: str | None = None, *, as_json: bool = False, **given: Any) -> 
     pair = check_pair(asked, facts)
     sections = [machine_section(facts), llama_section(facts), *pair.sections]
     sections += [own_files(), hub_section(), environment_section(facts)]
-    clear_status()
+    status.clear()
     if as_json:
         print(json.dumps(_worded(json_of(facts, sections, pair))))
     else:

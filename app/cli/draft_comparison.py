@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from app.cli.command_line import QUICK_KINDS
 from app.cli.options import choose_pair, read_pair
-from app.cli.output import print_result
+from app.cli.output import print_result, status
 from app.cli.race_session import RaceSession, with_pair
 from app.cli.setting_flags import Given
 from app.compare.benchmark import choose, load_suite
@@ -65,7 +65,7 @@ def follow(session: RaceSession, work: Generator[float, None, T], what: str) -> 
                 raise Interrupted from None
             result: T = end.value
             return result
-        session.status.show(f"{what} {share:4.0%}")
+        status.show(f"{what} {share:4.0%}")
 
 
 def measure_costs(session: RaceSession, budget_ns: int, passes: int) -> CostModel:
@@ -103,7 +103,7 @@ def compare_drafts(given: Given, drafts: Sequence[str], prompts: Path | None = N
 
 def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
     """Measure drafts, None for the target's MTP layer; the first one is loaded already."""
-    pair, status = session.pair, session.status
+    pair = session.pair
     status.say(f"Measuring {counted(len(paths), 'draft')} for {pair.info.target.file}; Ctrl+C stops.")
     samples = follow(session, write_samples(pair, texts, _SAMPLE_TOKENS, session.cancel), "Writing sample text")
     rows: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.output import ProgressLine, check_writable, exists_already
+from app.cli.output import check_writable, exists_already, status
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import importable, read_file
 from app.conversations.store import Store
@@ -41,7 +41,6 @@ def export(
     if output is not None:
         check_writable(output)
     form = form or _FORMAT_BY_SUFFIX.get(output.suffix.lower() if output else "", "markdown")
-    status = ProgressLine(sys.stderr)
     with closing(_open()) as store:
         if listed:
             what, text, note = _listed(store, form)

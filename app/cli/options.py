@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from app.cli.output import ProgressLine
+from app.cli.output import status
 from app.cli.setting_flags import Given, check_automatic, read_flags
 from app.core.errors import SettingsError, UsageError
 from app.core.fixes import command
@@ -64,7 +63,7 @@ def _refuse_problems(live: LiveSettings) -> None:
     """
     for problem in live.content.problems:
         if problem.used:
-            ProgressLine(sys.stderr).say(live.file.sentence(problem))
+            status.say(live.file.sentence(problem))
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
     wrong = [one for one in live.content.problems if not (one.used or one.name.startswith(_APPEARANCE_GROUPS))]

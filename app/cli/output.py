@@ -8,9 +8,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, TextIO
 
 from app.cli.setting_flags import in_flags
 from app.core.errors import AppError, UsageError
@@ -73,67 +73,70 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
     return "\n".join(lines)
 
 
-class ProgressLine:
+class StatusLine:
     """One line on stderr that overwrites itself; silent without a terminal."""
 
-    last: ClassVar[ProgressLine | None] = None
-    """The status line that this process showed last, if any."""
+    _stream: TextIO | None = None
+    """Where the line is shown."""
+    _shown = ""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.is_live = stream.isatty() and obeys_codes()
-        self._shown = ""
+    @property
+    def is_live(self) -> bool:
+        return sys.stderr.isatty() and obeys_codes()
 
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self.is_live and text != self._shown:
             # A line that wraps could not be taken back.
             width = shutil.get_terminal_size().columns - 1
-            self._stream.write(_CLEAR_LINE + printable(text)[:width])
-            self._stream.flush()
-            self._shown = text
-            ProgressLine.last = self
+            sys.stderr.write(_CLEAR_LINE + printable(text)[:width])
+            sys.stderr.flush()
+            self._stream, self._shown = sys.stderr, text
 
     def clear(self) -> None:
-        if self._shown:
-            self._stream.write(_CLEAR_LINE)
-            self._stream.flush()
-            self._shown = ""
+        if self._shown and self._stream == sys.stderr:
+            sys.stderr.write(_CLEAR_LINE)
+            sys.stderr.flush()
+        self._shown = ""
 
     def say(self, text: str, hang: int = 0) -> None:
         """Write a line that stays; indent its continuation lines by `hang` columns."""
         self.clear()
-        self._stream.write(for_reading(printable(text), self._stream, hang) + "\n")
-        self._stream.flush()
+        sys.stderr.write(for_reading(printable(text), sys.stderr, hang) + "\n")
+        sys.stderr.flush()
 
     @property
     def can_ask(self) -> bool:
         """Return whether the user can see a question and reply."""
-        return self._stream.isatty() and sys.stdin.isatty()
+        return sys.stderr.isatty() and sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
         """Ask on stderr, since stdout may be a file; return the reply in lower case, None after Ctrl+D."""
         self.clear()
-        self._stream.write(question)
-        self._stream.flush()
+        sys.stderr.write(question)
+        sys.stderr.flush()
         try:
             return input().strip().lower()
         except EOFError:
             return None
 
 
-def clear_status() -> None:
-    """Clear the progress line, whichever command wrote it."""
-    if ProgressLine.last is not None:
-        ProgressLine.last.clear()
+status = StatusLine()
+"""The status line of this process."""
 
 
 class AnswerPrinter:
-    """Streams the answer to one stream and the model's reasoning to the other."""
+    """Streams an answer to one stream and the model's reasoning to the other, or prints it as JSON at its end.
 
-    def __init__(self, answer: TextIO, reasoning: TextIO) -> None:
+    Args:
+        prefill: Text that the answer begins with.
+    """
+
+    def __init__(self, answer: TextIO, reasoning: TextIO, prefill: str = "", *, as_json: bool = False) -> None:
         self._answer = answer
         self._reasoning = reasoning
+        self._prefill = [Segment(prefill)] if prefill else []
+        self._as_json = as_json
         colored = reasoning.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
         self._style = (_DIM, _RESET) if colored else ("", "")
         self._current: TextIO | None = None
@@ -144,7 +147,11 @@ class AnswerPrinter:
 
     def print(self, segments: Sequence[Segment]) -> None:
         """Write what can be shown now."""
-        for segment in segments:
+        if self._as_json:
+            return
+        status.clear()
+        begun, self._prefill = self._prefill, []
+        for segment in [*begun, *segments]:
             if segment.reasoning:
                 on, off = self._style
                 self._write(self._reasoning, f"{on}{printable(segment.text)}{off}", segment.text)
@@ -174,8 +181,22 @@ class AnswerPrinter:
             assert self._current is not None
             self._write(self._current, "\n", "\n")
 
+    def finish(self, answer: Mapping[str, Any], summary: str) -> None:
+        """Print the whole answer as JSON, or end its text; its summary goes to stderr."""
+        status.clear()
+        self.print_json(answer)
+        self.end()
+        status.say(summary)
+
+    def print_json(self, answer: Mapping[str, Any]) -> None:
+        """Print the whole answer if JSON was asked for."""
+        if self._as_json:
+            print(json_for(self._answer, answer), file=self._answer, flush=True)
+
     def end(self) -> None:
         """Finish the last line; a file gets an answer of at least one line."""
+        if self._as_json:
+            return
         if not self._answered:
             self.break_line()
         is_ended = self._last == "\n" if self._answered else self._current is not None and self._answer.isatty()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from app.cli.output import LOOKING, ProgressLine, columns_of, print_result
+from app.cli.output import LOOKING, columns_of, print_result, status
 from app.compare.measured_pairs import measured_capacity
 from app.core.columns import fit, in_brief, text_table, width
 from app.core.errors import UsageError
@@ -35,7 +35,6 @@ _LABEL_COLUMNS = 12
 
 def list_pairs(*, as_json: bool = False) -> int:
     """Print every pair."""
-    status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     known, here = catalog(), registry().read()
     _, capacity = measured_capacity(context_of())
@@ -100,7 +99,6 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
 
 def show_pairs(pair: str, *, as_json: bool = False) -> int:
     """Print one pair."""
-    status = ProgressLine(sys.stderr)
     status.show(LOOKING)
     known, files = named_pair(pair)
     _, capacity = measured_capacity(context_of())
@@ -142,5 +140,5 @@ def default_pairs(pair: str) -> int:
         name = named_pair(pair)[0].name
         raise UsageError(f"{name} is not set up yet.", f"Set it up: tandem setup {quoted(name)}")
     registry().set_default(pair)
-    ProgressLine(sys.stderr).say(f"{pair} is the default pair now.")
+    status.say(f"{pair} is the default pair now.")
     return 0

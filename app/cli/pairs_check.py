@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, parameters, projector_lines
-from app.cli.output import ProgressLine, print_result
+from app.cli.output import print_result, status
 from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, FileChangedError, HubError, Interrupted, PairError, UsageError
@@ -43,11 +42,11 @@ _FAMILY_NAME = re.compile(r"[A-Za-z]+[\d.]*")
 
 
 @contextmanager
-def _reading() -> Iterator[tuple[Callable[[str], Watcher], ProgressLine]]:
+def _reading() -> Iterator[Callable[[str], Watcher]]:
     """Read headers, with the progress of each request on the progress line. Raises Interrupted after Ctrl+C."""
-    stop, status = threading.Event(), ProgressLine(sys.stderr)
+    stop = threading.Event()
     with cancel_on_interrupt(stop.set):
-        yield lambda subject: HeaderWatcher(subject, status.show, stop), status
+        yield lambda subject: HeaderWatcher(subject, status.show, stop)
     status.clear()
     if stop.is_set():
         raise Interrupted
@@ -78,7 +77,7 @@ def check_pairs(
     source, draft_source, is_pair = _sources(target, draft)
     warnings: list[str] = []
     try:
-        with _reading() as (watch, _):
+        with _reading() as watch:
             model, facts = _found(source, watch)
             found = _found(draft_source, watch, draft=True) if draft_source is not None else None
             if found is None and not is_pair:
@@ -99,7 +98,7 @@ def check_pairs(
 def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> int:
     """Print drafts for a target; exit 1 if there is none."""
     source = parse_source(target)
-    with _reading() as (watch, status):
+    with _reading() as watch:
         model, facts = _found(source, watch)
         problem, remedy = check_target(facts, drafted=True)
         if problem is not None and remedy is not None:
@@ -143,7 +142,7 @@ def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_
         try:
             here.append(str(file_here(parse_source(row["model"]))))
         except PairError as error:
-            ProgressLine(sys.stderr).say(error.message)
+            status.say(error.message)
     if not here and not has_mtp:
         fix = setup_models(target, found[0]["model"])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
@@ -261,7 +260,7 @@ _STATE_COLUMNS = 10
 
 def _check_all(*, as_json: bool) -> int:
     """Print what differs; exit 1 if a file is gone or changed, or could not be asked for."""
-    known, stop, status = catalog(), threading.Event(), ProgressLine(sys.stderr)
+    known, stop = catalog(), threading.Event()
     if known.unread is not None:
         raise known.unread
     sources = sources_of(known.pairs.values())

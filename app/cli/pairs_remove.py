@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.output import ProgressLine
+from app.cli.output import status
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes
@@ -30,11 +29,10 @@ def remove_pairs(
     """Forget a pair; list its files and ask before deleting them."""
     if keep_files and all_files:
         raise UsageError("--keep-files and --all-files exclude each other.")
-    status = ProgressLine(sys.stderr)
     if unused:
         if pair is not None or keep_files or all_files:
             raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
-        return _remove_unused(status, yes=yes)
+        return _remove_unused(yes=yes)
     if pair is None:
         raise UsageError("No pair given.", "To list them: tandem pairs list")
     here = registry().read()
@@ -49,7 +47,7 @@ def remove_pairs(
     if set_up is not None and not keep_files:
         in_use = [other for name, other in here.pairs.items() if name != pair]
         plan = [*plan_removal(set_up, in_use, here.downloaded, everything=all_files), *plan]
-    freed = _delete(plan, status, yes=yes)
+    freed = _delete(plan, yes=yes)
     if freed is None:
         return 0
     registry().remove(pair)
@@ -62,7 +60,7 @@ def remove_pairs(
     return 0
 
 
-def _remove_unused(status: ProgressLine, *, yes: bool) -> int:
+def _remove_unused(*, yes: bool) -> int:
     """Delete downloaded files that no pair uses, after asking."""
     unused = [Removal(path, size) for path, size in registry().read().unused.items()]
     if not unused:
@@ -70,13 +68,13 @@ def _remove_unused(status: ProgressLine, *, yes: bool) -> int:
         return 0
     if cache.any_downloading():
         raise PairError("A download is running and may need these files.", "Run the command again after it.")
-    freed = _delete(unused, status, yes=yes)
+    freed = _delete(unused, yes=yes)
     if freed is not None:
         status.say(f"{gigabytes(freed)} freed.")
     return 0
 
 
-def _delete(plan: Sequence[Removal], status: ProgressLine, *, yes: bool) -> int | None:
+def _delete(plan: Sequence[Removal], *, yes: bool) -> int | None:
     """List files and delete those that are not kept; return the bytes freed, or None if the user declines."""
     for removal in sorted(plan, key=lambda removal: bool(removal.kept)):
         what, why = "keep  " if removal.kept else "delete", removal.kept or removal.note

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app import __version__
-from app.cli.output import LOADING, ProgressLine
+from app.cli.output import LOADING, status
 from app.cli.report import ignored_flags
 from app.cli.setting_flags import SEED, Given, given_flag, in_flags
 from app.cli.streams import cancel_on_interrupt
@@ -54,7 +53,6 @@ class RaceSession:
     pair: NativePair
     params: PairParams
     cancel: CancelFlag
-    status: ProgressLine
     notices: tuple[str, ...]
     progress: Progress
 
@@ -64,7 +62,7 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
 
     `load_mtp` also loads the MTP layer of a target that has another draft.
     """
-    status, cancel = ProgressLine(sys.stderr), CancelFlag()
+    cancel = CancelFlag()
 
     def progress(_: str, share: float) -> bool:
         status.show(f"{LOADING} {share:4.0%}")
@@ -82,7 +80,7 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
                 notices = (*map(in_flags, pair.notices), *ignored_flags(pair.info.thinking_support, loader.settings))
                 for notice in notices:
                     status.say(notice)
-                return job(RaceSession(pair, params, cancel, status, notices, progress))
+                return job(RaceSession(pair, params, cancel, notices, progress))
             finally:
                 status.clear()
                 pair.close()

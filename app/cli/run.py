@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from app.cli.command import STDIN
 from app.cli.options import read_pair
-from app.cli.output import LOADING, AnswerPrinter, ProgressLine, clear_status, json_for
+from app.cli.output import LOADING, AnswerPrinter, status
 from app.cli.report import as_json, ignored_flags, summary
 from app.cli.run_tools import RunTools
 from app.cli.running_server import ServerAnswer, server_for
@@ -26,9 +26,8 @@ from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
-from app.core.regular_file import file_errors, read_user_text, status
+from app.core.regular_file import read_user_text, text_size
 from app.engine.events import PromptProgress, Step
-from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import answer_request, chat_settings, picture_limits
@@ -61,8 +60,7 @@ def run(
     # A wrong name of a file is reported without a pair too.
     for each in file:
         if each != STDIN:
-            with file_errors(str(each)):
-                status(located(each)[0])
+            text_size(located(each)[0], str(each))
     guidance = _read_guidance(json_schema, grammar)
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)
@@ -82,7 +80,7 @@ def run(
     if allow and not uses_tools:
         raise UsageError("--allow needs --tools.", "For example: --tools files --allow read_file")
     if not (no_server or uses_tools) and (server := server_for(loader, given)) is not None:
-        code = ServerAnswer(server, as_json=as_json).print(request)
+        code = ServerAnswer(server, prefill, as_json=as_json).print(request)
         if code is not None:
             return code
     with guarded_stderr(log_file()):
@@ -101,7 +99,7 @@ def run(
                     worker.answer(request)
                 return listener.listen(events)
         finally:
-            clear_status()
+            status.clear()
             if listener.tools is not None:
                 listener.tools.close()
             worker.close()
@@ -116,24 +114,21 @@ class Listener:
 
     def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
         self._settings = settings
-        self._prefill = prefill
-        self._as_json = as_json
-        self._status = ProgressLine(sys.stderr)
-        self._printer = AnswerPrinter(sys.stdout, sys.stderr)
+        self._printer = AnswerPrinter(sys.stdout, sys.stderr, prefill, as_json=as_json)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
         self.tools: RunTools | None = None
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
         """Read events until the answer has ended; returns the exit code."""
-        self._status.show(LOADING)
+        status.show(LOADING)
         while True:
             event = received(events)
             if self.tools is not None and self._take_call(self.tools, event):
                 continue
             match event:
                 case LoadProgress(share=share):
-                    self._status.show(f"Loading the models {share:4.0%}")
+                    status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
                     for text in ignored_flags(pair.thinking_support, self._settings):
@@ -145,16 +140,11 @@ class Listener:
                 case Measuring():
                     self._show(event.line().capitalize())
                 case Step(segments=segments):
-                    if not self._as_json:
-                        self._status.clear()
-                        if self._prefill:
-                            self._printer.print([Segment(self._prefill)])
-                            self._prefill = ""
-                        self._printer.print([one for one in segments if not one.is_call])
+                    self._printer.print([one for one in segments if not one.is_call])
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):
-                    self._status.clear()
+                    status.clear()
                     if isinstance(error, StoppedError):
                         return error.exit_code
                     self._printer.break_line()
@@ -164,40 +154,33 @@ class Listener:
         try:
             return tools.take(event)
         except AppError as error:
-            if tools.finished is not None and self._as_json:
-                self._print_json(tools.finished, error.message)
+            if tools.finished is not None:
+                self._printer.print_json({**self._json_of(tools.finished), "error": error.message})
             raise
 
-    def _print_json(self, event: Finished, error: str | None = None) -> None:
+    def _json_of(self, event: Finished) -> dict[str, Any]:
         assert self._pair is not None
-        calls = self.tools.calls if self.tools is not None else ()
-        answer = as_json(event, self._pair, self._notices, calls)
-        print(json_for(sys.stdout, answer if error is None else {**answer, "error": error}), flush=True)
+        return as_json(event, self._pair, self._notices, self.tools.calls if self.tools is not None else ())
 
     def _show(self, text: str) -> None:
         """Show progress, unless the answer is in that line."""
         if not self._printer.holds_line:
-            self._status.show(text)
+            status.show(text)
 
     def note(self, text: str) -> None:
         """Print a line between two parts of the answer."""
         self._printer.break_line()
-        self._status.say(printable(text))
+        status.say(printable(text))
 
     def _notice(self, text: str) -> None:
         self._notices.append(in_flags(text))
         if sys.stderr.isatty():
             self._printer.break_line()
-        self._status.say(text)
+        status.say(text)
 
     def _finish(self, event: Finished) -> int:
-        self._status.clear()
         assert self._pair is not None
-        if self._as_json:
-            self._print_json(event)
-        else:
-            self._printer.end()
-        self._status.say(summary(event, self._pair))
+        self._printer.finish(self._json_of(event), summary(event, self._pair))
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
 
 
@@ -246,7 +229,7 @@ def with_files(
             pictures += found
     if STDIN in files or (takes_stdin and is_piped()):
         if is_silent(_SILENCE_S):
-            ProgressLine(sys.stderr).say("Waiting for the end of standard input; < /dev/null means that there is none.")
+            status.say("Waiting for the end of standard input; < /dev/null means that there is none.")
         if (text := read_input()).strip():
             attached.insert(files.index(STDIN) if STDIN in files else 0, Attachment("standard input", text))
     return compose(prompt, attached), pictures

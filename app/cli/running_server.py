@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.cli.output import AnswerPrinter, ProgressLine, json_for
+from app.cli.output import AnswerPrinter, status
 from app.cli.report import as_json, summary
 from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
@@ -88,11 +88,9 @@ def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
 class ServerAnswer:
     """Print an answer of a running server as `tandem run` prints its own."""
 
-    def __init__(self, server: RunningServer, *, as_json: bool) -> None:
+    def __init__(self, server: RunningServer, prefill: str = "", *, as_json: bool) -> None:
         self._server = server
-        self._as_json = as_json
-        self._status = ProgressLine(sys.stderr)
-        self._printer = AnswerPrinter(sys.stdout, sys.stderr)
+        self._printer = AnswerPrinter(sys.stdout, sys.stderr, prefill, as_json=as_json)
         self._n_tokens = 0
 
     def print(self, request: AnswerRequest) -> int | None:
@@ -121,16 +119,15 @@ class ServerAnswer:
             try:
                 # A long prompt takes minutes; the server sends comments meanwhile.
                 sock.settimeout(None)
-                self._status.show("Waiting for the server")
+                status.show("Waiting for the server")
                 headers = {"Authorization": f"Bearer {self._server.key}"} if self._server.key else {}
                 connection.request("POST", url.path, json.dumps(self._body(request)), headers)
-                return self._follow(connection.getresponse(), request)
+                return self._follow(connection.getresponse())
             except (OSError, HTTPException, ValueError) as error:
-                self._status.clear()
+                status.clear()
                 if stopped:
-                    if not self._as_json:
-                        self._printer.end()
-                    self._status.say(f"{counted(self._n_tokens, 'token')}; stopped")
+                    self._printer.end()
+                    status.say(f"{counted(self._n_tokens, 'token')}; stopped")
                     return INTERRUPTED
                 raise AppError(
                     f"The server ended before the answer did: {error}.", "Start it again: tandem serve"
@@ -155,17 +152,15 @@ class ServerAnswer:
         shown = dict.fromkeys(("stream", "return_progress", "timings_per_token", "tandem"), True)
         return {"messages": messages, **asdict(request.sampling), **more, **shown}
 
-    def _follow(self, response: HTTPResponse, request: AnswerRequest) -> int:
+    def _follow(self, response: HTTPResponse) -> int:
         if response.status != 200:
             raise _error(json.loads(response.read())["error"])
         waits = True
-        if request.prefill is not None and not self._as_json:
-            self._printer.print([Segment(request.prefill.text)])
         for line in response:
             name, _, data = line.decode().strip().partition(": ")
             if waits and data == "keep-alive":
                 waits = False
-                self._status.say("Waiting for the server's current answer.")
+                status.say("Waiting for the server's current answer.")
             if name != "data":
                 continue
             if data == "[DONE]":
@@ -174,7 +169,6 @@ class ServerAnswer:
             if "error" in chunk:
                 self._printer.break_line()
                 raise _error(chunk["error"])
-            self._status.clear()
             waits = waits and "prompt_progress" not in chunk
             self._show(chunk)
         raise HTTPException("no end of the stream")
@@ -184,14 +178,10 @@ class ServerAnswer:
         for choice in chunk["choices"]:
             for key in ("reasoning_content", "content"):
                 text = choice["delta"].get(key)
-                if text and not self._as_json:
+                if text:
                     self._printer.print([Segment(text, reasoning=key == "reasoning_content")])
         if (report := chunk.get("tandem")) is not None:
-            if self._as_json:
-                print(json_for(sys.stdout, report["answer"]))
-            else:
-                self._printer.end()
-            self._status.say(str(report["summary"]))
+            self._printer.finish(report["answer"], str(report["summary"]))
 
 
 def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:

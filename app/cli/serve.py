@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from app.cli.options import read_pair
-from app.cli.output import LOADING, ProgressLine
+from app.cli.output import LOADING, status
 from app.cli.running_server import RunningServer, announced, models_of, report_for_run
 from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt
@@ -53,15 +53,14 @@ def serve(
     access = Access(host, api_key or os.environ.get("TANDEM_API_KEY", ""), tuple(cors))
     listener = bound_socket(host, port)
     with listener, guarded_stderr(log_file()):
-        status = ProgressLine(sys.stderr)
         idle = MeasureJob(answers.request.drafting)
         requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
         try:
-            pair = _load(requests, loader, status)
+            pair = _load(requests, loader)
             # A client may connect as soon as the view shows the address.
             listener.listen()
             address = address_of(host, listener)
-            view = LiveView(sys.stderr, requests.metrics, f"{address}/v1")
+            view = LiveView(requests.metrics, f"{address}/v1")
             if host not in _LOOPBACK_HOSTS and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(report_for_run, requests.metrics)
@@ -76,7 +75,7 @@ def serve(
     return 0
 
 
-def _load(requests: EngineQueue, loader: PairLoader, status: ProgressLine) -> PairInfo:
+def _load(requests: EngineQueue, loader: PairLoader) -> PairInfo:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     requests.listen_before(events.put)
     status.show(LOADING)
@@ -110,10 +109,9 @@ async def _run(server: HttpServer, view: LiveView) -> None:
 class LiveView:
     """Show the server's state on a terminal, or log a line per request elsewhere."""
 
-    def __init__(self, stream: TextIO, metrics: Metrics, address: str) -> None:
-        self._stream = stream
+    def __init__(self, metrics: Metrics, address: str) -> None:
         self._metrics = metrics
-        self._is_live = ProgressLine(stream).is_live
+        self._is_live = status.is_live
         self._recent: deque[str] = deque(maxlen=_MAX_LISTED)
         self._address = address
         self._drawn: list[str] = []
@@ -124,12 +122,12 @@ class LiveView:
     def say(self, text: str) -> None:
         """Write a line that stays above the view."""
         self._erase()
-        self._stream.write(f"{printable(text)}\n")
-        self._stream.flush()
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
 
-    def on_end(self, method: str, path: str, status: int) -> None:
+    def on_end(self, method: str, path: str, code: int) -> None:
         """Note a request that got its response, or whose stream began."""
-        line = f"{time.strftime('%H:%M:%S')} {method} {path} {status}"
+        line = f"{time.strftime('%H:%M:%S')} {method} {path} {code}"
         if self._is_live:
             self._recent.append(line)
         else:
@@ -179,11 +177,11 @@ class LiveView:
         lines = [line for part in wrapped for line in part][: height - 1]
         if lines != self._drawn:
             self._erase()
-            self._stream.write("".join(f"{line}\n" for line in lines))
-            self._stream.flush()
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+            sys.stderr.flush()
             self._drawn = lines
 
     def _erase(self) -> None:
         if self._drawn:
-            self._stream.write(f"\x1b[{len(self._drawn)}A\r\x1b[J")
+            sys.stderr.write(f"\x1b[{len(self._drawn)}A\r\x1b[J")
             self._drawn = []

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, projector_lines
-from app.cli.output import LOOKING, ProgressLine, json_for
+from app.cli.output import LOOKING, json_for, status
 from app.cli.setting_flags import error_in_flags
 from app.cli.streams import cancel_on_interrupt
 from app.compare.measured_pairs import measured_capacity
@@ -88,8 +88,7 @@ def setup(
         raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
     if target is not None or draft is not None:
         return _set_up(pair_of_models(target, draft, name), options, as_json=as_json)
-    status = ProgressLine(sys.stderr)
-    return _set_up(_proposed(status, yes=yes) if pair is None else _by_name(pair, status), options, as_json=as_json)
+    return _set_up(_proposed(yes=yes) if pair is None else _by_name(pair), options, as_json=as_json)
 
 
 def add_pairs(name: str, target: str, draft: str | None = None, *, as_json: bool = False) -> int:
@@ -100,9 +99,8 @@ def add_pairs(name: str, target: str, draft: str | None = None, *, as_json: bool
 
 def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
     """Set the pair up, if one was chosen; return the exit code."""
-    status = ProgressLine(sys.stderr)
     try:
-        done = _run(pair, options, status) if pair is not None else None
+        done = _run(pair, options) if pair is not None else None
     except CacheError:
         raise
     except HubError as error:
@@ -116,7 +114,7 @@ def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
     if as_json:
         print(json_for(sys.stdout, _as_json(done[0])))
     else:
-        _report(*done, status)
+        _report(*done)
     return 0
 
 
@@ -127,7 +125,7 @@ def _without_download() -> str:
     return f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
 
 
-def _by_name(name: str, status: ProgressLine) -> Pair:
+def _by_name(name: str) -> Pair:
     if "/" in name:
         fix = command(["tandem", "setup", "--target", name])
         raise UsageError(f"{name} is not the name of a pair.", f"To set up a model: {fix}")
@@ -157,7 +155,7 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
     return replace(pair, name=name)
 
 
-def _proposed(status: ProgressLine, *, yes: bool) -> Pair | None:
+def _proposed(*, yes: bool) -> Pair | None:
     status.show(LOOKING)
     (machine, capacity), known, free = measured_capacity(context_of()), catalog(), cache.free_bytes()
     proposals = propose(
@@ -176,7 +174,7 @@ def _proposed(status: ProgressLine, *, yes: bool) -> Pair | None:
         return proposals[0].pair
     if not status.can_ask:
         raise UsageError("No terminal to ask on.", "Pass a pair name, or --yes for the first.")
-    return _ask_which(proposals, status)
+    return _ask_which(proposals)
 
 
 def _card(number: int, proposal: Proposal, gain: str) -> str:
@@ -190,7 +188,7 @@ def _card(number: int, proposal: Proposal, gain: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ask_which(proposals: list[Proposal], status: ProgressLine) -> Pair | None:
+def _ask_which(proposals: list[Proposal]) -> Pair | None:
     while True:
         reply = status.ask(f"Which one? [1-{len(proposals)}, enter takes 1, q none] ")
         if reply is None or reply in ("q", "n", "no", "none"):
@@ -202,14 +200,14 @@ def _ask_which(proposals: list[Proposal], status: ProgressLine) -> Pair | None:
         status.say(f"Answer with a number from 1 to {len(proposals)}, or q.")
 
 
-def _run(pair: Pair, options: _Options, status: ProgressLine) -> tuple[SetUp, str] | None:
+def _run(pair: Pair, options: _Options) -> tuple[SetUp, str] | None:
     """Check a pair, ask, download it and try it.
 
     Returns:
         The pair and a line about the trial; None if the user declines.
     """
     status.show(f"Looking at {pair.title}")
-    prepared = _prepared(pair, options, status)
+    prepared = _prepared(pair, options)
     if options.target is not None:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen=options.is_named))
     shown = projector_lines(prepared.models[0][1].projector if prepared.projector is not None else None)
@@ -224,16 +222,16 @@ def _run(pair: Pair, options: _Options, status: ProgressLine) -> tuple[SetUp, st
         # A script agreed by naming the pair.
         if not options.yes and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
-    return _install(prepared, options, status)
+    return _install(prepared, options)
 
 
-def _prepared(pair: Pair, options: _Options, status: ProgressLine) -> Prepared:
+def _prepared(pair: Pair, options: _Options) -> Prepared:
     """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
     latest, finds_draft = options.latest, options.target is not None and options.draft is None
     check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
     check = replace(check, finds_projector=options.mmproj != "none")
     try:
-        return _checked(replace(check, latest=latest), status)
+        return _checked(replace(check, latest=latest))
     except FileChangedError as error:
         if options.latest or options.target is not None:
             raise
@@ -241,25 +239,25 @@ def _prepared(pair: Pair, options: _Options, status: ProgressLine) -> Prepared:
             status.say(error.message)
             reply = status.ask("Use the current file instead, without a checksum? [y/N] ")
             if reply in ("y", "yes"):
-                return _checked(replace(check, latest=True), status)
+                return _checked(replace(check, latest=True))
         raise current_file_offered(error, pair.name) from error
 
 
-def _checked(task: SetupTask, status: ProgressLine) -> Prepared:
+def _checked(task: SetupTask) -> Prepared:
     with cancel_on_interrupt(task.cancel):
-        _follow(task, status)
+        _follow(task)
     prepared = task.progress.prepared
     assert prepared is not None
     return prepared
 
 
-def _follow(task: SetupTask, status: ProgressLine) -> None:
+def _follow(task: SetupTask) -> None:
     for progress in task.follow():
         if line := progress.transfer.line or progress.header_progress:
             status.show(line)
 
 
-def _install(prepared: Prepared, options: _Options, status: ProgressLine) -> tuple[SetUp, str]:
+def _install(prepared: Prepared, options: _Options) -> tuple[SetUp, str]:
     """Download and try a pair, showing the progress.
 
     It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
@@ -269,7 +267,7 @@ def _install(prepared: Prepared, options: _Options, status: ProgressLine) -> tup
     first_default = False if tries else default
     task = SetupTask(registry(), demo_file, lambda: prepared.pair, prepared, confirmed=True, default=first_default)
     with cancel_on_interrupt(task.cancel):
-        _follow(task, status)
+        _follow(task)
         pair = registry().read().pairs[name]
         if tries:
             status.show("Loading, measuring and trying the pair")
@@ -304,7 +302,7 @@ def _download_line(prepared: Prepared) -> str:
     return f"{to_download} to download into {cache.folder()}, {free} free."
 
 
-def _report(pair: SetUp, trial_line: str, status: ProgressLine) -> None:
+def _report(pair: SetUp, trial_line: str) -> None:
     name = pair.pair.name
     status.say(f"{name} is set up.{f' Tried: {trial_line}.' if trial_line else ''}")
     if registry().read().default == name:

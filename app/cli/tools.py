@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import queue
-import sys
 from collections.abc import Sequence
 
-from app.cli.output import HANG, ProgressLine, print_result
+from app.cli.output import HANG, print_result, status
 from app.cli.setting_flags import in_flags
 from app.core.errors import AppError, UsageError
 from app.core.log import logged_to
@@ -105,7 +104,7 @@ def _servers() -> tuple[McpServer, ...]:
 def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:
     """Start servers; return what they report, in their order."""
     events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
-    host, status, found = ToolServers(events.put), ProgressLine(sys.stderr), dict[str, ToolsListed]()
+    host, found = ToolServers(events.put), dict[str, ToolsListed]()
     with logged_to(log_file()):
         try:
             host.connect(servers)

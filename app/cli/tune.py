@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.draft_comparison import BUDGET_NS, TIMING_PASSES, compare_drafts, follow, measure_costs, tuned_pair
-from app.cli.output import print_result
+from app.cli.output import print_result, status
 from app.cli.race_session import RaceSession, with_pair
 from app.compare.drafts import MIN_GAIN
 from app.compare.report import pair_title
@@ -51,7 +51,7 @@ def tune(
 
 
 def _tune(session: RaceSession, mode: AutoDraft, *, as_json: bool) -> int:
-    pair, status = session.pair, session.status
+    pair = session.pair
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     threads: ThreadTimes | None = None
     candidates = thread_candidates()

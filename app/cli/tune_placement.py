@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.cli.output import ProgressLine, print_result
+from app.cli.output import print_result, status
 from app.cli.setting_flags import flags_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.drafts import MIN_GAIN, Expected, expected
@@ -67,7 +66,7 @@ class PlacementRow:
 
 def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     """Measure placements one after the other, show them, and keep the fastest; returns the exit code."""
-    status, servers = ProgressLine(sys.stderr), query_servers(loader.process.rpc)
+    servers = query_servers(loader.process.rpc)
     rooms = with_remote(memory_rooms(), servers)
     asked = asked_here(loader, lambda: rooms, servers, use_tuned=False)
     asked = asked.over({"model.cache_ram": 0, "model.cache_disk": 0})
@@ -81,7 +80,7 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     cancel, rows, code = CancelFlag(), list[PlacementRow](), 0
     try:
         with cancel_on_interrupt(cancel.set):
-            rows.extend(_rows(asked, automatic, acceptance, status, cancel))
+            rows.extend(_rows(asked, automatic, acceptance, cancel))
     except Interrupted:
         code = INTERRUPTED
     status.clear()
@@ -101,7 +100,6 @@ def _rows(
     asked: PairParams,
     automatic: Fitting,
     acceptance: float | None,
-    status: ProgressLine,
     cancel: CancelFlag,
 ) -> Iterator[PlacementRow]:
     """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from app.cli import main
-from app.cli.output import AnswerPrinter, LineFile, ProgressLine, check_writable, columns_of, for_reading, write_file
+from app.cli.output import AnswerPrinter, LineFile, check_writable, columns_of, for_reading, status, write_file
 from app.core.errors import AppError, HubError, UsageError
 from app.engine.text.segments import Segment
 
@@ -39,8 +39,7 @@ def test_only_terminals_that_support_codes_get_them(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    screen = Screen()
-    status = ProgressLine(screen)
+    monkeypatch.setattr("sys.stderr", screen := Screen())
     status.show("Loading")
     status.say("Loaded")
     AnswerPrinter(screen, screen).print([THOUGHT])
@@ -52,7 +51,8 @@ def test_no_color_keeps_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     screen, reasoning = Screen(), Screen()
-    ProgressLine(screen).show("Loading")
+    monkeypatch.setattr("sys.stderr", screen)
+    status.show("Loading")
     AnswerPrinter(screen, reasoning).print([THOUGHT])
     assert "Loading" in screen.getvalue()
     assert reasoning.getvalue() == "so"
@@ -91,11 +91,12 @@ def test_ctrl_c_clears_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_questions_go_to_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", Screen(" Yes\n"))
-    status = ProgressLine(screen := Screen())
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert not status.can_ask
+    monkeypatch.setattr("sys.stderr", screen := Screen())
     status.show("Looking")
 
     assert status.can_ask
-    assert not ProgressLine(io.StringIO()).can_ask
     assert (status.ask("Download? "), status.ask("And now? ")) == ("yes", None)
 
     assert screen.getvalue().endswith("\x1b[KDownload? And now? ")
@@ -125,7 +126,7 @@ def test_errors_and_the_status_line_fit_the_terminal(monkeypatch: pytest.MonkeyP
     assert others[0].startswith(" " * 8)
     assert len(others[0]) <= 40
 
-    ProgressLine(screen).show(SENTENCE)
+    status.show(SENTENCE)
     assert screen.getvalue().endswith(SENTENCE[:39]), "a wrapped status line could not be cleared"
 
 

@@ -1,6 +1,5 @@
 """`tandem run` that reads from a running server: signals and notices."""
 
-import os
 import signal
 import socket
 import threading
@@ -9,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from app.cli.output import AnswerPrinter, StatusLine
 from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import INTERRUPTED
 from app.worker.request import AnswerRequest
@@ -18,19 +18,16 @@ TEXT = b'data: {"choices": [{"delta": {"content": "Hi"}}], "timings": {"predicte
 
 
 @contextmanager
-def sending(data: bytes, number: signal.Signals | None = None) -> Iterator[ServerAnswer]:
-    """Serve one response; a signal arrives instead of its end, while the client reads."""
+def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
+    """Serve one response, which ends by itself or when the client ends the connection."""
 
     def serve() -> None:
         connection, _ = listener.accept()
         with connection:
             connection.recv(1 << 16)
             connection.sendall(data)
-            if number is not None:
-                os.kill(os.getpid(), number)
-                # Until the client ends the connection.
-                while connection.recv(1 << 16):
-                    pass
+            while not ends and connection.recv(1 << 16):
+                pass
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
@@ -40,20 +37,38 @@ def sending(data: bytes, number: signal.Signals | None = None) -> Iterator[Serve
         thread.join()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="os.kill ends a process on Windows")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("data", "owner", "name", "expected"),
     [
-        (b"", "0 tokens; stopped\n"),
-        (HEAD + TEXT + b"data: ", "1 token; stopped\n"),
-        (HEAD + b": keep-alive\n\n", "Waiting for the server's current answer.\n0 tokens; stopped\n"),
+        (b"", StatusLine, "show", "0 tokens; stopped\n"),
+        (HEAD + TEXT + b"data: ", AnswerPrinter, "print", "1 token; stopped\n"),
+        (
+            HEAD + b": keep-alive\n\n",
+            StatusLine,
+            "say",
+            "Waiting for the server's current answer.\n0 tokens; stopped\n",
+        ),
     ],
 )
 def test_a_signal_stops_an_answer_of_a_server(
-    capsys: pytest.CaptureFixture[str], number: signal.Signals, data: bytes, expected: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    data: bytes,
+    owner: type,
+    name: str,
+    expected: str,
 ) -> None:
-    with sending(data, number) as answer:
+    signals, show = iter([number]), getattr(owner, name)
+
+    def interrupted(*what: object) -> None:
+        show(*what)
+        for one in signals:
+            signal.raise_signal(one)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    with sending(data, ends=False) as answer:
         assert answer.print(AnswerRequest(())) == INTERRUPTED
     assert capsys.readouterr().err == expected
 

@@ -1,7 +1,6 @@
 """`tandem serve` as a command: its address, its view, and `tandem run` beside it."""
 
 import asyncio
-import io
 import json
 import os
 import signal
@@ -103,11 +102,10 @@ def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.Capture
     assert "1 token" in capsys.readouterr().err
 
 
-def test_the_view_has_a_line_for_each_number() -> None:
+def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str]) -> None:
     total = GenerationStats(cache_n=500, prompt_n=1000, predicted_n=250, draft_n=100, draft_n_accepted=78)
     metrics = Metrics(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, speedup="1.8×")
-    stream = io.StringIO()
-    view = LiveView(stream, metrics, "http://127.0.0.1:1/v1")
+    view = LiveView(metrics, "http://127.0.0.1:1/v1")
     assert view.lines()[:4] == [
         "Serving http://127.0.0.1:1/v1",
         "requests  1 running, 2 waiting, 3 answered",
@@ -115,7 +113,7 @@ def test_the_view_has_a_line_for_each_number() -> None:
         "tokens    1,500 prompt (500 cached), 250 generated",
     ]
     view.on_end("POST", "/v1/chat/completions", 200)
-    assert stream.getvalue().splitlines()[-1].endswith("POST /v1/chat/completions 200")
+    assert capsys.readouterr().err.endswith("POST /v1/chat/completions 200\n")
 
 
 def test_small_writes_do_not_wait_for_the_client() -> None:

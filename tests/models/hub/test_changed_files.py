@@ -186,8 +186,8 @@ def test_a_person_is_asked_whether_to_use_the_current_file(
         asked.append(question)
         return reply
 
-    monkeypatch.setattr("app.cli.output.ProgressLine.can_ask", property(lambda self: True))
-    monkeypatch.setattr("app.cli.output.ProgressLine.ask", answer)
+    monkeypatch.setattr("app.cli.output.StatusLine.can_ask", property(lambda self: True))
+    monkeypatch.setattr("app.cli.output.StatusLine.ask", answer)
 
     assert main(["setup", "mine", "--no-trial"]) == code
     assert asked[0].startswith("Use the current file instead, without a checksum?")

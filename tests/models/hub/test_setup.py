@@ -335,8 +335,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
 def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
     pair: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.output.ProgressLine.can_ask", True)
-    monkeypatch.setattr("app.cli.output.ProgressLine.ask", lambda *_: "n")
+    monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
+    monkeypatch.setattr("app.cli.output.StatusLine.ask", lambda *_: "n")
     room(1000)
     said = tandem("setup", *BOTH).sentences
     assert "note It does not fit here: it needs" in said
