@@ -16,10 +16,11 @@ _LONGEST_NS = 250_000_000
 """Longest time of a batch that cannot be stopped."""
 _LONGEST_QUEUE_NS = 125_000_000
 """Time of queued batches from which their end is awaited. A faster device goes on without a pause."""
-_SHORTEST = 32
 _SLOWDOWN_LIMIT = 1.5
 """Ratio of the times per token in shorter and in longer batches from which shorter ones are not worth it. With experts
 in RAM, every batch may copy them to the GPU, however short it is."""
+_MAX_GROWTH = 4
+"""Longest batch that is tried because longer ones may be worth it, over the longest so far."""
 _MIN_TIMED_TOKENS = 32
 """Fewest tokens of a prompt that measure the speed, where a whole batch has more."""
 _TEMPLATE_TAIL = 16
@@ -36,14 +37,14 @@ class PromptChunks:
     other devices compute every batch to its end, and those that wait in their queue.
 
     Args:
-        first: Tokens of the first batch.
+        first: Tokens of the first batch; none is shorter than half of it.
         longest: Most tokens of a batch.
         stops_inside: Whether a stop ends a batch in the middle. Then each prompt begins with a batch of `first`, so
             that its batches do not depend on earlier prompts.
 
     Attributes:
         size: Tokens of the next batch.
-        ns_per_token: Nanoseconds of a prompt token in the last batches; None before the first.
+        ns_per_token: Nanoseconds of a prompt token in the last batches; None before enough tokens.
     """
 
     def __init__(self, first: int, longest: int, *, stops_inside: bool) -> None:
@@ -51,9 +52,8 @@ class PromptChunks:
         self._longest = longest
         self._stops_inside = stops_inside
         self.ns_per_token: float | None = None
-        self._by_size: dict[int, float] = {}
-        """Nanoseconds per token by the size of the batch."""
-        self._is_long = False
+        self._times: dict[int, float] = {}
+        """Nanoseconds of the last batch of each size."""
 
     def begin(self) -> None:
         """Start a prompt."""
@@ -68,34 +68,39 @@ class PromptChunks:
 
     def observe(self, n_tokens: int, ns: int) -> None:
         """Learn from the time of one batch, or of several that were queued."""
+        if n_tokens >= self.size:
+            # The rest of a prompt says little about longer batches.
+            size = self._next_size(max(1.0, ns * self.size / n_tokens))
+            self.size = max(1, self._first // 2, min(self._longest, size))
         if n_tokens >= min(_MIN_TIMED_TOKENS, self.size):
             self.ns_per_token = ns / n_tokens
-        if n_tokens < self.size:
-            # The rest of a prompt says little about longer batches.
-            return
-        each_ns = max(1.0, ns / n_tokens)
-        growth = self._growth(each_ns)
-        size = self._longest if self._is_long else int(growth * self.size)
-        self.size = max(min(_SHORTEST, self._first), min(self._longest, size))
 
-    def _growth(self, each_ns: float) -> float:
-        """Return the factor from this size, with this time per token, to the next one."""
+    def _next_size(self, ns: float) -> int:
+        """Return the tokens of the next batch, when one of this size took that time."""
         if self._stops_inside:
-            return 2.0 if self.size * each_ns < _FAST_NS else 1.0
-        known = self._by_size
-        if each_ns > _SLOWDOWN_LIMIT * known.get(self.size, math.inf):
-            known.clear()
-            self._is_long = False
-        known[self.size] = each_ns
-        growth = 2.0 ** math.floor(math.log2(_LONGEST_NS / (self.size * each_ns)))
-        longer = min((ns for size, ns in known.items() if size > self.size), default=None)
-        shorter = min((ns for size, ns in known.items() if size < self.size), default=0.0)
-        if longer is None and growth == 1.0:
-            # Twice as long, it takes at most half a second, and perhaps hardly more than now.
-            growth = 2.0
-        is_faster = longer is not None and each_ns > _SLOWDOWN_LIMIT * longer
-        self._is_long = self._is_long or is_faster or (growth < 1.0 and shorter > _SLOWDOWN_LIMIT * each_ns)
-        return growth
+            return 2 * self.size if ns < _FAST_NS else self.size
+        size, times = self.size, self._times
+        if max(ns / times.get(size, ns), times.get(size, ns) / ns) > _SLOWDOWN_LIMIT:
+            # Other programs slow the device down, or no longer do.
+            times.clear()
+        for n in [n for n, t in times.items() if (t / ns if n < size else ns / t) > _SLOWDOWN_LIMIT]:
+            # The shorter one of two batches waited, for example until the driver had compiled shaders.
+            del times[n]
+        times[size] = ns
+        # A batch of twice the tokens takes at most twice the time, because it reads the weights once too.
+        allowed = size * 2.0 ** math.floor(math.log2(_LONGEST_NS / ns))
+        return int(max(allowed, self._shortest_worthwhile()))
+
+    def _shortest_worthwhile(self) -> float:
+        """Return the tokens of a batch from which the part of its time that any batch takes matters little."""
+        size, times = self.size, self._times
+        if len(times) == 1:
+            return 2 * size if times[size] <= _LONGEST_NS else 1
+        shortest, longest = min(times), max(times)
+        token_ns = max(1.0, (times[longest] - times[shortest]) / (longest - shortest))
+        batch_ns = times[shortest] - shortest * token_ns
+        wanted = min(batch_ns / token_ns / (_SLOWDOWN_LIMIT - 1), _MAX_GROWTH * longest)
+        return 2.0 ** math.ceil(math.log2(max(1.0, wanted)))
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

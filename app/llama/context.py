@@ -26,8 +26,11 @@ _PROCESSOR_CHUNK = 128
 
 More than the rows of a draft, so that they are read with the threads for prompts.
 """
-_FIRST_CHUNK = 64
-"""Prompt tokens in the first batch on other devices, whose speed is unknown; see `app.engine.cache.PromptChunks`."""
+_FIRST_GPU_CHUNK, _FIRST_SHARED_CHUNK = 2, 64
+"""Prompt tokens in the first batch on GPUs, and where the CPU computes layers too; see `app.engine.cache.PromptChunks`.
+
+From 32 tokens on, GPUs compute the layers of the CPU as well.
+"""
 
 # The binding's own prototype returns a typed pointer, which costs ten times what the address does.
 _logits_address = library.function("llama_get_logits_ith", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int32])
@@ -106,7 +109,9 @@ class Context:
 
     @property
     def n_chunk(self) -> int:
-        return min(self.n_batch, _PROCESSOR_CHUNK if self.model.on_cpu else _FIRST_CHUNK)
+        if self.model.on_cpu:
+            return min(self.n_batch, _PROCESSOR_CHUNK)
+        return min(self.n_batch, _FIRST_GPU_CHUNK if self.model.on_gpu else _FIRST_SHARED_CHUNK)
 
     @property
     def stops_inside(self) -> bool:

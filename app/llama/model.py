@@ -42,6 +42,7 @@ class Model:
 
     Attributes:
         on_cpu: Whether the CPU computes all layers.
+        on_gpu: Whether GPUs compute all layers.
 
     Raises:
         ModelLoadError: llama.cpp refused it.
@@ -62,6 +63,7 @@ class Model:
         self._ends: dict[int, bool] = {}
         params = params or ModelParams()
         self.on_cpu = label(params) == CPU_LABEL
+        self.on_gpu = not self.on_cpu and params.has_all_layers_on_gpu
         self._handle: Any
         self._handle, self._kept = load(file.path, params, on_progress)
         self._owned = ExitStack()

@@ -86,6 +86,11 @@ class ModelParams:
         """Return whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
 
+    @property
+    def has_all_layers_on_gpu(self) -> bool:
+        """Return whether GPUs compute all layers, where there are any."""
+        return self.n_gpu_layers == ALL_LAYERS and not self.all_overrides
+
     def at(self, placed: Placed) -> ModelParams:
         """Return the parameters of the same model in a planned place."""
         return replace(

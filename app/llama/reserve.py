@@ -12,7 +12,6 @@ from app.llama.context import Context
 from app.llama.devices import describe, graphics
 from app.llama.native_errors import no_memory
 from app.llama.params import ModelParams
-from app.settings.placement import ALL_LAYERS
 
 _FIRST_BATCH_BYTES = 256 << 20
 """Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""
@@ -31,7 +30,7 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
         return
     if is_planned:
         _check(context, params, _FIRST_BATCH_BYTES)
-    if params.n_gpu_layers == ALL_LAYERS and not params.all_overrides:
+    if params.has_all_layers_on_gpu:
         try:
             _warm_up(context)
         except DecodeError as error:

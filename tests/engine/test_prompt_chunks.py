@@ -16,11 +16,12 @@ class Device(FakeModel):
     Args:
         token_ms: Time of each token.
         batch_ms: Time of each batch besides, such as for reading the weights.
+        first: Tokens of its first batch.
     """
 
-    def __init__(self, token_ms: float, batch_ms: float = 0.0, *, stops_inside: bool = False) -> None:
+    def __init__(self, token_ms: float, batch_ms: float = 0.0, first: int = 64, *, stops_inside: bool = False) -> None:
         super().__init__(always(5), n_ctx=8192, n_batch=512)
-        self.n_chunk, self.stops_inside = 64, stops_inside
+        self.n_chunk, self.stops_inside = first, stops_inside
         self.token_ms, self.batch_ms = token_ms, batch_ms
         self.queued_ms = 0.0
         self.waits_ms: list[float] = []
@@ -45,10 +46,13 @@ def read(model: Device, n_tokens: int, times: int = 1) -> None:
             pass
 
 
+@pytest.mark.parametrize("first", [2, 64])
 @pytest.mark.parametrize("batch_ms", [0.0, 15.0, 60.0])
 @pytest.mark.parametrize("token_ms", [0.02, 0.2, 0.5, 1.0, 3.0, 6.0])
-def test_no_wait_is_longer_than_a_quarter_of_a_second_once_the_speed_is_known(token_ms: float, batch_ms: float) -> None:
-    model = Device(token_ms, batch_ms)
+def test_no_wait_is_longer_than_a_quarter_of_a_second_once_the_speed_is_known(
+    token_ms: float, batch_ms: float, first: int
+) -> None:
+    model = Device(token_ms, batch_ms, first)
     read(model, 4000)
     # Once, a batch may be tried that takes up to twice as long.
     *usual, longest = sorted([0.0, *model.waits_ms[1:]])
@@ -64,6 +68,30 @@ def test_a_fast_device_gets_the_longest_batches_and_seldom_waits() -> None:
     read(model, 4096 + 64)
     assert model.sizes() == [64, *[512] * 8]
     assert len(model.waits_ms) == 4
+
+
+def test_two_short_batches_tell_that_a_gpu_is_fast() -> None:
+    model = Device(0.1, batch_ms=10.0, first=2)
+    read(model, 2000)
+    assert model.sizes()[:4] == [2, 32, 512, 512]
+
+
+def test_a_gpu_that_takes_half_a_second_for_a_token_gets_one_at_a_time() -> None:
+    model = Device(450.0, batch_ms=20.0, first=2)
+    read(model, 20)
+    assert model.sizes() == [2, *[1] * 18]
+
+
+@pytest.mark.parametrize(("first", "n_slow", "sizes"), [(2, 1, [2, 1, 8, 16, 32]), (64, 64, [64, 32, 256, 32, 32])])
+def test_the_time_of_compiling_shaders_does_not_count_for_later_batches(
+    first: int, n_slow: int, sizes: list[int]
+) -> None:
+    model = Device(6.0, batch_ms=20_000.0, first=first)
+    cache = TokenCache(model)
+    for done in cache.process([5] * 800, lambda: False):
+        if done > n_slow:
+            model.batch_ms = 15.0
+    assert model.sizes()[:5] == sizes
 
 
 def test_later_prompts_begin_with_the_size_that_was_found() -> None:
@@ -83,8 +111,8 @@ def test_a_device_that_becomes_slower_gets_shorter_batches() -> None:
 
 def test_a_device_that_takes_long_for_every_batch_gets_the_longest_ones() -> None:
     model = Device(0.5, batch_ms=1300.0)
-    read(model, 96 + 4 * 512)
-    assert model.sizes() == [64, 32, *[512] * 4]
+    read(model, 96 + 256 + 4 * 512)
+    assert model.sizes() == [64, 32, 256, *[512] * 4]
 
 
 def test_batches_are_short_again_when_other_programs_no_longer_slow_them() -> None:
@@ -99,7 +127,14 @@ def test_batches_are_short_again_when_other_programs_no_longer_slow_them() -> No
 def test_longer_batches_are_tried_where_they_may_take_hardly_longer() -> None:
     model = Device(0.05, batch_ms=210.0)
     read(model, 4000)
-    assert model.sizes()[:6] == [64, 128, 256, 512, 512, 512]
+    assert model.sizes()[:4] == [64, 128, 512, 512]
+
+
+def test_a_device_that_is_slow_for_every_batch_gets_batches_that_are_worth_their_time() -> None:
+    model = Device(13.0, batch_ms=380.0, first=2)
+    read(model, 4000)
+    # Shorter batches would read half as fast, and longer ones hardly faster.
+    assert model.sizes()[-2] == 64
 
 
 def test_batches_that_can_be_stopped_grow_for_two_seconds_in_each_prompt() -> None:

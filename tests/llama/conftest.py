@@ -115,6 +115,8 @@ def vulkan() -> Iterator[Device]:
         patch.setenv("MESA_SHADER_CACHE_DIR", _SHADERS)
         # Compiles in half the time.
         patch.setenv("GALLIVM_PERF", "nopt")
+        # Batches of many sizes need many shaders.
+        patch.setattr("app.llama.context._FIRST_GPU_CHUNK", 64)
         if "Vulkan" not in build().backends:
             pytest.skip("the installed llama.cpp is built without Vulkan; tests/llama/test_vulkan.py has the command")
         found = machine_room.memory_rooms(devices())

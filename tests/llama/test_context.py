@@ -140,6 +140,8 @@ def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
     told = [*on_card.process(prompt, cancelled=lambda: False)]
     assert (told[0], told[-1]) == (64, 600)
     assert int(one.argmax()) == int(context.logits(0).argmax())
+    monkeypatch.setattr(context.model, "on_gpu", True)
+    assert context.n_chunk == 2
     model.close()
 
 

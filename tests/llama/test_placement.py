@@ -95,6 +95,12 @@ def load(params: PairParams) -> NativePair:
     return NativePair(params, CancelFlag(), lambda *_: True)
 
 
+@pytest.mark.parametrize("shared", [{"n_gpu_layers": 5}, {"cpu_experts": 1}, {"overrides": ("ffn_up=cpu",)}])
+def test_the_cpu_shares_a_model_that_is_not_whole_on_a_gpu(shared: dict[str, Any]) -> None:
+    assert ModelParams().has_all_layers_on_gpu
+    assert not ModelParams(**shared).has_all_layers_on_gpu
+
+
 def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     models, contexts = [], []
 
