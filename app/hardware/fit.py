@@ -302,11 +302,12 @@ def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
 def _block_sizes(need: ModelMemory, placed: Placed) -> list[float]:
     """Return the bytes of each block on a device; the experts of the first ones may be in RAM."""
     first = need.n_layers - _blocks(need, placed.gpu_layers)
-    context = need.context / max(1, need.n_layers)
+    n_cached = need.n_cached or need.n_layers
+    context = [need.context / max(1, n_cached)] * n_cached + [0.0] * (need.n_layers - n_cached)
     blocks = need.blocks or (_block_weights(need),) * need.n_layers
     experts = need.experts or (0,) * need.n_layers
-    sizes = enumerate(zip(blocks, experts, strict=True))
-    return [context + n + (moving if i >= placed.cpu_experts else 0) for i, (n, moving) in sizes if i >= first]
+    sizes = enumerate(zip(context, blocks, experts, strict=True))
+    return [cached + n + (moving if i >= placed.cpu_experts else 0) for i, (cached, n, moving) in sizes if i >= first]
 
 
 def _block_weights(need: ModelMemory) -> float:

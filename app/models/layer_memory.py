@@ -37,15 +37,20 @@ def kv_bytes(header: GgufHeader, width: int) -> int:
     return _F16_BYTES * total * (key + value)
 
 
+def cached_layers(header: GgufHeader) -> int:
+    """Return how many layers, from the first one on, keep a part of the context; the last of Gemma 4 share theirs."""
+    return max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
+
+
 def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
     """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all are alike.
 
-    Gemma 4 has narrower heads in these layers, and its last layers share the cache of earlier ones.
+    Gemma 4 has narrower heads in layers with a window.
     """
     pattern, narrow = header.of_architecture("attention.sliding_window_pattern"), "attention.key_length_swa"
     if not isinstance(pattern, list) or not header.number(narrow):
         return []
-    n_layers = max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
+    n_layers = cached_layers(header)
     kv_heads, (heads, key, value) = header.of_architecture("attention.head_count_kv"), head_widths(header, width)
     by_layer = kv_heads if isinstance(kv_heads, list) else repeat(header.number("attention.head_count_kv") or heads)
     in_window = header.number(narrow) + (header.number("attention.value_length_swa") or header.number(narrow))

@@ -77,6 +77,7 @@ class ModelMemory:
         output: Weights that llama.cpp offloads first; they have no KV cache.
         repeated: Bytes of the embedding that serve as output weights too, if the file has none.
         blocks: Bytes of the weights of each layer without experts; () if unknown.
+        n_cached: Number of layers, from the first one on, that keep a part of the context; 0 for all.
         vocabulary: Tokenizer tables, always in RAM.
         states: The recurrent state, beside the KV cache.
         snapshots: Earlier states, kept beside it to roll back drafts.
@@ -103,6 +104,7 @@ class ModelMemory:
     output: int = 0
     repeated: int = 0
     blocks: tuple[int, ...] = ()
+    n_cached: int = 0
     vocabulary: int = 0
     states: int = 0
     snapshots: int = 0
@@ -234,6 +236,7 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
         overlap=overlap_bytes(graph, shape),
         host=_logits_bytes(graph, shape.n_outputs),
         n_layers=facts.n_layers,
+        n_cached=facts.n_cached,
         n_ctx=n_ctx,
         kv_type=kv_type,
         n_parameters=facts.n_parameters,
@@ -283,6 +286,7 @@ def draft_memory(
         kv=kv,
         host=host,
         n_layers=1,
+        n_cached=1,
         vocabulary=0,
         states=0,
         saved=0,

@@ -10,7 +10,15 @@ from app.core.printable import printable
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.draft_kinds import HeadFacts, head_facts
 from app.models.gguf import GgufHeader, read_header
-from app.models.layer_memory import SHARED_SHARE, head_widths, kv_bytes, recurrent_layers, state_values, window_share
+from app.models.layer_memory import (
+    SHARED_SHARE,
+    cached_layers,
+    head_widths,
+    kv_bytes,
+    recurrent_layers,
+    state_values,
+    window_share,
+)
 from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
 from app.settings.layers import Layer
@@ -102,6 +110,7 @@ class ModelFacts:
         header_bytes: Bytes before the tensors, as far as they were read.
         can_quantize_cache: Its KV cache can be quantized.
         n_mtp_layers: Number of MTP layers among its blocks.
+        n_cached: Number of layers, from the first one on, that keep a part of the context.
         mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause.
         window: Sliding window in tokens; 0 if its cache must hold every token.
         window_share: Share of the KV cache in layers with a sliding window.
@@ -129,6 +138,7 @@ class ModelFacts:
     header_bytes: int = 0
     can_quantize_cache: bool = True
     n_mtp_layers: int = 0
+    n_cached: int = 0
     mtp_fault: str | None = None
     window: int = 0
     window_share: float = 0.0
@@ -177,6 +187,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         header_bytes=header.n_bytes,
         can_quantize_cache=_has_whole_blocks(header, width),
         n_mtp_layers=n_mtp_layers,
+        n_cached=cached_layers(header),
         mtp_fault=mtp_fault,
         window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
         window_share=window_share(header, width),

@@ -62,6 +62,16 @@ def test_a_projector_is_on_the_first_device_of_its_target() -> None:
     assert where(plan(need(22, 0.5, projector=3 * GB), None, (card(), card("CUDA1"), main())))[0] == ("CUDA0", "CUDA1")
 
 
+def test_the_context_is_where_the_layers_are_that_keep_it() -> None:
+    halves = PlacementRequest(devices=("CUDA0", "CUDA1"), tensor_split=(1.0, 1.0))
+    model = need(4, 2, n_layers=4, blocks=(GB,) * 4)
+    found = [
+        loaded(plan(one, None, (card(), card("CUDA1"), main()), halves)) for one in (model, replace(model, n_cached=2))
+    ]
+    # Three of the layers are on the first GPU.
+    assert [one["CUDA0"] - one["CUDA1"] for one in found] == [3 * GB, 4 * GB]
+
+
 def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
     played = Device("Vulkan0", "software", "Vulkan", 2 * GB)
 

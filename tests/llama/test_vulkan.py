@@ -35,19 +35,21 @@ import pytest
 from app.cli import main, tune
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
-from app.core.errors import UsageError
+from app.core.errors import Interrupted, UsageError
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
 from app.hardware.devices import Device
 from app.llama import devices, library
 from app.llama.checks import open_model_file
-from app.llama.context import Context
+from app.llama.context import _FIRST_GPU_CHUNK, Context
 from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import memory_rooms
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.params import ContextParams, ModelParams
+from app.models.memory_estimate import _BATCH_COPIES
+from app.models.model_facts import read_facts
 from app.settings.layers import DEFAULTS
 from app.settings.placement import CPU, KV_TYPES
 from app.worker.loading import asked_here
@@ -172,6 +174,20 @@ def test_drafts_change_nothing_on_a_remote_device(endpoint: str, tandem: Tandem,
     assert min(said["timings"]["draft_n"] for said in (own, named)) > 0
 
 
+def test_a_stop_is_obeyed_after_two_tokens_while_the_speed_is_unknown(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The other tests have another number.
+    monkeypatch.setattr("app.llama.context._FIRST_GPU_CHUNK", _FIRST_GPU_CHUNK)
+    pair = load(*files("model"), *_PLACEMENTS["beside"])
+    stops = iter([False])
+    with pytest.raises(Interrupted):
+        list(pair.target.read([2 + 37 * i % 250 for i in range(160)], lambda: next(stops, True)))
+
+    assert len(pair.target) == 2
+    pair.close()
+
+
 @pytest.mark.parametrize("kind", ["model", "mtp-hybrid", "eagle3", "dflash", "gemma4"])
 def test_restored_conversations_continue_as_new_ones(files: Files, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(prompt_cache, "_STORED_S", 0.0)
@@ -273,14 +289,17 @@ def needs_and_buffers(*flags: str) -> dict[str, tuple[int, int]]:
 
 def test_each_device_takes_what_was_estimated(tmp_path: Path, demo_target: Path) -> None:
     tied, untied = write_target(tmp_path / "tied.gguf"), write_dense_mtp(tmp_path / "untied.gguf")
-    whole, some = _PLACEMENTS["beside"], ("--device", "Vulkan0", "--gpu-layers", "3")
+    whole, both, some = _PLACEMENTS["beside"], _PLACEMENTS["both"], ("--device", "Vulkan0", "--gpu-layers", "3")
     experts = _PLACEMENTS["all experts in RAM"]
-    for path, placements in ((demo_target, (whole, some)), (tied, (whole, some)), (untied, (whole, some, experts))):
+    for path, placements in ((demo_target, (whole, some, both)), (tied, (both,)), (untied, (whole, both, experts))):
+        # llama.cpp's estimate for another device than the first copies hidden rows twice.
+        rows = _BATCH_COPIES * 512 * read_facts(path).graph.embedding * np.float32().nbytes
         for flags in placements:
             found = needs_and_buffers("--target", str(path), *flags)
             assert found.keys() == set(flags[1].split(","))
-            for estimated, allocated in found.values():
-                assert estimated == pytest.approx(allocated, rel=0.02)
+            for device, (estimated, allocated) in found.items():
+                most = allocated + rows * (device == "Vulkan1")
+                assert 0.98 * allocated <= estimated <= 1.02 * most
 
 
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])

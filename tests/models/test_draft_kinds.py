@@ -85,6 +85,7 @@ def test_layers_of_gemma4_that_share_a_cache_or_have_narrow_heads_take_less(tmp_
     head = whole.graph.query // whole.graph.heads
     assert (whole.window_share, shared.window_share) == (0.5, 1.0)
     assert shared.kv_bytes_per_token * 4 == whole.kv_bytes_per_token
+    assert (whole.n_cached, shared.n_cached) == (4, 1)
     assert narrow.kv_bytes_per_token == whole.kv_bytes_per_token * (head + 8) // (2 * head)
     assert narrow.window_share == pytest.approx(8 / (head + 8))
 

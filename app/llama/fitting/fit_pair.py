@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, DoesNotFitError, NoMemoryError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
+from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Capacity, Fit, weigh
 from app.llama.child import SafeFiles
@@ -33,6 +33,8 @@ _MAX_USED_SHARE = 0.9
 """Largest share of a device's room that a pair may use with a context longer than the default."""
 _CONTEXT_SHARE = 1 / 8
 """Share of a device's room that a context may take beyond the default one."""
+_MAX_MEASUREMENTS = 2
+"""Measurements of one pair: each may move layers, which changes the compute buffers."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
 
 
@@ -158,20 +160,37 @@ def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fit
 
 
 def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
-    target, draft = needs(params)
+    target, draft = by_header = needs(params)
     request = _placement_request(params)
     planned = plan(target, draft, rooms, request)
     measured = False
     if planned.fullness > certain:
-        by_header, without = (target, draft), not planned.target.cpu_experts
-        target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
-        planned = plan(target, draft, rooms, request)
-        if without and planned.target.cpu_experts:
-            # The buffers of the first measurement have no copies of experts.
+        for _ in range(_MAX_MEASUREMENTS):
+            before = planned.target
             target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
-            planned = plan(target, draft, rooms, request)
+            planned = _planned_again(target, draft, rooms, request, before)
+            if _buffers_of(planned.target) == _buffers_of(before):
+                break
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
     return Fitting(_described(params, planned, rooms), planned, target, draft, rooms, measured, request)
+
+
+def _planned_again(
+    target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest, before: Placed
+) -> Plan:
+    """Plan with measured sizes, which hold for the shares of the measured placement: keep these shares if they fit."""
+    planned = plan(target, draft, rooms, request)
+    if planned.target.devices != before.devices or planned.target.tensor_split == before.tensor_split:
+        return planned
+    draft_device = planned.draft.devices[0] if planned.draft is not None else None
+    kept = replace(request, devices=before.devices, tensor_split=before.tensor_split, draft_device=draft_device)
+    same = plan(target, draft, rooms, kept)
+    return same if same.fits else planned
+
+
+def _buffers_of(placed: Placed) -> tuple[object, ...]:
+    """Return what the compute buffers depend on; with experts in RAM, they have copies of some."""
+    return placed.devices, placed.tensor_split, bool(placed.cpu_experts)
 
 
 def _described(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:

@@ -118,6 +118,25 @@ def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypa
     assert not fitting_of(params(draft=True), ROOMS, certain=1e9).measured
 
 
+@pytest.mark.parametrize(("gigabytes", "n_measured"), [(1, 1), (4, 2)])
+def test_compute_buffers_are_measured_with_the_shares_that_are_used(
+    monkeypatch: pytest.MonkeyPatch, gigabytes: int, n_measured: int
+) -> None:
+    target, measured = replace(BIG, weights=20 * GB), list[tuple[float, ...]]()
+
+    def measure(wanted: PairParams, need: ModelMemory, draft: ModelMemory | None) -> object:
+        measured.append(wanted.model.tensor_split)
+        return replace(need, compute_on=(("cuda0", GB), ("cuda1", gigabytes * GB))), draft
+
+    monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, None))
+    monkeypatch.setattr(fit_pair, "measured_needs", measure)
+    found = fitting_of(params("CUDA0", "CUDA1"), ROOMS)
+
+    assert found.plan.fits
+    assert len(measured) == n_measured
+    assert found.params.model.tensor_split == measured[-1]
+
+
 @pytest.mark.parametrize("gigabytes", [75, 80, 90, 200])
 def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = 131_072
