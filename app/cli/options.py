@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.cli.output import status
 from app.cli.setting_flags import Given, check_automatic, read_flags
 from app.core.errors import SettingsError, UsageError
 from app.core.fixes import command
@@ -57,16 +56,10 @@ def choose_pair(given: Given) -> tuple[Pair, SetUp | None]:
 
 
 def _refuse_problems(live: LiveSettings) -> None:
-    """Raise an error for a wrong settings file; wrong colors and keys do not matter to a command.
-
-    A value that is read in another way is reported.
-    """
-    for problem in live.content.problems:
-        if problem.used:
-            status.say(live.file.sentence(problem))
+    """Raise an error for a wrong settings file; wrong colors and keys do not matter to a command."""
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
-    wrong = [one for one in live.content.problems if not (one.used or one.name.startswith(_APPEARANCE_GROUPS))]
+    wrong = [one for one in live.content.problems if not one.name.startswith(_APPEARANCE_GROUPS)]
     if wrong:
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
         raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}")

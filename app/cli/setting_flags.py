@@ -14,7 +14,8 @@ from app.core.fixes import command, quoted, worded
 from app.core.printable import printable
 from app.settings.kinds import Choice, Number, Overrides, Switch, Texts, Value
 from app.settings.placement import MAX_LAYERS
-from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
+from app.settings.setting import Setting
+from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
@@ -131,7 +132,7 @@ def _option(setting: Setting) -> Option:
         rare=setting.name not in _COMMON_SETTINGS,
         type=_Value(setting),
         multiple=isinstance(kind, Texts),
-        metavar=setting.metavar or choices,
+        metavar=setting.metavar or kind.metavar or choices,
         help=help_of(setting),
     )
 

@@ -17,7 +17,8 @@ from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import BUILT_IN
 from app.settings.live import LiveSettings
-from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
+from app.settings.setting import Setting
+from app.settings.table import BY_DEST, BY_NAME, FORMER, SETTINGS, nearest
 from app.worker.known_pairs import left_out, of_entry, of_file
 
 _MAX_VALUE_COLUMNS = 32
@@ -109,12 +110,22 @@ def _named(text: str) -> tuple[str | None, Setting]:
     return preset, setting
 
 
+def find(name: str) -> Setting | None:
+    """Find a setting by its name, its flag, or its key where that is unambiguous."""
+    word = name.strip().lstrip("-").replace("-", "_")
+    word = FORMER.get(word, word)
+    if word in BY_NAME or word in BY_DEST:
+        return BY_NAME.get(word) or BY_DEST[word]
+    found = [setting for setting in SETTINGS if setting.key == word]
+    return found[0] if len(found) == 1 else None
+
+
 def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) -> int:
     """Print whether a changed setting has no effect in the drafting mode; return the exit code."""
     mode = LiveSettings(file).resolved()["draft.mode"]
     if preset or setting is None:
         return 0
-    if (setting.only_fixed and mode != "fixed") or (setting.only_auto and mode != "auto"):
+    if setting.mode not in (None, mode):
         print(f"{setting.name} has no effect now: draft.mode is {mode}.")
     return 0
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from app.core.printable import printable
 from app.engine.types import SAMPLING_BOUNDS
-from app.settings.kinds import Number, Value
-from app.settings.table import BY_NAME, FORMER, TABLES, Setting, nearest
+from app.settings.kinds import Value
+from app.settings.setting import Setting
+from app.settings.table import BY_NAME, FORMER, TABLES, nearest
 
 _MAX_SHOWN_CHARACTERS = 300
 _SAMPLING_KEY_PREFIX = "general.sampling."
@@ -31,14 +32,10 @@ _BY_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An entry of a file and what is wrong, as a printable sentence without the file's name.
-
-    The entry is ignored, unless another value is `used` in its place.
-    """
+    """An entry of a file that is ignored, and why, as a printable sentence without the file's name."""
 
     name: str
     text: str
-    used: bool = False
 
 
 def check(
@@ -55,13 +52,8 @@ def check(
         elif not accepts(setting):
             problems.append(_problem(name, f"{name} cannot be set here."))
         else:
-            kind = setting.kind
-            if isinstance(kind, Number) and isinstance(raw, int | float) and kind.high < raw <= kind.former_high:
-                text = f"{name} is {raw:g}, and the most is {kind.high:g} now; that is used."
-                problems.append(Problem(name, text, used=True))
-                raw = kind.high
             try:
-                values[name] = kind.read(raw)
+                values[name] = setting.kind.read(raw)
             except (ValueError, OverflowError):
                 problems.append(_problem(name, setting.error(name, _value_text(raw))))
     return values, problems

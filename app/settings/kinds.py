@@ -33,10 +33,17 @@ class Kind:
     Attributes:
         allowed: Its range, to follow "it must be".
         word: Text for None; "" if None is not a value.
+        metavar: Placeholder of a value in the help of a flag.
+        default: The value of a setting that names no other one.
     """
 
     __slots__ = ()
     word = ""
+    metavar = ""
+
+    @property
+    def default(self) -> Value:
+        return None
 
     @property
     def allowed(self) -> str:
@@ -67,7 +74,6 @@ class Number(Kind):
         word: Text for None; "" if a number is required.
         also: Other words for None.
         step: Change by one key press.
-        former_high: Largest value of earlier versions, if it was larger; stored ones are read as `high`.
     """
 
     low: float
@@ -76,7 +82,7 @@ class Number(Kind):
     word: str = ""
     also: tuple[str, ...] = ()
     step: float = 1
-    former_high: float = 0
+    metavar = "N"
 
     @property
     def allowed(self) -> str:
@@ -109,7 +115,7 @@ class Number(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Kind):
-    """One of a few words.
+    """One of a few words, by default the first.
 
     Attributes:
         former: Earlier names of options, still read.
@@ -117,6 +123,10 @@ class Choice(Kind):
 
     options: tuple[str, ...]
     former: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def default(self) -> Value:
+        return self.options[0]
 
     @property
     def allowed(self) -> str:
@@ -133,9 +143,10 @@ class Choice(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Switch(Kind):
-    """On or off."""
+    """On or off, by default on."""
 
     allowed = "on or off"
+    default = True
 
     def read(self, raw: object) -> Value:
         return raw if isinstance(raw, bool) else self.parse(_text(raw))
@@ -169,8 +180,8 @@ class Name(Kind):
         return f"{self.what}, or {self.word}" if self.word else self.what
 
     def parse(self, text: str) -> Value:
-        name = _name(text.strip(), self.longest)
-        return None if self.word and name.lower() == self.word else name
+        found = short_name(text.strip(), self.longest)
+        return None if self.word and found.lower() == self.word else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +189,7 @@ class Text(Kind):
     """Text without terminal control characters; an empty one is None."""
 
     allowed = f"a text of at most {LONGEST_TEXT:,} characters"
+    metavar = "TEXT"
 
     def parse(self, text: str) -> Value:
         return printable(with_line_feeds(_text(text))) or None
@@ -188,6 +200,8 @@ class Texts(Kind):
     """Several texts, kept exactly; typed as one text, or as a list in JSON, which can escape line ends."""
 
     allowed = f'a text, or at most {_MAX_ITEMS} texts in a list such as ["END", "\\n\\n"]'
+    metavar = "TEXT"
+    default = ()
 
     def read(self, raw: object) -> Value:
         items = [raw] if isinstance(raw, str) else raw
@@ -236,18 +250,21 @@ class Overrides(Texts):
 
 @dataclass(frozen=True, slots=True)
 class Several(Kind):
-    """Names or numbers between commas; auto for None.
+    """Names or numbers between commas.
 
     Attributes:
-        what: Description of the items.
+        what: Description of the items and of the words.
         make: Converts the text of one item; raises ValueError.
         most: Largest number of items.
+        word: Text for None.
+        empty: Text for no items; None if there must be one.
     """
 
     what: str
     make: Callable[[str], str | float]
     most: int = _MAX_ITEMS
-    word = "auto"
+    word: str = "auto"
+    empty: str | None = None
 
     @property
     def allowed(self) -> str:
@@ -257,8 +274,11 @@ class Several(Kind):
         return self.parse(",".join(map(str, raw)) if isinstance(raw, list | tuple) else _text(raw))
 
     def parse(self, text: str) -> Value:
-        if text.strip().lower() == self.word:
+        word = text.strip().lower()
+        if word == self.word:
             return None
+        if self.empty is not None and word in (self.empty, ""):
+            return ()
         items = tuple(self.make(part.strip()) for part in text.split(","))
         if len(items) > self.most:
             raise ValueError(text)
@@ -268,53 +288,28 @@ class Several(Kind):
         if value is None:
             return self.word
         assert isinstance(value, tuple)
-        return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
-
-
-class AllOrNames(Several):
-    """Names between commas; all for None, and none for no name."""
-
-    __slots__ = ()
-    word = "all"
-
-    def parse(self, text: str) -> Value:
-        return () if text.strip().lower() in ("none", "") else super().parse(text)
-
-    def show(self, value: Value) -> str:
-        return super().show(value) or "none"
+        return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value) or self.empty or ""
 
 
 def device(text: str) -> str:
     """Check the name of a device; cpu is accepted in any case."""
-    return CPU if text.lower() == CPU else _name(text)
-
-
-def server_name(text: str) -> str:
-    """Check the name of an MCP server."""
-    return _name(text)
+    return CPU if text.lower() == CPU else short_name(text)
 
 
 def override(text: str) -> str:
     """Check PATTERN=DEVICE; a pattern may only use what Python's regular expressions and C++'s have in common."""
-    pattern, name = split_override(text)
+    pattern, place = split_override(text)
     if not pattern or len(text) > _LONGEST_OVERRIDE or not text.isprintable() or _ONLY_PYTHON.search(pattern):
         raise ValueError(text)
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
         raise ValueError(text) from None
-    return f"{pattern}={device(name)}"
+    return f"{pattern}={device(place)}"
 
 
-def share(text: str) -> float:
-    """Convert a non-negative number."""
-    number = float(text)
-    if not math.isfinite(number) or number < 0:
-        raise ValueError(text)
-    return number
-
-
-def _name(text: str, longest: int = _LONGEST_NAME) -> str:
+def short_name(text: str, longest: int = _LONGEST_NAME) -> str:
+    """Check a printable name."""
     if not 0 < len(text) <= longest or not text.isprintable():
         raise ValueError(text)
     return text

@@ -10,7 +10,8 @@ from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, unknown_preset
-from app.settings.table import BY_NAME, SETTINGS, Setting
+from app.settings.setting import Setting
+from app.settings.table import BY_NAME, SETTINGS
 
 _RELOAD_SETTINGS = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 

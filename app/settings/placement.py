@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,3 +66,11 @@ def split_override(text: str) -> tuple[str, str]:
     """Split PATTERN=DEVICE at its first equals sign, as llama.cpp does."""
     pattern, _, device = text.partition("=")
     return pattern, device
+
+
+def share(text: str) -> float:
+    """Convert a non-negative number. Raises ValueError."""
+    number = float(text)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(text)
+    return number

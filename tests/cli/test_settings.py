@@ -251,15 +251,6 @@ def test_a_wrong_file_is_fixed_by_the_command(file: Path, capsys: pytest.Capture
 # What the model file recommends
 
 
-def test_a_command_goes_on_with_a_draft_length_of_earlier_versions(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file.write_text('[draft]\nmode = "fixed"\nn_max = 64\n')
-
-    assert drafting(options(PLAIN + "--draft y.gguf").settings) == DraftParams(62)
-    assert "draft.n_max is 64, and the most is 62 now; that is used." in capsys.readouterr().err
-
-
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     keys = {"temp": 0.6, "top_k": 20, "penalty_repeat": 1.2, "top_p": -1.0}

@@ -121,19 +121,6 @@ def test_each_wrong_key_costs_only_itself_and_is_named(file: SettingsFile) -> No
     assert file.sentence(content.problems[0]) == f"{file.path}: {content.problems[0].text}"
 
 
-def test_a_draft_length_of_earlier_versions_is_read_as_the_longest(file: SettingsFile) -> None:
-    write(file, "[draft]\nn_max = 64\nn_min = 65\n[presets.long.draft]\nn_max = 63\n")
-    found = file.read()
-
-    assert (found.values, found.presets) == ({"draft.n_max": 62}, {"long": {"draft.n_max": 62}})
-    assert {problem.name: problem.used for problem in found.problems} == {
-        "draft.n_max": True,
-        "draft.n_min": False,
-        "presets.long.draft.n_max": True,
-    }
-    assert found.problems[0].text == "draft.n_max is 64, and the most is 62 now; that is used."
-
-
 def test_what_is_unknown_stays_and_so_do_comments_beside_the_file(file: SettingsFile) -> None:
     text = '# mine\nnewer = 1\n[sampling]\nfuture = "x"\n[other.table]\ny = [1, 2]\n'
     write(file, text)

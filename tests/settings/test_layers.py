@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from app.cli.command_line import parse_args
 from app.cli.setting_flags import read_flags
+from app.cli.settings import find
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.checking import check, nested
 from app.settings.kinds import (
     LONGEST_TEXT,
-    AllOrNames,
     Choice,
     Name,
     Number,
@@ -28,7 +28,8 @@ from app.settings.kinds import (
     Value,
 )
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
-from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
+from app.settings.setting import Setting
+from app.settings.table import BY_NAME, SETTINGS, nearest
 
 ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")
@@ -54,11 +55,9 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
         return st.lists(st.sampled_from((r"blk\.[0-3]\..*exps=cpu", "attn_(q|k)=CUDA0")), max_size=4).map(tuple)
     if isinstance(kind, Texts):
         return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
-    if isinstance(kind, AllOrNames):
-        return st.none() | st.lists(st.sampled_from(("files", "web", "a.b")), max_size=3).map(tuple)
     if isinstance(kind, Several):
-        word = "CUDA0" if "device" in setting.name else 3.5
-        return st.integers(1, kind.most).map(lambda n: (word,) * n) | st.none()
+        word = 3.5 if setting.name == "model.tensor_split" else "CUDA0"
+        return st.integers(kind.empty is None, kind.most).map(lambda n: (word,) * n) | st.none()
     return WORDS.filter(bool) | st.none()
 
 

@@ -12,7 +12,8 @@ from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import NO_SWITCH, Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.table import BY_NAME, SETTINGS, Setting
+from app.settings.setting import Setting
+from app.settings.table import BY_NAME, SETTINGS
 from app.ui.key_names import for_chat, key
 
 PRESET = "preset"
@@ -114,7 +115,7 @@ class SettingEdits:
         """Set a valid value."""
         if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
             return error
-        if setting.only_fixed and self._now["draft.mode"] != "fixed":
+        if setting.mode == "fixed" != self._now["draft.mode"]:
             return f"{setting.key} takes effect with mode fixed."
         if self._live.resolved()[setting.name] != value:
             return f"Saved, but {self._in_force(setting)} counts here."
@@ -195,6 +196,6 @@ def _is_idle(setting: Setting, now: Resolved) -> bool:
     if setting.name == "answer.reasoning_effort":
         return now["answer.thinking"] == "off"
     mode = now["draft.mode"]
-    if setting.only_fixed or setting.only_auto:
-        return mode != ("fixed" if setting.only_fixed else "auto")
+    if setting.mode is not None:
+        return mode != setting.mode
     return mode == "off" and setting.table == "draft" and setting.key != "mode"

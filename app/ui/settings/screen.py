@@ -18,7 +18,7 @@ from app.core.regular_file import with_line_feeds
 from app.models.pair_info import PairInfo
 from app.settings.kinds import Name, Text
 from app.settings.live import LiveSettings
-from app.settings.table import Setting
+from app.settings.setting import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.settings.edits import PRESET, SettingEdits, next_value
