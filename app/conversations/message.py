@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
 from app.core.pictures import MARK, Picture
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
+_T = TypeVar("_T")
 _REASON_BY_VALUE = {reason.value: reason for reason in FinishReason}
 _MAX_SENTENCE = 1000
 """Characters of a sentence; an imported file may hold more."""
@@ -80,27 +81,29 @@ class Ending:
     failure: AppError | None = None
     at_limit: bool = False
 
+    @classmethod
+    def read(cls, numbers: Mapping[str, Any]) -> Ending:
+        """Return the ending in the numbers of a message; ignore invalid values of an imported file."""
+        return cls(
+            _REASON_BY_VALUE.get(_given(numbers, "reason", "")),
+            max(0, _given(numbers, "repeats", 0)),
+            _read_error(_given(numbers, "error", {})),
+            _given(numbers, "at_limit", False),
+        )
+
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a message, for `ending_in`."""
+        """Return it as numbers of a message, for `read`."""
         reason = self.reason.value if self.reason is not None else None
         error = _error_document(self.failure) if self.failure is not None else None
         found = {"reason": reason, "repeats": self.repeats, "at_limit": self.at_limit, "error": error}
         return {name: value for name, value in found.items() if value}
 
 
-UNKNOWN = Ending()
-
-
-def ending_in(numbers: Mapping[str, Any]) -> Ending:
-    """Return the ending in the numbers of a message; ignore invalid values of an imported file."""
-    reason, repeats, error = map(numbers.get, ("reason", "repeats", "error"))
-    return Ending(
-        _REASON_BY_VALUE.get(reason) if isinstance(reason, str) else None,
-        repeats if type(repeats) is int and repeats > 0 else 0,
-        _read_error(error) if isinstance(error, dict) else None,
-        numbers.get("at_limit") is True,
-    )
+def _given(numbers: Mapping[str, Any], name: str, default: _T) -> _T:
+    """Return a value of the same type as the default, or the default."""
+    found = numbers.get(name)
+    return found if type(found) is type(default) else default
 
 
 def _error_document(error: AppError) -> dict[str, Any]:
@@ -115,16 +118,12 @@ def _error_document(error: AppError) -> dict[str, Any]:
 
 def _read_error(stored: dict[Any, Any]) -> AppError | None:
     """Return a stored failure; older versions stored its fix as text."""
-    message, hint, whose = (
-        value[:_MAX_SENTENCE] if isinstance(value := stored.get(name), str) else ""
-        for name in ("message", "hint", "whose")
-    )
-    n_tokens = stored.get("n_tokens")
+    message, hint, whose = (_given(stored, name, "")[:_MAX_SENTENCE] for name in ("message", "hint", "whose"))
     if not message.strip():
         return None
     match stored.get("kind"):
         case "context":
-            return ContextOverflowError(message, whose=whose, n_tokens=n_tokens if type(n_tokens) is int else 0)
+            return ContextOverflowError(message, whose=whose, n_tokens=_given(stored, "n_tokens", 0))
         case "memory":
             return DoesNotFitError(message)
     return AppError(message, hint)
@@ -159,21 +158,17 @@ class Compaction:
     n_kept: int
     summary: str = ""
 
+    @classmethod
+    def read(cls, numbers: Mapping[str, Any]) -> Compaction | None:
+        """Return the compaction in the numbers of a prompt; None without a valid one."""
+        found = _given(numbers, _KEY, dict[str, Any]())
+        n_kept, summary = _given(found, _N_KEPT, -1), found.get(_SUMMARY)
+        return cls(n_kept, summary[:_MAX_SUMMARY]) if n_kept >= 0 and isinstance(summary, str) else None
+
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a prompt, for `compaction_in`."""
+        """Return it as numbers of a prompt, for `read`."""
         return {_KEY: {_N_KEPT: self.n_kept, _SUMMARY: self.summary}}
-
-
-def compaction_in(numbers: Mapping[str, Any]) -> Compaction | None:
-    """Return the compaction in the numbers of a prompt; None without a valid one."""
-    found = numbers.get(_KEY)
-    if not isinstance(found, dict):
-        return None
-    n_kept, summary = found.get(_N_KEPT), found.get(_SUMMARY)
-    if type(n_kept) is not int or n_kept < 0 or not isinstance(summary, str):
-        return None
-    return Compaction(n_kept, summary[:_MAX_SUMMARY])
 
 
 _CALLS = "calls"
@@ -186,8 +181,8 @@ def calls_as_numbers(calls: Sequence[ToolCall]) -> dict[str, Any]:
 
 def calls_in(numbers: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return the calls in the numbers of an answer; ignore invalid ones of an imported file."""
-    listed, found = numbers.get(_CALLS), []
-    for one in listed if isinstance(listed, list) else ():
+    found = []
+    for one in _given(numbers, _CALLS, list[Any]()):
         match one:
             case {"id": str(id_), "name": str(name), "arguments": str(arguments)} if id_ and name:
                 found.append(ToolCall(name, arguments, id_))
@@ -210,18 +205,18 @@ class ResultOf:
     failed: bool = False
     seconds: float = 0.0
 
+    @classmethod
+    def read(cls, numbers: Mapping[str, Any]) -> ResultOf:
+        """Return the call in the numbers of a result, as far as they are valid."""
+        seconds = numbers.get("seconds")
+        return cls(
+            _given(numbers, "call", ""),
+            _given(numbers, "tool", ""),
+            _given(numbers, "failed", False),
+            float(seconds) if isinstance(seconds, int | float) else 0.0,
+        )
+
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a message, for `result_in`."""
+        """Return it as numbers of a message, for `read`."""
         return {"call": self.call, "tool": self.tool, "failed": self.failed, "seconds": round(self.seconds, 3)}
-
-
-def result_in(numbers: Mapping[str, Any]) -> ResultOf:
-    """Return the call in the numbers of a result, as far as they are valid."""
-    call, tool, seconds = map(numbers.get, ("call", "tool", "seconds"))
-    return ResultOf(
-        call if isinstance(call, str) else "",
-        tool if isinstance(tool, str) else "",
-        numbers.get("failed") is True,
-        float(seconds) if isinstance(seconds, int | float) else 0.0,
-    )

@@ -10,18 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from app.conversations.attached import with_marks
-from app.conversations.message import (
-    UNKNOWN,
-    Compaction,
-    Ending,
-    Message,
-    Role,
-    calls_in,
-    compaction_in,
-    ending_in,
-    pictures_as_text,
-    result_in,
-)
+from app.conversations.message import Compaction, Ending, Message, ResultOf, Role, calls_in, pictures_as_text
 from app.core.pictures import PictureData, without_marks
 from app.engine.answer_numbers import AnswerNumbers
 from app.engine.text.tool_calls import ToolCall
@@ -76,7 +65,7 @@ class Node:
     @property
     def ending(self) -> Ending:
         """Why an answer is incomplete, or why a prompt has none, if known."""
-        return UNKNOWN if self.state is State.WRITING else ending_in(self.stats)
+        return Ending() if self.state is State.WRITING else Ending.read(self.stats)
 
     @property
     def model(self) -> str:
@@ -92,7 +81,7 @@ class Node:
     @property
     def compaction(self) -> Compaction | None:
         """Part of the conversation that the model reads before this prompt, if the context was full."""
-        return compaction_in(self.stats) if self.role is Role.USER else None
+        return Compaction.read(self.stats) if self.role is Role.USER else None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -151,7 +140,7 @@ class Tree:
         """The calls without a result at the end of the active branch; None if that is no call or result."""
         last = next((at for at, node in enumerate(reversed(self.path)) if node.role is not Role.TOOL), 0)
         calls = self.path[-1 - last].calls if self.path else ()
-        done = {result_in(node.stats).call for node in self.path[len(self.path) - last :]}
+        done = {ResultOf.read(node.stats).call for node in self.path[len(self.path) - last :]}
         return tuple(call for call in calls if call.id not in done) if calls or last else None
 
     @property
@@ -273,7 +262,7 @@ def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
     pending: list[ToolCall] = []
     for node in nodes:
         if node.role is Role.TOOL:
-            call = result_in(node.stats).call
+            call = ResultOf.read(node.stats).call
             if any(one.id == call for one in pending):
                 pending = [one for one in pending if one.id != call]
                 found.append(replace(as_message(node.role, node.text), tool_call_id=call))

@@ -8,10 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.conversations.attached import joined
-from app.conversations.message import (
-    Message,
-    Role,
-)
+from app.conversations.message import Message, Role
 from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.conversations.journal import ON_DISK_S, Journal
-from app.conversations.message import UNKNOWN, Role
+from app.conversations.message import Ending, Role
 from app.conversations.store import Store
 from app.conversations.tree import Node, State, Tree
 from app.core.errors import StoreError
@@ -181,7 +181,7 @@ def test_after_a_kill_an_empty_answer_is_replaced_by_the_earlier_one(talk: Talk)
     talk.answer()
     tree = talk.after_kill()
     assert [node.text for node in tree.path] == ["Count.", "first"]
-    assert all(node.ending == UNKNOWN for node in tree.path)
+    assert all(node.ending == Ending() for node in tree.path)
 
 
 def test_prompts_and_ended_answers_survive_a_power_cut(talk: Talk) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.conversations.export import to_json, to_markdown
 from app.conversations.importing import read_file
-from app.conversations.message import Message, ResultOf, Role, calls_as_numbers, calls_in, result_in
+from app.conversations.message import Message, ResultOf, Role, calls_as_numbers, calls_in
 from app.conversations.store import Store
 from app.conversations.tree import NOT_RUN, Node, StoredConversation, Summary, Tree, as_messages
 from app.engine.text.tool_calls import ToolCall
@@ -32,7 +32,7 @@ def test_a_file_holds_calls_and_results(tmp_path: Path, suffix: str) -> None:
 
     assert as_messages(read.tree.path) == as_messages(NODES)
     assert [node.role for node in read.tree.path] == [node.role for node in NODES]
-    assert result_in(read.tree.path[2].stats) == RESULT
+    assert ResultOf.read(read.tree.path[2].stats) == RESULT
 
 
 def test_markdown_shows_calls_to_people() -> None:
@@ -67,4 +67,4 @@ def test_each_call_has_one_result() -> None:
 @pytest.mark.parametrize("listed", [None, 7, [7], [{"id": 1, "name": "a", "arguments": "{}"}], [{"name": "a"}]])
 def test_invalid_calls_of_a_file_are_ignored(listed: object) -> None:
     assert calls_in({"calls": listed}) == ()
-    assert result_in({"call": 7, "tool": [], "failed": "yes", "seconds": "long"}) == ResultOf("", "")
+    assert ResultOf.read({"call": 7, "tool": [], "failed": "yes", "seconds": "long"}) == ResultOf("", "")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversations.attached import Attachment, compose, split
-from app.conversations.message import UNKNOWN, Ending, Message, Role, ending_in
+from app.conversations.message import Ending, Message, Role
 from app.conversations.store import Store
 from app.conversations.titles import MAX_COLUMNS, make_title
 from app.conversations.tree import Node, State, Tree, as_messages
@@ -124,7 +124,7 @@ def test_a_failure_is_stored_with_the_facts_for_its_fix(failure: AppError, store
     numbers = Ending(failure=failure).numbers
     assert numbers == {"error": stored}
 
-    again = ending_in(json.loads(json.dumps(numbers))).failure
+    again = Ending.read(json.loads(json.dumps(numbers))).failure
     assert again is not None
     assert (type(again), again.message) == (type(failure), failure.message)
     assert Ending(failure=again).numbers == numbers
@@ -132,24 +132,24 @@ def test_a_failure_is_stored_with_the_facts_for_its_fix(failure: AppError, store
 
 def test_a_failure_of_an_earlier_version_keeps_its_fix_as_text() -> None:
     hint = "Start a new conversation (ctrl+n), or set a longer context (f4, ctx 2048)."
-    failure = ending_in({"error": {"message": "It has 272 tokens.", "hint": hint}}).failure
+    failure = Ending.read({"error": {"message": "It has 272 tokens.", "hint": hint}}).failure
     assert failure is not None
     assert (type(failure), failure.sentences) == (AppError, f"It has 272 tokens. {hint}")
 
 
 def test_an_end_without_failure_is_read_back() -> None:
     ending = Ending(FinishReason.REPETITION, repeats=4, at_limit=True)
-    assert ending_in(ending.numbers) == ending
+    assert Ending.read(ending.numbers) == ending
 
 
 @pytest.mark.parametrize("error", [5, {}, {"message": 5}, {"message": " "}, {"kind": "context", "n_tokens": 5}])
 def test_values_that_describe_no_end_are_ignored(error: object) -> None:
-    assert ending_in({"error": error, "reason": "bored", "repeats": True, "at_limit": 1}) == UNKNOWN
+    assert Ending.read({"error": error, "reason": "bored", "repeats": True, "at_limit": 1}) == Ending()
 
 
 @pytest.mark.parametrize("given", [{"kind": []}, {"kind": "context", "whose": 5, "n_tokens": "many"}])
 def test_an_invalid_kind_or_number_leaves_the_message(given: dict[str, object]) -> None:
-    failure = ending_in({"error": {"message": "Full.", **given}}).failure
+    failure = Ending.read({"error": {"message": "Full.", **given}}).failure
     assert failure is not None
     assert failure.message == "Full."
 

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from app.conversations.message import UNKNOWN, Ending, Prefill, Role
+from app.conversations.message import Ending, Prefill, Role
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
@@ -205,7 +205,7 @@ def test_a_killed_continuation_forgets_how_its_first_part_ended(chat: ScriptedSe
     chat.says("two")
     chat.session.close()
     node = chat.other.load(1).tree.path[-1]
-    assert (node.text, node.state, node.ending) == ("one two", State.CUT, UNKNOWN)
+    assert (node.text, node.state, node.ending) == ("one two", State.CUT, Ending())
 
 
 def test_earlier_answers_in_the_same_place_are_reported_to_the_engine(chat: ScriptedSession) -> None:

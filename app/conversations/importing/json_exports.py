@@ -101,7 +101,7 @@ def read(text: str) -> list[Any]:
         return list_of(raw.get("conversations"), "conversations")
     items = raw if isinstance(raw, list) else [raw]
     if items and all(isinstance(one, dict) and {"prompt", "response"} <= one.keys() for one in items):
-        return _from_llm(items)
+        return from_llm(items)
     if items and all(_shape_of(one) is not None for one in items):
         return [found for one in items if (found := _conversation(one))["messages"]]
     if isinstance(raw, dict):
@@ -118,7 +118,7 @@ def chain(messages: Iterable[dict[str, Any]], /, **fields: Any) -> dict[str, Any
     return {**fields, "messages": linked}
 
 
-def _from_llm(rows: list[dict[str, Any]]) -> list[Any]:
+def from_llm(rows: list[dict[str, Any]]) -> list[Any]:
     """Return the conversations in the output of `llm logs --json`, which has a row for each answer."""
     found: dict[Any, list[dict[str, Any]]] = {}
     titles = {row.get("conversation_id"): row.get("conversation_name") for row in rows}
@@ -129,7 +129,8 @@ def _from_llm(rows: list[dict[str, Any]]) -> list[Any]:
             messages.append({"role": "system", "text": row["system"], "created": created})
         messages.append({"role": "user", "text": row["prompt"] or "", "created": created})
         answer = {"role": "assistant", "text": row["response"] or "", "created": created}
-        messages.append({**answer, "reasoning": row.get("reasoning") or "", "stats": {"target": row.get("model")}})
+        stats = {"target": row["model"]} if row.get("model") else {}
+        messages.append({**answer, "reasoning": row.get("reasoning") or "", "stats": stats})
     return [chain(messages, title=titles[key] or "") for key, messages in found.items()]
 
 

@@ -7,13 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from app.conversations.export import MARKER, NO_TITLE, unescape_markers, unescape_title
 from app.conversations.importing import checks
 from app.conversations.importing.checks import refuse
-from app.conversations.importing.json_exports import chain
+from app.conversations.importing.json_exports import chain, from_llm
 from app.core.printable import printable
 
 _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -109,21 +108,21 @@ def _from_llm(lines: Sequence[str]) -> list[Any]:
             rows.append((row, []))
         elif rows:
             rows[-1][1].append(line)
-    found: dict[str, list[dict[str, Any]]] = {}
-    key = ""
+    entries: list[dict[str, Any]] = []
+    conversation = ""
     for row, body in rows:
-        key = row[2] or key
-        texts = _sections(body)
-        created = datetime.fromisoformat(row[1]).replace(tzinfo=UTC).timestamp()
-        model = next((match[1] for line in body[:3] if (match := _LLM_MODEL.match(line))), None)
-        messages = found.setdefault(key, [])
-        if "## System" in texts and not messages:
-            messages.append({"role": "system", "text": texts["## System"], "created": created})
-        messages.append({"role": "user", "text": texts.get("## Prompt", ""), "created": created})
-        reasoning = re.sub(r"</?details>|<summary>.*</summary>", "", texts.get("## Reasoning", "")).strip()
-        answer = {"role": "assistant", "text": texts.get("## Response", ""), "created": created}
-        messages.append({**answer, "reasoning": reasoning, "stats": {"target": model} if model else {}})
-    return [chain(messages) for messages in found.values()]
+        conversation, texts = row[2] or conversation, _sections(body)
+        entry = {
+            "conversation_id": conversation,
+            "datetime_utc": f"{row[1]}+00:00",
+            "model": next((match[1] for line in body[:3] if (match := _LLM_MODEL.match(line))), None),
+            "system": texts.get("## System"),
+            "prompt": texts.get("## Prompt"),
+            "reasoning": re.sub(r"</?details>|<summary>.*</summary>", "", texts.get("## Reasoning", "")).strip(),
+            "response": texts.get("## Response"),
+        }
+        entries.append(entry)
+    return from_llm(entries)
 
 
 def _sections(body: Iterable[str]) -> dict[str, str]:

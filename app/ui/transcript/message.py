@@ -10,7 +10,7 @@ from itertools import chain
 from textual.content import Content
 
 from app.conversations.attached import question_of, split
-from app.conversations.message import Role, result_in
+from app.conversations.message import ResultOf, Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.core.printable import printable
@@ -252,7 +252,7 @@ class ToolMessage(MessageItem):
         return [self._folding] if self._folding is not None else []
 
     def lay_out(self) -> None:
-        self._folding = folded_result(self._paint, result_in(self.node.stats), self.text)
+        self._folding = folded_result(self._paint, ResultOf.read(self.node.stats), self.text)
         self.parts = [*self._folding.parts, self._remark]
 
     @cached_property
