@@ -2,9 +2,8 @@
 
 message, tree           messages, branches, why an answer is incomplete, and summaries of earlier messages
 attached                files, pastes and pictures in front of a prompt
-store, rows, journal    reads and writes; an answer that is being written
+store, rows, journal    reads and writes; pictures; an answer that is being written
 opening, database       the SQLite file and its backups; transactions, errors, tables and migrations
-stored_pictures         the bytes of pictures, each once
 state_folder            the files of saved KV caches
 search, titles          full-text search; titles made from prompts or by the model
 export, importing       JSON and Markdown

@@ -20,6 +20,7 @@ from app.conversations.opening import is_unused, open_file, open_memory
 from app.conversations.rows import (
     NODE,
     SUMMARY,
+    StoredPictures,
     change,
     change_tags,
     dump,
@@ -27,13 +28,14 @@ from app.conversations.rows import (
     insert,
     insert_conversation,
     insert_node,
+    insert_pictures,
+    remove_unused,
     storable,
     to_document,
     to_node,
     to_summary,
 )
 from app.conversations.search import Hit, search
-from app.conversations.stored_pictures import StoredPictures, insert_pictures, remove_unused
 from app.conversations.titles import fork_title, one_line, title_of
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
