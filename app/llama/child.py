@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from app.core import atomic, regular_file
 from app.core.child import ChildError, ask
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tandem.child")
 log.addHandler(logging.NullHandler())
 
-_Found = TypeVar("_Found", int, str)
-
-FORMAT = 3
+FORMAT = 4
 _MAX_FILES = 500
 
 
@@ -63,24 +61,17 @@ class SafeFiles:
 
     def survived(self, path: Path, pair: PairParams | None = None) -> bool:
         """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `pair`."""
-        return self._read().get(_key(path, pair)) == _state(path, pair)
+        return self.found(path, pair) is True
 
-    def measured(self, path: Path, pair: PairParams) -> int | None:
-        """Return what was measured for a file that llama.cpp survived; None if it is new."""
-        return self._found(path, pair, int)
-
-    def failure(self, path: Path, pair: PairParams) -> str | None:
-        """Return how the child that tried a file ended, if `add` was told; None if it is new or survived."""
-        return self._found(path, pair, str)
-
-    def _found(self, path: Path, pair: PairParams, kind: type[_Found]) -> _Found | None:
+    def found(self, path: Path, pair: PairParams | None = None) -> Any:
+        """Return the result of the trial that `add` was told; None if the file is new."""
         match self._read().get(_key(path, pair)):
-            case [*state, found] if isinstance(found, kind) and state == _state(path, pair):
+            case [state, found] if state == _state(path, pair):
                 return found
         return None
 
-    def add(self, path: Path, pair: PairParams | None = None, found: int | str | None = None) -> None:
-        """Remember a file, and what was measured for it or how the child that tried it ended.
+    def add(self, path: Path, pair: PairParams | None = None, found: Any = True) -> None:
+        """Remember the result of a trial: True if llama.cpp survived, what was measured, or how the child ended.
 
         A failed write is logged and costs the next load a child.
         """
@@ -88,7 +79,7 @@ class SafeFiles:
             return
         known, key = self._read(), _key(path, pair)
         known.pop(key, None)
-        known[key] = _state(path, pair) + ([] if found is None else [found])
+        known[key] = [_state(path, pair), found]
         latest = dict(list(known.items())[-_MAX_FILES:])
         try:
             atomic.write_json(self._file, {"format": FORMAT, "files": latest})

@@ -10,7 +10,6 @@ memory, llama.cpp (`ggml_backend_sched_reserve_size`) forgets where norms belong
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from dataclasses import replace
@@ -71,12 +70,8 @@ def corrected(need: ModelMemory, log: str) -> ModelMemory:
 
 def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
     """Return llama.cpp's log of a load without memory, "" if it refuses; the child's side of `measure`."""
-    lines: list[bytes] = []
-    library.start()
-    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
-    native.llama_log_set(callback, ctypes.c_void_p(0))
-    is_loaded = load_nothing(path, model, context)
-    return b"".join(lines).decode("utf-8", errors="replace") if is_loaded else ""
+    with library.captured_log() as log:
+        return log() if load_nothing(path, model, context) else ""
 
 
 def try_load(path: Path) -> bool:

@@ -7,6 +7,8 @@ import logging
 import os
 import sys
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -56,6 +58,19 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
 
 # Held for the life of the process: llama.cpp keeps the bare pointer.
 log_callback = native.llama_log_callback(_on_log)
+
+
+@contextmanager
+def captured_log(install: Callable[..., None] = native.llama_log_set) -> Iterator[Callable[[], str]]:
+    """Give a function that returns the log, of all levels, since then; `install` sets the callback of a library."""
+    lines: list[bytes] = []
+    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
+    start()
+    install(callback, ctypes.c_void_p(0))
+    try:
+        yield lambda: b"".join(lines).decode("utf-8", errors="replace")
+    finally:
+        install(log_callback, ctypes.c_void_p(0))
 
 
 OFFLOAD_VARIABLE = "GGML_OP_OFFLOAD_MIN_BATCH"

@@ -229,8 +229,7 @@ class Projector:
         return found
 
     def _rows(self, data: PictureData, n_before: int, part: Slice) -> NDArray[np.float32]:
-        name = data.picture.name or "A picture"
-        slices = self._chunks(data, name).slices
+        name, slices = _name(data), self.preprocess(data).slices
         if n_before >= len(slices) or mtmd.mtmd_input_chunk_get_n_tokens(slices[n_before]) != part.n_cells:
             raise DecodeError(f"{name} has another size than its header says.", "Save it again as PNG or JPEG.")
         library.clear_errors()
@@ -248,14 +247,15 @@ class Projector:
             self._forget_chunks()
         return rows
 
-    def _chunks(self, data: PictureData, name: str) -> Chunks:
+    def preprocess(self, data: PictureData) -> Chunks:
+        """Return a picture's chunks with their pixels, which stay in RAM until the last slice is encoded."""
         digest = data.picture.digest
         if self._open is not None and self._open[0] == digest:
             return self._open[1]
         self._forget_chunks()
         rgb = np.asarray(pixels(data))
         with bitmap(rgb.shape[1], rgb.shape[0], rgb) as lent:
-            chunks = Chunks(self._handle, lent, name)
+            chunks = Chunks(self._handle, lent, _name(data))
         self._open = digest, chunks
         return chunks
 
@@ -271,3 +271,7 @@ class Projector:
         handle, self._handle = self._handle, None
         if handle:
             mtmd.mtmd_free(handle)
+
+
+def _name(data: PictureData) -> str:
+    return data.picture.name or "A picture"

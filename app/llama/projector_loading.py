@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import threading
 import time
@@ -17,15 +16,14 @@ import psutil
 
 from app.core.child import ChildError, ask
 from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadError
-from app.core.pictures import read_picture
+from app.core.pictures import PictureData, read_picture
 from app.engine.pictures import part_end
-from app.llama import library
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.child import SafeFiles, not_survived
 from app.llama.context import Context
 from app.llama.footprint import no_alloc
-from app.llama.library import native
+from app.llama.library import captured_log, start
 from app.llama.loading import find, place_of
 from app.llama.model import Model
 from app.llama.params import ContextParams, ModelParams, PairParams
@@ -42,6 +40,8 @@ _CHILD_S = 180.0
 _SMALL_SIDE = 32
 _N_BATCH = 512
 _MIB = 1 << 20
+_BOOKKEEPING_BYTES = 6 << 20
+"""RAM that libmtmd takes beside weights and buffers, for graphs of up to 8,192 nodes, whatever the projector."""
 _RAM_SHARE = 0.5
 """Largest share of the available RAM for which the child loads the target's weights, to decode a picture."""
 _COMPUTE_BUFFER_LINE = re.compile(r"compute buffer size =\s*([\d.]+) MiB")
@@ -98,8 +98,8 @@ def _leave_out(params: PairParams, error: AppError, notices: list[str]) -> None:
     notices.append(f"Pictures cannot be read. {error.message}")
 
 
-def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True) -> int:
-    """Return the memory that the projector of a pair takes, and try it if it is new.
+def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True) -> tuple[int, int]:
+    """Return the memory that the projector of a pair takes on its device, and in RAM; try it if it is new.
 
     One that ended a child before is tried again only if the settings name it.
 
@@ -113,30 +113,33 @@ def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True
     assert path is not None
     header = read_header(path, tensors=True, vocabulary=False)
     weights = path.stat().st_size - header.data_start
-    if (known := safe.measured(path, params)) is not None:
-        return weights + known
-    if params.settings["model.mmproj"] == "auto" and (ending := safe.failure(path, params)) is not None:
-        raise not_survived(path, ending)
+    match safe.found(path, params):
+        case [int(compute), int(host)]:
+            return weights + compute, host
+        case str(ending) if params.settings["model.mmproj"] == "auto":
+            raise not_survived(path, ending)
+    question = "llama.projector_loading.measure", path, params
     try:
-        compute = int(
-            ask("llama.projector_loading.measure", path, params, seconds=_CHILD_S, cancelled=lambda: not go_on())
-        )
+        compute, host = ask(*question, seconds=_CHILD_S, cancelled=lambda: not go_on())
     except ChildError as error:
         if error.crashed:
             safe.add(path, params, str(error))
             raise not_survived(path, str(error)) from error
         raise ModelLoadError(f"{path.name} could not be tried: the child {error}.", "Try again.") from error
-    safe.add(path, params, compute)
-    return weights + compute
+    safe.add(path, params, [compute, host])
+    return weights + compute, host
 
 
-def measure(path: Path, params: PairParams) -> int:
-    """Encode and decode a small picture; return the compute buffers in bytes for a large one. The child's side."""
+def measure(path: Path, params: PairParams) -> tuple[int, int]:
+    """Encode and decode a small picture; return the compute buffers in bytes for a large one, and the RAM beside them.
+
+    The child's side of `projector_bytes`.
+    """
     # Its import fails in builds without libmtmd, which the parent reports.
     from app.llama.picture_chunks import mtmd
     from app.llama.projector import LARGEST_SIDE, Projector, ProjectorParams
 
-    library.start()
+    start()
     handle = no_alloc(params.target, ModelParams(devices=(CPU,)))
     if not handle:
         raise ModelLoadError(f"{params.target.name} cannot be loaded, so its projector was not tried.", "Try again.")
@@ -146,27 +149,33 @@ def measure(path: Path, params: PairParams) -> int:
     n_batch = min(_N_BATCH, params.n_ctx or _N_BATCH)
     shape = ProjectorParams(None, params.n_threads, flash_attention, n_batch, warmup=False)
     projector = Projector(path, handle, params.target.name, shape, lambda: time.monotonic() > end)
-    lines: list[bytes] = []
-    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
-    mtmd.mtmd_helper_log_set(callback, ctypes.c_void_p(0))
-    _encode(projector, LARGEST_SIDE)
-    mtmd.mtmd_helper_log_set(library.log_callback, ctypes.c_void_p(0))
-    log = b"".join(lines).decode("utf-8", errors="replace")
+    large, process = _square(LARGEST_SIDE), psutil.Process()
+    before = process.memory_info().rss
+    projector.preprocess(large)
+    pixels = max(0, process.memory_info().rss - before)
+    with captured_log(mtmd.mtmd_helper_log_set) as log:
+        _encode(projector, large)
+        compute = max(map(float, _COMPUTE_BUFFER_LINE.findall(log())), default=0.0)
     end = time.monotonic() + _TRIAL_S
-    ids = _encode(projector, _SMALL_SIDE)
+    ids = _encode(projector, _square(_SMALL_SIDE))
     if params.target.stat().st_size <= _RAM_SHARE * psutil.virtual_memory().available:
         _decode(params, ids, projector)
-    return round(max(map(float, _COMPUTE_BUFFER_LINE.findall(log)), default=0.0) * _MIB)
+    return round(compute * _MIB), pixels + _BOOKKEEPING_BYTES
 
 
-def _encode(projector: Projector, side: int) -> tuple[int, ...]:
-    """Encode the first slice of a black square, as zeros if there is no time to compute it; return its ids."""
+def _square(side: int) -> PictureData:
+    """Return a black square."""
     from PIL import Image
 
     Image.new("RGB", (side, side)).save(file := BytesIO(), "PNG")
-    (tokens,) = projector.tokens([read_picture(file.getvalue())])
-    start = next(at for at, token in enumerate(tokens) if token < 0)
-    ids = tokens[start : part_end(tokens, start, 1)]
+    return read_picture(file.getvalue())
+
+
+def _encode(projector: Projector, data: PictureData) -> tuple[int, ...]:
+    """Encode the first slice of a picture, as zeros if there is no time to compute it; return its ids."""
+    (tokens,) = projector.tokens([data])
+    first = next(at for at, token in enumerate(tokens) if token < 0)
+    ids = tokens[first : part_end(tokens, first, 1)]
     try:
         projector.encoded(ids)
     except Interrupted:

@@ -2,8 +2,6 @@
 
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,10 @@ import pytest
 from app.core.errors import AppError
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import Logits, Rows
+from app.llama.cancel import CancelFlag
 from app.llama.draft_heads import HeadContext
 from app.llama.fitting.machine_room import needs
+from app.llama.library import captured_log
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams
@@ -95,24 +95,9 @@ def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: st
     target, heads = needs(params)
     assert heads is not None
 
-    # llama.cpp logs the sizes when it creates both contexts.
-    script = f"""
-import ctypes
-from pathlib import Path
-from app.llama import library
-from app.llama.cancel import CancelFlag
-from app.llama.library import native
-from app.llama.pair import NativePair
-from app.llama.params import ModelParams
-from tests.llama.params import pair_params
-library.start()
-log = native.llama_log_callback(lambda level, text, _: print(text.decode(), end=""))
-native.llama_log_set(log, ctypes.c_void_p(0))
-params = pair_params(Path({str(path)!r}), None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
-NativePair(params, CancelFlag(), lambda *_: True)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
-    sizes = re.findall(r"^llama_kv_cache: size =\s*([\d.]+) MiB .*?(\d+) layers", done.stdout, re.MULTILINE)
+    with captured_log() as log:
+        NativePair(params, CancelFlag(), lambda *_: True).close()
+    sizes = re.findall(r"^llama_kv_cache: size =\s*([\d.]+) MiB .*?(\d+) layers", log(), re.MULTILINE)
 
     assert sum(int(layers) for _, layers in sizes) == 5
     assert sum(float(size) for size, _ in sizes) * MIB == pytest.approx(target.kv + heads.kv, abs=0.02 * MIB)

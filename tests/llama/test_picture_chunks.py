@@ -67,7 +67,7 @@ def new_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewPai
     made: list[NativePair] = []
     # The files are known to be whole, and a child process for each would take most of the time.
     monkeypatch.setattr(draft_slot, "try_file", lambda *_, **__: None)
-    monkeypatch.setattr(projector_loading, "projector_bytes", lambda *_: 0)
+    monkeypatch.setattr(projector_loading, "projector_bytes", lambda *_: (0, 0))
 
     def make(
         name: str, write_draft: Callable[..., Path] | None = None, *, mtp: bool = False, n_ctx: int = 1024

@@ -20,7 +20,6 @@ shaders for minutes. Every process loads them from `~/.cache/tandem-test-shaders
 few shapes and short texts. An abort of llama.cpp ends a worker of `-n`, which is replaced.
 """
 
-import ctypes
 import json
 import re
 from collections import Counter
@@ -39,12 +38,12 @@ from app.core.errors import Interrupted, UsageError
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
 from app.hardware.devices import Device
-from app.llama import devices, library
+from app.llama import devices
 from app.llama.checks import open_model_file
 from app.llama.context import _FIRST_GPU_CHUNK, Context
 from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import memory_rooms
-from app.llama.library import native
+from app.llama.library import captured_log
 from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.params import ContextParams, ModelParams
@@ -274,15 +273,12 @@ def needs_and_buffers(*flags: str) -> dict[str, tuple[int, int]]:
     rooms = memory_rooms(devices.devices())
     asked = asked_here(read_pair(parse_args(["--no-draft", "--ctx", "512", *flags]).given), lambda: rooms)
     found = fitting_of(asked, rooms)
-    lines: list[bytes] = []
-    callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
-    native.llama_log_set(callback, ctypes.c_void_p(0))
-    model = Model(open_model_file(asked.target), found.params.model)
-    Context(model, found.params.target_context(found.target.n_ctx)).close()
-    model.close()
-    native.llama_log_set(library.log_callback, ctypes.c_void_p(0))
     allocated: Counter[str] = Counter()
-    for name, size in _BUFFER_SIZE.findall(b"".join(lines).decode(errors="replace")):
+    with captured_log() as log:
+        model = Model(open_model_file(asked.target), found.params.model)
+        Context(model, found.params.target_context(found.target.n_ctx)).close()
+        model.close()
+    for name, size in _BUFFER_SIZE.findall(log()):
         allocated[name] += round(float(size) * (1 << 20))
     return {load.device: (load.need_bytes, allocated[load.device]) for load in found.plan.loads if load.device != CPU}
 

@@ -197,22 +197,23 @@ def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
     target, draft = estimates(params, facts, draft_facts)
     n_unused = 0 if params.model.load_mtp else facts.n_mtp_layers
     target = with_tensors(target, params.target, params.model.overrides, n_unused=n_unused)
-    target = replace(target, projector=_projector_bytes(params))
+    projector, host = _projector_bytes(params)
+    target = replace(target, projector=projector, host=target.host + host)
     if draft is not None and params.draft is not None and params.draft != params.target:
         draft = with_tensors(draft, params.draft)
     return target, draft
 
 
-def _projector_bytes(params: PairParams) -> int:
+def _projector_bytes(params: PairParams) -> tuple[int, int]:
     if params.projector is None:
-        return 0
+        return 0, 0
     from app.llama.projector_loading import projector_bytes
 
     try:
         return projector_bytes(params)
     except AppError:
         # The load reports it.
-        return 0
+        return 0, 0
 
 
 def facts_of_pair(params: PairParams) -> tuple[ModelFacts, ModelFacts | None]:
