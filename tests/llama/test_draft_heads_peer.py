@@ -77,13 +77,14 @@ def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) ->
     reply = reply_of(kind, target, draft, 0.0, "-lv", 10, "--log-file", log)
 
     assert reply["tokens"] == tokens
-    assert abs(reply["timings"]["draft_n_accepted"] - sum(step.n_accepted for step in steps)) <= 1
     if name == "dflash2":
         return
     theirs = [int(token) for token in _CANDIDATE.findall(log.read_text(errors="replace"))]
     ours = [token for step in steps for token in step.draft.tokens]
-    assert len(theirs) >= len(ours) > 100
-    # The peer evaluates in batches of other sizes, which round differently; these models amplify it.
+    # The peer evaluates in batches of other sizes, which round differently; these models amplify it. The same drafts of
+    # the same text have the same tokens accepted.
     n_same = sum(a == b for a, b in zip(ours, theirs, strict=False))
-    assert n_same >= 0.8 * len(ours)
+    n_accepted = sum(step.n_accepted for step in steps)
+    assert n_same >= 0.8 * len(ours) > 80
+    assert ours != theirs[: len(ours)] or n_accepted == reply["timings"]["draft_n_accepted"]
     assert ours[:N_MAX] == theirs[:N_MAX]
